@@ -1,0 +1,205 @@
+"""Connections to one schema of a Postgres database, from a pool."""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import lru_cache
+from importlib.resources import files
+from importlib.resources.abc import Traversable
+from typing import TYPE_CHECKING, Any
+from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
+
+from shepherd_memory.database import Connection, Neighbour, Row
+from shepherd_memory.errors import DatabaseError, DatabaseRefused, DatabaseUnavailable
+from shepherd_postgres import search
+
+if TYPE_CHECKING:
+    import psycopg
+
+MAX_CONNECTIONS = 10
+CONNECT_TIMEOUT_SECONDS = 5
+MIGRATION_LOCK = 5_283_941_077
+"""Any number that no other program on the server takes for its advisory locks."""
+
+_SCHEMA_NAME = re.compile(r"[a-z_][a-z0-9_]{0,62}")
+_PARAMETER = re.compile(r"(?<![:\w]):([a-z_]\w*)")
+
+
+def connect(url: str) -> "PostgresDatabase":
+    """Connect to `postgresql://…`; `?schema=NAME` keeps everything in a schema of that name."""
+    try:
+        import psycopg_pool  # noqa: F401
+    except ImportError as error:
+        raise DatabaseRefused("Postgres needs its driver: pip install 'shepherd-memory[postgres]'") from error
+    dsn, schema = split_schema(url)
+    with translated(_without_password(dsn)):
+        return PostgresDatabase(dsn, schema)
+
+
+def split_schema(url: str) -> tuple[str, str]:
+    """The URL as libpq takes it, and the schema, which is ours."""
+    parts = urlsplit(url)
+    options = parse_qsl(parts.query, keep_blank_values=True)
+    schema = dict(options).get("schema", "public")
+    if not _SCHEMA_NAME.fullmatch(schema):
+        raise DatabaseRefused(f"'{schema}' cannot be a schema's name: lower-case letters, digits and _ only")
+    rest = urlencode([option for option in options if option[0] != "schema"])
+    return urlunsplit(("postgresql", parts.netloc, parts.path, rest, "")), schema
+
+
+def _without_password(dsn: str) -> str:
+    parts = urlsplit(dsn)
+    return f"postgresql://{parts.netloc.rpartition('@')[2]}{parts.path}"
+
+
+@lru_cache(maxsize=1024)
+def to_psycopg(sql: str) -> str:
+    """The core's `:name` parameters as psycopg writes them."""
+    return _PARAMETER.sub(r"%(\1)s", sql.replace("%", "%%"))
+
+
+class PostgresConnection:
+    """The core's SQL on a psycopg connection."""
+
+    def __init__(self, raw: "psycopg.Connection[Row]") -> None:
+        self.raw = raw
+
+    def rows(self, sql: str, **parameters: Any) -> list[Row]:
+        return self.raw.execute(to_psycopg(sql), parameters).fetchall()
+
+    def row(self, sql: str, **parameters: Any) -> Row | None:
+        return self.raw.execute(to_psycopg(sql), parameters).fetchone()
+
+    def execute(self, sql: str, **parameters: Any) -> int:
+        return self.raw.execute(to_psycopg(sql), parameters).rowcount
+
+    def execute_many(self, sql: str, parameters: Sequence[Mapping[str, Any]]) -> None:
+        with self.raw.cursor() as cursor:
+            cursor.executemany(to_psycopg(sql), parameters)
+
+    def execute_script(self, sql: str) -> None:
+        self.raw.execute(sql)
+
+
+class PostgresDatabase:
+    """One schema of a Postgres database."""
+
+    skip_locked = "for update skip locked"
+
+    def __init__(self, dsn: str, schema: str) -> None:
+        from psycopg_pool import ConnectionPool
+
+        self.url = f"{_without_password(dsn)}?schema={schema}"
+        self.schema = schema
+        self.has_pgvector = False
+        self._pool: ConnectionPool[psycopg.Connection[Row]] = ConnectionPool(
+            dsn,
+            min_size=1,
+            max_size=MAX_CONNECTIONS,
+            open=False,
+            name="shepherd-postgres",
+            timeout=CONNECT_TIMEOUT_SECONDS,
+            kwargs={
+                "autocommit": True,
+                "connect_timeout": CONNECT_TIMEOUT_SECONDS,
+                "options": f"-c search_path={schema},public -c timezone=UTC",
+            },
+            check=ConnectionPool.check_connection,
+        )
+        self._connect_once(dsn)
+        self._pool.open()
+
+    @contextmanager
+    def read(self) -> Iterator[PostgresConnection]:
+        with self._transaction("begin isolation level repeatable read read only") as connection:
+            yield connection
+
+    @contextmanager
+    def write(self) -> Iterator[PostgresConnection]:
+        with self._transaction("begin") as connection:
+            yield connection
+
+    @contextmanager
+    def migrating(self) -> Iterator[PostgresConnection]:
+        with self.write() as tx:
+            tx.row("select pg_advisory_xact_lock(:lock)", lock=MIGRATION_LOCK)
+            tx.execute_script(f"create schema if not exists {self.schema}")
+            yield tx
+            self.has_pgvector = search.prepare(tx)
+
+    def migrations(self) -> Traversable:
+        return files("shepherd_postgres") / "migrations"
+
+    def tables(self, connection: Connection) -> dict[str, frozenset[str]]:
+        rows = connection.rows(
+            "select c.table_name, c.column_name from information_schema.columns c"
+            " join information_schema.tables t using (table_schema, table_name)"
+            " where c.table_schema = :schema and t.table_type = 'BASE TABLE'",
+            schema=self.schema,
+        )
+        names = {table for table, _ in rows}
+        return {name: frozenset(column for table, column in rows if table == name) for name in names}
+
+    def vector(self, values: Sequence[float]) -> Any:
+        return search.to_text(values) if self.has_pgvector else list(values)
+
+    def nearest(
+        self, connection: Connection, user_id: str, model: str, vector: Sequence[float], limit: int
+    ) -> list[Neighbour]:
+        find = search.nearest_by_pgvector if self.has_pgvector else search.nearest_by_scan_of_rows
+        return find(connection, user_id, model, vector, limit)
+
+    def purge(self) -> str:
+        with translated(self.url), self._pool.connection() as raw:
+            tables = sorted(self.tables(PostgresConnection(raw)))
+            raw.execute("vacuum " + ", ".join(f'"{name}"' for name in tables))
+        return (
+            "dead rows were vacuumed, but the server's write-ahead log, replicas and backups may still hold "
+            "what was erased until they are recycled"
+        )
+
+    def close(self) -> None:
+        self._pool.close(timeout=CONNECT_TIMEOUT_SECONDS)
+
+    @contextmanager
+    def _transaction(self, begin: str) -> Iterator[PostgresConnection]:
+        with translated(self.url), self._pool.connection() as raw:
+            raw.execute(begin)
+            try:
+                yield PostgresConnection(raw)
+                raw.execute("commit")
+            finally:
+                self._roll_back(raw)
+
+    @staticmethod
+    def _roll_back(raw: "psycopg.Connection[Row]") -> None:
+        from psycopg.pq import TransactionStatus
+
+        if raw.info.transaction_status not in (TransactionStatus.IDLE, TransactionStatus.UNKNOWN):
+            raw.execute("rollback")
+
+    @staticmethod
+    def _connect_once(dsn: str) -> None:
+        """Fail now, with the server's reason, where the pool would only report a timeout."""
+        import psycopg
+
+        psycopg.connect(dsn, connect_timeout=CONNECT_TIMEOUT_SECONDS).close()
+
+
+@contextmanager
+def translated(where: str) -> Iterator[None]:
+    """psycopg's errors as ours."""
+    import psycopg
+    import psycopg_pool
+
+    try:
+        yield
+    except (psycopg_pool.PoolTimeout, psycopg_pool.PoolClosed, psycopg.OperationalError) as error:
+        raise DatabaseUnavailable(f"cannot use {where}: {_first_line(error)}") from error
+    except psycopg.Error as error:
+        raise DatabaseError(f"{where}: {_first_line(error)}") from error
+
+
+def _first_line(error: Exception) -> str:
+    # Only the first line: the DETAIL below it quotes rows, and rows are somebody's memory.
+    return str(error).strip().partition("\n")[0]

@@ -1,0 +1,259 @@
+"""Connections to one SQLite file: many readers, one writer at a time."""
+
+import os
+import sqlite3
+import threading
+from collections import deque
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from importlib.resources import files
+from importlib.resources.abc import Traversable
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qsl, unquote, urlsplit
+
+from shepherd_memory.database import Connection, Neighbour, Row
+from shepherd_memory.errors import DatabaseError, DatabaseRefused, DatabaseUnavailable
+from shepherd_sqlite import search
+
+BUSY_TIMEOUT_SECONDS = 5.0
+OLDEST_SQLITE = (3, 35, 0)
+SYNCHRONOUS = ("normal", "full")
+
+_writer_locks: dict[str, threading.Lock] = {}
+_writer_locks_guard = threading.Lock()
+
+
+@dataclass(frozen=True)
+class Location:
+    """A SQLite file, and how hard each commit is pressed onto the disk."""
+
+    path: Path
+    synchronous: str
+
+
+def connect(url: str) -> "SqliteDatabase":
+    """Open the file that `url` names (a path, or `sqlite:///path?synchronous=full`), making it if needed."""
+    if sqlite3.sqlite_version_info < OLDEST_SQLITE:
+        raise DatabaseRefused(f"SQLite {sqlite3.sqlite_version} is too old: 3.35 or newer is needed")
+    location = parse_url(url)
+    with translated(str(location.path)):
+        _create_private(location.path)
+        return SqliteDatabase(location)
+
+
+def parse_url(url: str) -> Location:
+    """The location in a URL or plain path."""
+    if "://" not in url:
+        return Location(_file_path(url), "normal")
+    parts = urlsplit(url)
+    options = dict(parse_qsl(parts.query, keep_blank_values=True))
+    synchronous = options.pop("synchronous", "normal").lower()
+    if options or synchronous not in SYNCHRONOUS:
+        raise DatabaseRefused(f"memory_database takes only ?synchronous=normal or full, not ?{parts.query}")
+    # As everywhere: sqlite:///name is in the working folder, sqlite:////name at the root.
+    return Location(_file_path(unquote(parts.netloc + parts.path.removeprefix("/"))), synchronous)
+
+
+def _file_path(text: str) -> Path:
+    if not text or text == ":memory:" or "\0" in text:
+        raise DatabaseRefused(
+            "memory_database must name a SQLite file: memory is shared by several connections"
+        )
+    return Path(text).expanduser().absolute()
+
+
+def _create_private(path: Path) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
+
+
+class SqliteConnection:
+    """The core's SQL on a `sqlite3` connection."""
+
+    def __init__(self, raw: sqlite3.Connection) -> None:
+        self.raw = raw
+
+    def rows(self, sql: str, **parameters: Any) -> list[Row]:
+        return self.raw.execute(sql, parameters).fetchall()
+
+    def row(self, sql: str, **parameters: Any) -> Row | None:
+        # Fetched to the end: a RETURNING statement that is left half-read holds its lock.
+        rows = self.raw.execute(sql, parameters).fetchall()
+        return rows[0] if rows else None
+
+    def execute(self, sql: str, **parameters: Any) -> int:
+        return self.raw.execute(sql, parameters).rowcount
+
+    def execute_many(self, sql: str, parameters: Sequence[Mapping[str, Any]]) -> None:
+        self.raw.executemany(sql, parameters)
+
+    def execute_script(self, sql: str) -> None:
+        # Not executescript(): that would commit the transaction first.
+        for statement in split_statements(sql):
+            self.raw.execute(statement)
+
+
+def split_statements(script: str) -> Iterator[str]:
+    """The statements of a script, one by one."""
+    lines: list[str] = []
+    for line in script.splitlines():
+        lines.append(line)
+        statement = "\n".join(lines)
+        if sqlite3.complete_statement(statement):
+            yield statement
+            lines = []
+    if "".join(lines).strip():
+        yield "\n".join(lines)
+
+
+class SqliteDatabase:
+    """One SQLite file."""
+
+    skip_locked = ""
+
+    def __init__(self, location: Location) -> None:
+        self.url = f"sqlite:///{location.path}"
+        self._location = location
+        self._writer_lock = _writer_lock_of(location.path)
+        self._idle_readers: deque[sqlite3.Connection] = deque()
+        self._opened: list[sqlite3.Connection] = []
+        self._closed = False
+        self._guard = threading.Lock()
+        self._writer = self._open()
+
+    @contextmanager
+    def read(self) -> Iterator[SqliteConnection]:
+        with translated(self.url), self._reader() as raw:
+            raw.execute("begin")
+            try:
+                yield SqliteConnection(raw)
+            finally:
+                raw.rollback()
+
+    @contextmanager
+    def write(self) -> Iterator[SqliteConnection]:
+        with translated(self.url), self._writer_lock:
+            self._refuse_closed()
+            # Immediate: a deferred transaction that turns into a write fails instead of waiting.
+            self._writer.execute("begin immediate")
+            try:
+                yield SqliteConnection(self._writer)
+                self._writer.execute("commit")
+            finally:
+                if self._writer.in_transaction:
+                    self._writer.rollback()
+
+    @contextmanager
+    def migrating(self) -> Iterator[SqliteConnection]:
+        with self.write() as tx:
+            # An old database may hold bytes that are not UTF-8.
+            tx.raw.text_factory = lambda raw: raw.decode("utf-8", "replace")
+            try:
+                yield tx
+            finally:
+                tx.raw.text_factory = str
+
+    def migrations(self) -> Traversable:
+        return files("shepherd_sqlite") / "migrations"
+
+    def tables(self, connection: Connection) -> dict[str, frozenset[str]]:
+        rows = connection.rows(
+            "select m.name, c.name from sqlite_master m join pragma_table_info(m.name) c"
+            " where m.type = 'table' and m.name not like 'sqlite%'"
+        )
+        names = {table for table, _ in rows}
+        return {name: frozenset(column for table, column in rows if table == name) for name in names}
+
+    def vector(self, values: Sequence[float]) -> Any:
+        return search.to_blob(values)
+
+    def nearest(
+        self, connection: Connection, user_id: str, model: str, vector: Sequence[float], limit: int
+    ) -> list[Neighbour]:
+        return search.nearest(connection, user_id, model, vector, limit)
+
+    def purge(self) -> str:
+        with translated(self.url), self._writer_lock:
+            self._refuse_closed()
+            self._writer.execute("vacuum")
+            busy = self._writer.execute("pragma wal_checkpoint(truncate)").fetchone()[0]
+        left = "the write-ahead log is in use by another process and is emptied later; " if busy else ""
+        return f"{left}copies of the file made earlier (backups, snapshots) still hold what was erased"
+
+    def close(self) -> None:
+        with self._writer_lock, self._guard:
+            self._closed = True
+            for raw in self._opened:
+                raw.close()
+            self._opened.clear()
+            self._idle_readers.clear()
+
+    @contextmanager
+    def _reader(self) -> Iterator[sqlite3.Connection]:
+        self._refuse_closed()
+        try:
+            raw = self._idle_readers.pop()
+        except IndexError:
+            raw = self._open()
+        try:
+            yield raw
+        finally:
+            self._idle_readers.append(raw)
+
+    def _refuse_closed(self) -> None:
+        if self._closed:
+            raise DatabaseUnavailable(f"{self.url} is closed")
+
+    def _open(self) -> sqlite3.Connection:
+        raw = sqlite3.connect(
+            self._location.path,
+            timeout=BUSY_TIMEOUT_SECONDS,
+            isolation_level=None,
+            check_same_thread=False,
+            cached_statements=256,
+        )
+        try:
+            self._prepare(raw)
+        except BaseException:
+            raw.close()
+            raise
+        with self._guard:
+            self._opened.append(raw)
+        return raw
+
+    def _prepare(self, raw: sqlite3.Connection) -> None:
+        raw.execute("pragma journal_mode = wal")
+        raw.execute(f"pragma synchronous = {self._location.synchronous}")
+        raw.execute("pragma secure_delete = on")
+        raw.execute("pragma temp_store = memory")
+
+
+def _writer_lock_of(path: Path) -> threading.Lock:
+    with _writer_locks_guard:
+        return _writer_locks.setdefault(os.path.realpath(path), threading.Lock())
+
+
+@contextmanager
+def translated(where: str) -> Iterator[None]:
+    """sqlite3's errors as ours."""
+    try:
+        yield
+    except sqlite3.Error as error:
+        raise _translate(error, where) from error
+    except OSError as error:
+        raise DatabaseUnavailable(f"cannot open {where}: {error.strerror}") from error
+
+
+def _translate(error: sqlite3.Error, where: str) -> DatabaseError:
+    code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+    if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
+        return DatabaseUnavailable(f"{where} is locked by another process: try again")
+    if code == sqlite3.SQLITE_FULL:
+        return DatabaseUnavailable(f"no space left for {where}: free some disk space, nothing was stored")
+    if code in (sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM):
+        return DatabaseUnavailable(f"cannot use {where}: {error}")
+    if code in (sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT):
+        return DatabaseRefused(f"{where} is not a usable SQLite database: {error}")
+    return DatabaseError(f"{where}: {error}")

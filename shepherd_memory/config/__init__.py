@@ -1,0 +1,38 @@
+"""Typed settings: what they are, where they come from, and how they are changed."""
+
+from shepherd_memory.config.editing import change, set_value, unset_value
+from shepherd_memory.config.keys import PROVIDER_FIELDS, SETTINGS, Config, Provider
+from shepherd_memory.config.live import LiveConfig
+from shepherd_memory.config.loading import (
+    Loaded,
+    default_config_path,
+    default_database_path,
+    known_setting,
+    load,
+    load_config,
+    provider_field,
+    provider_from_table,
+    variable,
+)
+from shepherd_memory.config.settings import Setting
+
+__all__ = [
+    "PROVIDER_FIELDS",
+    "SETTINGS",
+    "Config",
+    "LiveConfig",
+    "Loaded",
+    "Provider",
+    "Setting",
+    "change",
+    "default_config_path",
+    "default_database_path",
+    "known_setting",
+    "load",
+    "load_config",
+    "provider_field",
+    "provider_from_table",
+    "set_value",
+    "unset_value",
+    "variable",
+]

@@ -1,0 +1,116 @@
+"""Changing the file: one writer at a time, all or nothing, readable by its owner alone."""
+
+import os
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+from shepherd_memory.config.loading import known_setting, problems, read_table, refuse_special
+from shepherd_memory.errors import ConfigError, NotFound
+
+if sys.platform == "win32":
+    import msvcrt
+else:
+    import fcntl
+
+Table = dict[str, Any]
+
+
+def set_value(path: Path, key: str, text: str) -> Any:
+    """Write one key, given as text; returns the value that it became."""
+    value = known_setting(key).parse(text)
+    change(path, lambda table: table.update({key: value}))
+    return value
+
+
+def unset_value(path: Path, key: str) -> None:
+    """Take one key out of the file, so that its default is in force again."""
+
+    def remove(table: Table) -> None:
+        # A key that is in the file can be taken out whatever it is: that is how a misspelt one is repaired.
+        if key in table and key != "providers":
+            del table[key]
+        else:
+            raise NotFound(f"{known_setting(key).key} is not set in {path}")
+
+    change(path, remove)
+
+
+def change(path: Path, edit: Callable[[Table], None]) -> None:
+    """Read, edit and write the file under its lock; an edit that would break it is refused.
+
+    What was wrong before may stay, so that a file with two mistakes can be repaired one by one.
+    """
+    target = Path(os.path.realpath(path))  # a symlink stays one, what it points to is written
+    try:
+        refuse_special(target)
+        target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with _locked(target):
+            table = read_table(target)
+            known_problems = set(problems(table))
+            edit(table)
+            for problem in problems(table):
+                if problem not in known_problems:
+                    raise ConfigError(problem)
+            _replace(target, _to_toml(table))
+    except OSError as error:
+        raise ConfigError(f"cannot write {path}: {error.strerror}") from error
+
+
+def _to_toml(table: Table) -> bytes:
+    import tomli_w  # readers do not need it
+
+    return tomli_w.dumps(table).encode()
+
+
+@contextmanager
+def _locked(target: Path) -> Iterator[None]:
+    """Hold the lock file beside the target; the file itself is replaced, so it cannot carry a lock."""
+    lock = os.open(target.with_name(f"{target.name}.lock"), os.O_RDWR | os.O_CREAT, 0o600)
+    try:
+        _wait_for(lock)
+        yield
+    finally:
+        os.close(lock)
+
+
+def _wait_for(lock: int) -> None:
+    if sys.platform == "win32":
+        msvcrt.locking(lock, msvcrt.LK_LOCK, 1)
+    else:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+
+
+def _replace(target: Path, content: bytes) -> None:
+    # One fixed name: whoever holds the lock may clear away what a killed writer left.
+    temporary = target.with_name(f".{target.name}.tmp")
+    temporary.unlink(missing_ok=True)
+    try:
+        _write_private(temporary, content)
+        os.replace(temporary, target)
+    except OSError:
+        with suppress(OSError):
+            temporary.unlink(missing_ok=True)
+        raise
+    _sync_directory(target.parent)
+
+
+def _write_private(path: Path, content: bytes) -> None:
+    """Created with mode 0600, so there is no moment at which others can read it."""
+    with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def _sync_directory(path: Path) -> None:
+    """Make the rename itself survive a power cut, where directories can be opened."""
+    if sys.platform == "win32":
+        return
+    directory = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(directory)
+    finally:
+        os.close(directory)

@@ -1,0 +1,183 @@
+"""Every key there is: `Config`, and the `Provider` tables inside it."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from shepherd_memory.config.settings import (
+    COUNT,
+    COUNT_FROM_ONE,
+    ENDPOINT,
+    FLAG,
+    SECONDS,
+    SECONDS_OR_OFF,
+    SECRET,
+    SHARE,
+    TEMPERATURE,
+    TEXT,
+    Setting,
+    one_of,
+    setting,
+    settings_of,
+)
+from shepherd_memory.errors import ConfigError
+
+RESERVED_NAMES = ("add", "remove", "show", "set", "edit", "use", "list", "next", "help")
+"""Words of `shepherd provider`, which no provider can be called."""
+
+PROVIDER_TYPES = ("openai", "anthropic", "shepherd")
+
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+
+
+class _Checked:
+    """A frozen dataclass of settings: checked when made, and never showing a secret."""
+
+    def __post_init__(self) -> None:
+        for key, known in settings_of(type(self)).items():
+            object.__setattr__(self, key, known.check(getattr(self, key)))
+
+    def __repr__(self) -> str:
+        parts = (
+            f"{key}={known.masked(getattr(self, key))!r}" for key, known in settings_of(type(self)).items()
+        )
+        return f"{type(self).__name__}({', '.join((*self._first_parts(), *parts))})"
+
+    def _first_parts(self) -> tuple[str, ...]:
+        return ()
+
+
+@dataclass(frozen=True, repr=False)
+class Provider(_Checked):
+    """A model server that chats go to: a `[providers.NAME]` table."""
+
+    name: str
+    type: str = setting(
+        "openai",
+        one_of(PROVIDER_TYPES),
+        "`openai` for any compatible server (llama.cpp, vLLM, Ollama, Gemini's compatible endpoint), "
+        "`anthropic`, or `shepherd` for a remote server of ours.",
+    )
+    base_url: str = setting(
+        "", ENDPOINT, "Where the server is; empty: the public API of an openai or anthropic type."
+    )
+    model: str = setting("", TEXT, "The model to ask for.")
+    api_key: str = setting("", SECRET, "Sent to the server; empty: none.")
+    memory: bool = setting(
+        False, FLAG, "Remember and inject for chats through this provider; overrides the two general flags."
+    )
+    priority: int = setting(100, COUNT, "The order of `provider next`: lower numbers first.")
+    display_name: str = setting("", TEXT, "How it is called on screen; empty: its name.")
+
+    def __post_init__(self) -> None:
+        check_provider_name(self.name)
+        super().__post_init__()
+
+    def _first_parts(self) -> tuple[str, ...]:
+        return (f"name={self.name!r}",)
+
+
+@dataclass(frozen=True, repr=False)
+class Config(_Checked):
+    """All settings, checked. Made directly by a program, or by `load_config` from file and environment."""
+
+    user_id: str = setting(
+        "",
+        TEXT,
+        "Whose memory this is; the same value on several machines shares it. Empty: `hostname:username`.",
+    )
+    memory_database: str = setting(
+        "",
+        TEXT,
+        "A SQLite path, `sqlite:///…` or `postgresql://…?schema=…`. "
+        "Empty: `$XDG_DATA_HOME/shepherd/memory.db`.",
+    )
+    memory_documents: bool = setting(
+        True, FLAG, "Keep the messages verbatim. Off: only what extraction makes of them is kept."
+    )
+    memory_extraction: bool = setting(
+        False, FLAG, "Have facts extracted from chats; the `memory` flag of the provider in use overrides it."
+    )
+    memory_extraction_endpoint: str = setting(
+        "",
+        ENDPOINT,
+        "Base URL of an OpenAI-compatible server. Extraction runs when endpoint and model are set.",
+    )
+    memory_extraction_model: str = setting("", TEXT, "The model that extracts.")
+    memory_extraction_api_key: str = setting(
+        "", SECRET, "Bearer token for the endpoint; empty: none is sent."
+    )
+    memory_extraction_max_tokens: int = setting(
+        512, COUNT_FROM_ONE, "Longest answer of the extraction model."
+    )
+    memory_extraction_temperature: float = setting(0.1, TEMPERATURE, "Low keeps extraction to what was said.")
+    memory_extraction_min_turns: int = setting(
+        2, COUNT_FROM_ONE, "A chat queues its news after this many new turns of the user."
+    )
+    memory_extraction_max_turns: int = setting(
+        20, COUNT_FROM_ONE, "Most turns in one extraction call; more are split over several."
+    )
+    memory_extraction_idle_timeout: float = setting(
+        180.0,
+        SECONDS_OR_OFF,
+        "After so many idle seconds a chat queues whatever is new, even one turn. 0: off.",
+    )
+    memory_extraction_queue_limit: int = setting(
+        0, COUNT, "Most waiting items; above it the oldest is dropped and counted. 0: no limit."
+    )
+    memory_extraction_retry_interval: float = setting(
+        5.0, SECONDS, "Seconds between tries while the endpoint cannot be reached."
+    )
+    memory_extraction_timeout: float = setting(
+        60.0, SECONDS, "Longest that one call to the endpoint may take."
+    )
+    memory_extraction_daily_tokens: int = setting(
+        0, COUNT, "Tokens per user and day; above it items wait for tomorrow. 0: no cap."
+    )
+    memory_extraction_lease: float = setting(
+        30.0, SECONDS, "A worker that says nothing for so long loses its item to another."
+    )
+    memory_health_max_lag: float = setting(
+        900.0, SECONDS, "Health turns red when the oldest item has waited longer and nothing moves."
+    )
+    rag_context_injection: bool = setting(
+        False, FLAG, "Put memories into prompts; the `memory` flag of the provider in use overrides it."
+    )
+    rag_max_results: int = setting(3, COUNT, "Most memories in one prompt.")
+    rag_relevance_threshold: float = setting(0.3, SHARE, "Memories less certain than this are left out.")
+    rag_max_tokens: int = setting(600, COUNT, "Most tokens that memories may take in one prompt.")
+    provider: str = setting("", TEXT, "Name of the provider in use; `shepherd provider NAME use` sets it.")
+    providers: Mapping[str, Provider] = field(default_factory=dict, hash=False)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        object.__setattr__(self, "providers", dict(self.providers))
+        check_current(self.provider, self.providers)
+
+    def _first_parts(self) -> tuple[str, ...]:
+        return (f"providers={dict(self.providers)!r}",) if self.providers else ()
+
+
+SETTINGS: Mapping[str, Setting] = settings_of(Config)
+"""Every flat key of the configuration."""
+
+PROVIDER_FIELDS: Mapping[str, Setting] = settings_of(Provider)
+"""Every field of a `[providers.NAME]` table."""
+
+
+def check_provider_name(name: str) -> None:
+    """A name that a command line and a `provider/model` prefix can carry, or ConfigError."""
+    if name in RESERVED_NAMES:
+        raise ConfigError(f"{name!r} is a word of `shepherd provider`; give the provider another name")
+    if not _NAME.fullmatch(name):
+        raise ConfigError(f"a provider's name takes letters, digits and . _ - (up to 64); got {name[:80]!r}")
+
+
+def check_current(name: str, providers: Mapping[str, Any]) -> None:
+    """The provider in use is one that exists, or ConfigError."""
+    if name and name not in providers:
+        known = ", ".join(sorted(providers)) or "none"
+        raise ConfigError(
+            f"provider takes the name of a [providers.NAME] table (there are: {known}); got {name!r}"
+        )

@@ -1,0 +1,184 @@
+"""Context: question → answer pairs that a user's statements gave."""
+
+import hashlib
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+from datetime import datetime
+
+from shepherd_memory.database import Connection
+from shepherd_memory.provenance import Provenance
+from shepherd_memory.rows import build
+from shepherd_memory.tombstones import CONTEXT, bury, is_buried
+from shepherd_memory.users import raise_epoch
+from shepherd_memory.words import content_stems, words
+
+COLUMNS = (
+    "id, question, answer, stated_at, source, session_id, message_id, created_at, updated_at, use_count,"
+    " last_used_at"
+)
+NEAR_DUPLICATE = 0.8
+"""Share of content words that two pairs must have in common to count as the same."""
+
+STORED, REFRESHED, DELETED = "stored", "refreshed", "deleted"
+
+
+@dataclass(frozen=True)
+class Context:
+    """One question and its answer."""
+
+    id: int
+    question: str
+    answer: str
+    stated_at: datetime
+    source: str
+    session_id: str
+    message_id: str
+    created_at: datetime
+    updated_at: datetime
+    use_count: int
+    last_used_at: datetime | None
+
+
+def digest(question: str, answer: str) -> str:
+    """The same for pairs that differ only in case, accents and punctuation."""
+    text = "\0".join((" ".join(words(question)) or question, " ".join(words(answer)) or answer))
+    return hashlib.sha256(text.encode()).hexdigest()[:32]
+
+
+def put(
+    tx: Connection,
+    user_id: str,
+    context_id: int,
+    question: str,
+    answer: str,
+    where: Provenance,
+    now: int,
+    same_as: int | None = None,
+) -> str:
+    """Store a pair, or refresh the one it repeats (`same_as`, or the same words).
+
+    Returns STORED, REFRESHED or DELETED (the user deleted this pair later than it was stated).
+    """
+    mark = digest(question, answer)
+    if is_buried(tx, user_id, CONTEXT, mark, where.stated_at):
+        return DELETED
+    if same_as is not None and _refresh(tx, user_id, same_as, question, answer, mark, where, now):
+        return REFRESHED
+    row = tx.row(
+        "insert into context (user_id, id, question, answer, digest, stated_at, source, session_id,"
+        " message_id, created_at, updated_at) values (:user_id, :id, :question, :answer, :digest, :stated_at, :source,"
+        " :session_id, :message_id, :now, :now)"
+        " on conflict (user_id, digest) do update set updated_at = excluded.updated_at, stated_at ="
+        " case when excluded.stated_at > context.stated_at then excluded.stated_at else context.stated_at end"
+        " returning id",
+        user_id=user_id,
+        id=context_id,
+        question=question,
+        answer=answer,
+        digest=mark,
+        now=now,
+        **asdict(where),
+    )
+    return STORED if row is not None and row[0] == context_id else REFRESHED
+
+
+def _refresh(
+    tx: Connection,
+    user_id: str,
+    context_id: int,
+    question: str,
+    answer: str,
+    mark: str,
+    where: Provenance,
+    now: int,
+) -> bool:
+    """Give an existing pair the newer wording; an older statement leaves it as it is."""
+    found = tx.row(
+        "select stated_at, digest from context where user_id = :user_id and id = :id",
+        user_id=user_id,
+        id=context_id,
+    )
+    if found is None:
+        return False
+    if where.stated_at >= found[0] and (mark == found[1] or _of_digest(tx, user_id, mark) is None):
+        tx.execute(
+            "update context set question = :question, answer = :answer, digest = :digest,"
+            " stated_at = :stated_at, source = :source, session_id = :session_id, message_id = :message_id,"
+            " updated_at = :now where user_id = :user_id and id = :id",
+            user_id=user_id,
+            id=context_id,
+            question=question,
+            answer=answer,
+            digest=mark,
+            now=now,
+            **asdict(where),
+        )
+    return True
+
+
+def _of_digest(connection: Connection, user_id: str, mark: str) -> int | None:
+    row = connection.row(
+        "select id from context where user_id = :user_id and digest = :digest", user_id=user_id, digest=mark
+    )
+    return None if row is None else int(row[0])
+
+
+def near_duplicate(question: str, answer: str, known: Iterable[Context]) -> Context | None:
+    """The known pair that says the same in nearly the same words, if there is one."""
+    asked, answered = frozenset(content_stems(question)), frozenset(content_stems(answer))
+    for pair in known:
+        if (
+            _overlap(answered, frozenset(content_stems(pair.answer))) >= NEAR_DUPLICATE
+            and _overlap(asked, frozenset(content_stems(pair.question))) >= NEAR_DUPLICATE
+        ):
+            return pair
+    return None
+
+
+def _overlap(left: frozenset[str], right: frozenset[str]) -> float:
+    return len(left & right) / len(left | right) if left and right else 0.0
+
+
+def listing(connection: Connection, user_id: str, after_id: int = 0, limit: int = 1000) -> list[Context]:
+    """The user's pairs in the order they were stored."""
+    rows = connection.rows(
+        f"select {COLUMNS} from context where user_id = :user_id and id > :after_id order by id limit :limit",
+        user_id=user_id,
+        after_id=after_id,
+        limit=limit,
+    )
+    return [build(Context, row) for row in rows]
+
+
+def newest(connection: Connection, user_id: str, limit: int) -> list[Context]:
+    """The pairs that were stored last, newest first."""
+    rows = connection.rows(
+        f"select {COLUMNS} from context where user_id = :user_id order by id desc limit :limit",
+        user_id=user_id,
+        limit=limit,
+    )
+    return [build(Context, row) for row in rows]
+
+
+def delete(tx: Connection, user_id: str, context_id: int, now: int) -> bool:
+    """Delete a pair; older statements of it will not bring it back."""
+    row = tx.row(
+        "delete from context where user_id = :user_id and id = :id returning digest",
+        user_id=user_id,
+        id=context_id,
+    )
+    if row is None:
+        return False
+    bury(tx, user_id, CONTEXT, row[0], now)
+    raise_epoch(tx, user_id)
+    return True
+
+
+def of_session(connection: Connection, user_id: str, session_id: str) -> list[int]:
+    """The ids of the pairs that were stated in a session."""
+    rows = connection.rows(
+        "select id from context where user_id = :user_id and session_id = :session_id",
+        user_id=user_id,
+        session_id=session_id,
+    )
+    return [row[0] for row in rows]

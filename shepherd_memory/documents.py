@@ -1,0 +1,187 @@
+"""Documents: what is stored verbatim, with facets to find it by."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from datetime import datetime
+from typing import Any
+
+from shepherd_memory.database import Connection
+from shepherd_memory.messages import Message
+from shepherd_memory.rows import build
+
+TYPES = ("message", "artifact", "learning", "marker", "teaching")
+CATEGORIES = ("transcript", "identity", "knowledge", "operational")
+SPEAKER_TYPES = ("human", "agent")
+MAIN_GROUP = "main"
+
+COLUMNS = (
+    "id, group_name, session_id, message_id, type, category, role, speaker_type, speaker_name, text, extra,"
+    " source, source_file, tool_names, cwd, created_at, stored_at"
+)
+
+
+@dataclass(frozen=True)
+class Document:
+    """One stored document. `extra` is JSON text: what of a message has no column of its own."""
+
+    id: int
+    group_name: str
+    session_id: str
+    message_id: str
+    type: str
+    category: str
+    role: str
+    speaker_type: str
+    speaker_name: str
+    text: str
+    extra: str | None
+    source: str
+    source_file: str
+    tool_names: str
+    cwd: str
+    created_at: datetime
+    stored_at: datetime
+
+
+@dataclass(frozen=True)
+class NewDocument:
+    """A document before it has an id."""
+
+    session_id: str
+    message_id: str
+    text: str
+    created_at: int
+    type: str = "message"
+    category: str = "transcript"
+    role: str = ""
+    speaker_type: str = "human"
+    speaker_name: str = ""
+    extra: str | None = None
+    group_name: str = MAIN_GROUP
+    source: str = "live"
+    source_file: str = ""
+    tool_names: str = ""
+    cwd: str = ""
+
+
+_NEW_FIELDS = tuple(field.name for field in fields(NewDocument))
+
+
+def of_message(message: Message, session_id: str, group_name: str = MAIN_GROUP) -> NewDocument:
+    """A live message as a document."""
+    return NewDocument(
+        session_id=session_id,
+        message_id=message.message_id,
+        text=message.text,
+        created_at=message.created_at,
+        role=message.role,
+        speaker_type=message.speaker_type,
+        speaker_name=message.speaker_name,
+        extra=message.extra,
+        group_name=group_name,
+        tool_names=message.tool_names,
+    )
+
+
+def insert(tx: Connection, user_id: str, first_id: int, new: Sequence[NewDocument], now: int) -> set[int]:
+    """Store what is new under ids from `first_id` on; which ids were taken.
+
+    A message that is already there, or that the user has deleted, is passed over.
+    """
+    tx.execute_many(
+        "insert into documents (user_id, id, group_name, session_id, message_id, type, category, role,"
+        " speaker_type, speaker_name, text, extra, source, source_file, tool_names, cwd, created_at,"
+        " stored_at)"
+        " select :user_id, :id, :group_name, :session_id, :message_id, :type, :category, :role,"
+        " :speaker_type, :speaker_name, :text, :extra, :source, :source_file, :tool_names, :cwd, :created_at,"
+        " :stored_at where not exists (select 1 from tombstones where user_id = :user_id"
+        " and kind = 'document' and session_id = :session_id and key = :message_id)"
+        " on conflict (user_id, session_id, message_id) do nothing",
+        [_parameters(user_id, first_id + offset, document, now) for offset, document in enumerate(new)],
+    )
+    rows = tx.rows(
+        "select id from documents where user_id = :user_id and id >= :first and id < :end",
+        user_id=user_id,
+        first=first_id,
+        end=first_id + len(new),
+    )
+    return {row[0] for row in rows}
+
+
+def _parameters(user_id: str, document_id: int, document: NewDocument, now: int) -> dict[str, Any]:
+    values = {name: getattr(document, name) for name in _NEW_FIELDS}
+    return {"user_id": user_id, "id": document_id, "stored_at": now, **values}
+
+
+@dataclass(frozen=True)
+class Facets:
+    """What to filter documents by; an empty one filters nothing."""
+
+    type: str = ""
+    category: str = ""
+    session_id: str = ""
+    role: str = ""
+    speaker_name: str = ""
+    speaker_type: str = ""
+    group_name: str = ""
+    source: str = ""
+
+
+def select(
+    connection: Connection,
+    user_id: str,
+    facets: Facets,
+    since: int | None = None,
+    after_id: int = 0,
+    limit: int = 1000,
+) -> list[Document]:
+    """The user's documents with these facets, in the order they were stored."""
+    wanted = {field.name: getattr(facets, field.name) for field in fields(Facets)}
+    conditions = "".join(f" and {name} = :{name}" for name, value in wanted.items() if value)
+    recent = " and created_at >= :since" if since is not None else ""
+    rows = connection.rows(
+        f"select {COLUMNS} from documents where user_id = :user_id and id > :after_id{conditions}{recent}"
+        " order by id limit :limit",
+        user_id=user_id,
+        after_id=after_id,
+        limit=limit,
+        **{name: value for name, value in wanted.items() if value},
+        **({"since": since} if since is not None else {}),
+    )
+    return [build(Document, row) for row in rows]
+
+
+def statements(
+    connection: Connection, user_id: str, session_id: str, after: int, through: int, limit: int
+) -> list[Document]:
+    """What the user said in a stretch of a session: the first `limit` user messages with any text."""
+    rows = connection.rows(
+        f"select {COLUMNS} from documents where user_id = :user_id and session_id = :session_id"
+        " and id > :after and id <= :through and role = 'user' and text <> '' order by id limit :limit",
+        user_id=user_id,
+        session_id=session_id,
+        after=after,
+        through=through,
+        limit=limit,
+    )
+    return [build(Document, row) for row in rows]
+
+
+def delete(tx: Connection, user_id: str, document_id: int) -> Document | None:
+    """Delete one document; what it was, or None if there is none."""
+    row = tx.row(
+        f"delete from documents where user_id = :user_id and id = :id returning {COLUMNS}",
+        user_id=user_id,
+        id=document_id,
+    )
+    return None if row is None else build(Document, row)
+
+
+def delete_session(tx: Connection, user_id: str, session_id: str) -> list[Document]:
+    """Delete a session's documents; what they were."""
+    rows = tx.rows(
+        f"delete from documents where user_id = :user_id and session_id = :session_id returning {COLUMNS}",
+        user_id=user_id,
+        session_id=session_id,
+    )
+    return [build(Document, row) for row in rows]

@@ -1,0 +1,58 @@
+"""Erasing a user everywhere, with a receipt."""
+
+from dataclasses import dataclass
+
+from shepherd_memory import users
+from shepherd_memory.database import Connection, Database
+
+
+@dataclass(frozen=True)
+class Receipt:
+    """What was erased: rows per table, what a check found left (nothing), and what may remain elsewhere."""
+
+    user_id: str
+    erased_at: int
+    rows: dict[str, int]
+    left: dict[str, int]
+    note: str
+
+
+def erase(database: Database, user_id: str, now: int) -> Receipt:
+    """Remove every row of a user from every table that has users, then from the files beneath."""
+    with database.write() as tx:
+        users.lock(tx, user_id, now)
+        tables = user_tables(database, tx)
+        # The user's own row goes last: it is the lock that all writers wait for.
+        ordered = sorted(tables, key=lambda name: (name == "users", name))
+        erased = {name: _delete(tx, name, user_id) for name in ordered}
+    note = database.purge()
+    with database.read() as connection:
+        left = {name: _count(connection, name, user_id) for name in tables}
+    return Receipt(
+        user_id,
+        now,
+        {name: number for name, number in erased.items() if number},
+        {name: number for name, number in left.items() if number},
+        note,
+    )
+
+
+def user_tables(database: Database, connection: Connection) -> list[str]:
+    """Every table with rows of users, found in the database itself so that none can be forgotten."""
+    tables = database.tables(connection)
+    return sorted(name for name, columns in tables.items() if "user_id" in columns)
+
+
+def _delete(tx: Connection, table: str, user_id: str) -> int:
+    return tx.execute(f'delete from "{table}" where user_id = :user_id', user_id=user_id)
+
+
+def _count(connection: Connection, table: str, user_id: str) -> int:
+    row = connection.row(f'select count(*) from "{table}" where user_id = :user_id', user_id=user_id)
+    return int(row[0]) if row else 0
+
+
+def count_rows(database: Database, user_id: str) -> dict[str, int]:
+    """How many rows a user has in which table."""
+    with database.read() as connection:
+        return {name: _count(connection, name, user_id) for name in user_tables(database, connection)}

@@ -1,0 +1,62 @@
+"""The error tree: what can go wrong, by what the caller can do about it.
+
+ShepherdError
+├── ConfigError              a key or value in the configuration is wrong
+├── InvalidInput             an argument cannot be used as it is
+├── NotFound                 what was named does not exist for this user
+├── DatabaseError            the database refused; the cause is attached
+│   ├── DatabaseUnavailable  it cannot be reached, is locked, or is full: later may work
+│   └── DatabaseRefused      wrong version, wrong file, missing driver: later will not help
+└── EndpointError            a call to a model's endpoint failed
+    ├── EndpointUnavailable  unreachable, timeout, 408/425/429/5xx: keep the item, try again
+    ├── EndpointMisconfigured  401/403/404: pause until somebody fixes it
+    └── ItemRejected         400/413/422 or an unusable answer: this item is at fault
+"""
+
+
+class ShepherdError(Exception):
+    """Anything that shepherd raises on purpose; its message says what the reader can do."""
+
+
+class ConfigError(ShepherdError):
+    """A configuration key or value is wrong."""
+
+
+class InvalidInput(ShepherdError):
+    """An argument cannot be used as it is."""
+
+
+class NotFound(ShepherdError):
+    """What was named does not exist for this user."""
+
+
+class DatabaseError(ShepherdError):
+    """The database refused."""
+
+
+class DatabaseUnavailable(DatabaseError):
+    """The database cannot be used now: unreachable, locked or full."""
+
+
+class DatabaseRefused(DatabaseError):
+    """This database cannot be used by this version or installation."""
+
+
+class EndpointError(ShepherdError):
+    """A call to a model's endpoint failed."""
+
+
+class EndpointUnavailable(EndpointError):
+    """The endpoint did not answer usefully now; `retry_after_seconds` is what it asked for, if it did."""
+
+    def __init__(self, message: str, retry_after_seconds: float | None = None) -> None:
+        super().__init__(message)
+        self.retry_after_seconds = retry_after_seconds
+
+
+class EndpointMisconfigured(EndpointError):
+    """The endpoint refuses us whatever we send: key, URL or model name is wrong."""
+
+
+class ItemRejected(EndpointError):
+    """The endpoint refuses this one request, or its answer cannot be used."""

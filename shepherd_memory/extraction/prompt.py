@@ -1,0 +1,85 @@
+"""What the extraction model is asked: our instructions, and the user's statements as data."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from functools import cache
+from importlib import resources
+from typing import Any
+
+LONGEST_STATEMENT = 12_000
+_HEAD, _TAIL = 8_000, 3_900
+
+_WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
+
+# An opening bracket in any width, then our marker's name, however spaced or laced with invisible characters.
+_INVISIBLE = "[\u00ad\u200b-\u200f\u2060\ufeff]*"
+_MARKER_LOOK_ALIKE = re.compile(rf"[<\uff1c\ufe64](?=[\W_]*{_INVISIBLE.join('statement')})", re.IGNORECASE)
+
+
+def _texts(*names: str) -> dict[str, Any]:
+    """A strict object of strings: every property required and no other allowed."""
+    return {
+        "type": "object",
+        "properties": {name: {"type": "string"} for name in names},
+        "required": list(names),
+        "additionalProperties": False,
+    }
+
+
+# Facts are a list here because strict schemas allow no map with free keys.
+SCHEMA: dict[str, Any] = {
+    "type": "object",
+    "properties": {
+        "facts": {"type": "array", "items": _texts("key", "value")},
+        "context": {"type": "array", "items": _texts("q", "a")},
+    },
+    "required": ["facts", "context"],
+    "additionalProperties": False,
+}
+
+
+@dataclass(frozen=True)
+class Statement:
+    """One message of the user."""
+
+    text: str
+    created_at: datetime
+    message_id: str
+
+
+def build_messages(statements: Sequence[Statement], now: datetime) -> list[dict[str, str]]:
+    """The chat that asks for the memories in these statements.
+
+    Whatever changes from call to call stays out of the system message, so that endpoints can cache it.
+    """
+    blocks = [_block(number, statement) for number, statement in enumerate(statements, start=1)]
+    return [
+        {"role": "system", "content": instructions()},
+        {"role": "user", "content": "\n\n".join([f"Today is {_day(now)}.", *blocks])},
+    ]
+
+
+@cache
+def instructions() -> str:
+    """The prompt that comes with the package."""
+    return resources.files(__package__).joinpath("prompt.txt").read_text(encoding="utf-8").strip()
+
+
+def shorten(text: str, limit: int = LONGEST_STATEMENT) -> str:
+    """The text, or its head and tail with a note of how much was left out between them."""
+    if len(text) <= limit:
+        return text
+    head, tail = limit * _HEAD // LONGEST_STATEMENT, limit * _TAIL // LONGEST_STATEMENT
+    left_out = len(text) - head - tail
+    return f"{text[:head]}\n[... {left_out} characters left out ...]\n{text[len(text) - tail :]}"
+
+
+def _block(number: int, statement: Statement) -> str:
+    text = _MARKER_LOOK_ALIKE.sub("\u2039", shorten(statement.text))
+    return f'<statement n="{number}" date="{_day(statement.created_at)}">\n{text}\n</statement>'
+
+
+def _day(moment: datetime) -> str:
+    return f"{moment.date().isoformat()}, {_WEEKDAYS[moment.weekday()]}"

@@ -1,0 +1,81 @@
+"""Forgetting one thing: a fact, a context pair, a document, or all of a session."""
+
+from dataclasses import dataclass
+
+from shepherd_memory import context, documents, facts, rejections, tombstones, users
+from shepherd_memory.database import Connection, Database
+from shepherd_memory.tombstones import DOCUMENT
+
+
+@dataclass(frozen=True)
+class Forgotten:
+    """How many of each were deleted."""
+
+    facts: int = 0
+    context: int = 0
+    documents: int = 0
+
+    @property
+    def total(self) -> int:
+        return self.facts + self.context + self.documents
+
+
+def forget_fact(database: Database, user_id: str, key: str, now: int) -> Forgotten:
+    """Delete a fact with its history."""
+    with database.write() as tx:
+        users.lock(tx, user_id, now)
+        return Forgotten(facts=int(facts.delete(tx, user_id, facts.fact_key(key), now)))
+
+
+def forget_context(database: Database, user_id: str, context_id: int, now: int) -> Forgotten:
+    """Delete a question and its answer."""
+    with database.write() as tx:
+        users.lock(tx, user_id, now)
+        return Forgotten(context=int(context.delete(tx, user_id, context_id, now)))
+
+
+def forget_document(database: Database, user_id: str, document_id: int, now: int) -> Forgotten:
+    """Delete a document; the same message handed in again stays out."""
+    with database.write() as tx:
+        users.lock(tx, user_id, now)
+        gone = documents.delete(tx, user_id, document_id)
+        if gone is None:
+            return Forgotten()
+        _bury_document(tx, user_id, gone, now)
+        users.raise_epoch(tx, user_id)
+        return Forgotten(documents=1)
+
+
+def forget_session(database: Database, user_id: str, session_id: str, now: int) -> Forgotten:
+    """Delete a session's documents and everything that was extracted from them."""
+    with database.write() as tx:
+        users.lock(tx, user_id, now)
+        gone = documents.delete_session(tx, user_id, session_id)
+        for document in gone:
+            _bury_document(tx, user_id, document, now)
+        pairs = context.of_session(tx, user_id, session_id)
+        for context_id in pairs:
+            context.delete(tx, user_id, context_id, now)
+        rejections.delete_session(tx, user_id, session_id)
+        removed = facts.delete_session(tx, user_id, session_id, now)
+        _delete_session(tx, user_id, session_id)
+        users.raise_epoch(tx, user_id)
+        return Forgotten(removed, len(pairs), len(gone))
+
+
+def _bury_document(tx: Connection, user_id: str, document: documents.Document, now: int) -> None:
+    tombstones.bury(tx, user_id, DOCUMENT, document.message_id, now, document.session_id)
+
+
+def _delete_session(tx: Connection, user_id: str, session_id: str) -> None:
+    """Work on a forgotten session ends too; a running item loses its claim and stores nothing."""
+    tx.execute(
+        "delete from sessions where user_id = :user_id and session_id = :session_id",
+        user_id=user_id,
+        session_id=session_id,
+    )
+    tx.execute(
+        "delete from jobs where user_id = :user_id and kind = 'extract' and key = :session_id",
+        user_id=user_id,
+        session_id=session_id,
+    )

@@ -1,0 +1,1 @@
+"""The programs through which people and machines use the memory."""

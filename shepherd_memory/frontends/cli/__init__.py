@@ -1,0 +1,99 @@
+"""The `shepherd` command: global options, and sub-commands that are imported only when called."""
+
+import importlib
+import sys
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+import click
+
+from shepherd_memory.errors import ShepherdError
+from shepherd_memory.frontends.cli.invocation import Invocation
+from shepherd_memory.frontends.cli.output import exit_code, say, suggest
+
+COMMANDS = {
+    "config": (".config:config", "Show and change settings."),
+    "provider": (".provider:provider", "Show, change and switch model providers."),
+    "whoami": (".whoami:whoami", "Say whose memory this is, and why."),
+}
+"""Name -> where it is, as `module:attribute` from this package, and its line in `shepherd --help`.
+
+A new command is one line here.
+"""
+
+
+class LazyGroup(click.Group):
+    """A group that lists its commands from the table and imports only the one that is called."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in COMMANDS:
+            return None
+        module, attribute = COMMANDS[cmd_name][0].split(":")
+        command: click.Command = getattr(importlib.import_module(module, __name__), attribute)
+        return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if args[0] not in COMMANDS and not args[0].startswith("-"):
+            ctx.fail(f"no such command: {args[0]!r}{suggest(args[0], COMMANDS)}")
+        return super().resolve_command(ctx, args)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, short_help) for name, (_, short_help) in COMMANDS.items()])
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Turn what we raise on purpose into one line and an exit code; with --debug let it through."""
+        try:
+            return super().invoke(ctx)
+        except ShepherdError as error:
+            if ctx.params["debug"]:
+                raise
+            say(f"shepherd: {error}")
+            raise click.exceptions.Exit(exit_code(error)) from error
+
+
+def _show_tracebacks(ctx: click.Context, option: click.Parameter, debug: bool) -> bool:
+    """Done as soon as the option is read: a command that cannot even be imported deserves one too."""
+    if debug:
+        sys.excepthook = sys.__excepthook__
+    return debug
+
+
+@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.option(
+    "--config",
+    "config_path",
+    type=click.Path(path_type=Path),
+    envvar="SHEPHERD_CONFIG",
+    help="The configuration file to use, instead of the one in your config directory.",
+)
+@click.option(
+    "--debug",
+    is_flag=True,
+    is_eager=True,
+    envvar="SHEPHERD_DEBUG",
+    callback=_show_tracebacks,
+    help="Show tracebacks.",
+)
+@click.version_option(package_name="shepherd-memory", prog_name="shepherd")
+@click.pass_context
+def cli(ctx: click.Context, config_path: Path | None, debug: bool) -> None:
+    """Long-term memory for LLM agents."""
+    ctx.obj = Invocation(config_path, debug)
+
+
+def main() -> None:
+    """Run the command line of this process."""
+    sys.excepthook = _explain
+    cli(prog_name="shepherd")
+
+
+def _explain(kind: type[BaseException], error: BaseException, traceback: TracebackType | None) -> None:
+    """One line for what nobody expected; the exit code is 1."""
+    click.echo(f"shepherd: unexpected {kind.__name__}: {error} (`shepherd --debug …` shows where)", err=True)

@@ -1,0 +1,141 @@
+"""What comes in: exchanges and documents, stored and queued for extraction in one transaction."""
+
+import uuid
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from shepherd_memory import documents, queue, sessions, users
+from shepherd_memory.canonical import canonical_text, dump_json
+from shepherd_memory.database import Connection, Database
+from shepherd_memory.documents import MAIN_GROUP, NewDocument
+from shepherd_memory.messages import Skipped, read_messages
+from shepherd_memory.queue import Said
+from shepherd_memory.redaction import redact, redact_json
+
+
+@dataclass(frozen=True)
+class Remembered:
+    """What became of messages handed to `remember`.
+
+    `stored` counts the messages that are new, `known` those that were there already or were deleted by
+    the user, `skipped` lists those that cannot be stored; `queued` says whether the user's statements wait
+    for extraction. `reason` says why nothing was stored, when nothing was.
+    """
+
+    session_id: str
+    stored: int = 0
+    known: int = 0
+    queued: bool = False
+    message_ids: tuple[str, ...] = ()
+    skipped: tuple[Skipped, ...] = ()
+    reason: str = ""
+
+
+@dataclass(frozen=True)
+class Intake:
+    """How to take in: whether documents are kept, and whether an endpoint is there to extract."""
+
+    keep_documents: bool
+    can_extract: bool
+
+
+def remember(
+    database: Database,
+    user_id: str,
+    raw_messages: Sequence[object],
+    session_id: str | None,
+    group_name: str,
+    how: Intake,
+    extract: bool,
+    now: int,
+) -> Remembered:
+    """Store messages once, and queue what the user said in them."""
+    session = _session_id(session_id)
+    messages, skipped = read_messages(raw_messages, session, now)
+    ids = tuple(message.message_id for message in messages)
+    nothing = Remembered(session, message_ids=ids, skipped=tuple(skipped))
+    if not messages:
+        return replace(nothing, reason="there is nothing to store in these messages")
+    if not how.keep_documents and not (extract and how.can_extract):
+        return replace(nothing, reason="memory_documents is off, and no extraction will read these messages")
+    new = [documents.of_message(message, session, group_name) for message in messages]
+    with database.write() as tx:
+        first_id = users.lock(tx, user_id, now, rows=len(new) + 1)
+        stored, queued = _store(tx, user_id, first_id, new, how, extract, now)
+    return replace(nothing, stored=stored, known=len(new) - stored, queued=queued)
+
+
+def _session_id(given: str | None) -> str:
+    if not given:
+        return uuid.uuid4().hex
+    return users.check_id("session_id", redact(canonical_text(str(given))))
+
+
+def _store(
+    tx: Connection,
+    user_id: str,
+    first_id: int,
+    new: list[NewDocument],
+    how: Intake,
+    extract: bool,
+    now: int,
+) -> tuple[int, bool]:
+    """Documents, work item and watermarks; how many documents are new, and whether something was queued."""
+    kept = new if how.keep_documents else [replace(document, text="", extra=None) for document in new]
+    stored = documents.insert(tx, user_id, first_id, kept, now)
+    if not stored:
+        return 0, False
+    said = [
+        Said(document_id, document.message_id, document.created_at, document.text)
+        for document_id, document in enumerate(new, first_id)
+        if document_id in stored and document.role == "user" and document.text
+    ]
+    session_id, last = new[0].session_id, max(stored)
+    queueing = extract and how.can_extract and bool(said)
+    if queueing:
+        carried = () if how.keep_documents else said
+        queue.put(tx, user_id, first_id + len(new), session_id, last, now, carried)
+    sessions.extend(
+        tx, user_id, session_id, last, new[0].group_name, now, wanted=extract and bool(said), queued=queueing
+    )
+    return len(stored), queueing
+
+
+def add_document(
+    database: Database, user_id: str, document: NewDocument, extra: object, now: int
+) -> tuple[int, bool]:
+    """Store one document with its facets; its id, and whether it is new."""
+    clean = _clean(document, extra)
+    with database.write() as tx:
+        document_id = users.lock(tx, user_id, now)
+        stored = documents.insert(tx, user_id, document_id, [clean], now)
+        if stored:
+            return document_id, True
+        row = tx.row(
+            "select id from documents where user_id = :user_id and session_id = :session_id"
+            " and message_id = :message_id",
+            user_id=user_id,
+            session_id=clean.session_id,
+            message_id=clean.message_id,
+        )
+        return (row[0] if row else 0), False
+
+
+def _clean(document: NewDocument, extra: object) -> NewDocument:
+    def text(value: str) -> str:
+        return redact(canonical_text(value))
+
+    return replace(
+        document,
+        session_id=users.check_id("session_id", text(document.session_id)),
+        message_id=users.check_id("message_id", text(document.message_id)) or uuid.uuid4().hex,
+        text=text(document.text),
+        role=text(document.role),
+        speaker_name=text(document.speaker_name),
+        group_name=users.check_id("group", text(document.group_name)) or MAIN_GROUP,
+        source=text(document.source),
+        source_file=text(document.source_file),
+        tool_names=text(document.tool_names),
+        cwd=text(document.cwd),
+        extra=None if extra is None else dump_json(redact_json(extra)),
+    )

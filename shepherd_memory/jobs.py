@@ -1,0 +1,324 @@
+"""Jobs: leased work of any kind, with its states (docs/reference/jobs.md has the table)."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from shepherd_memory.database import Connection, Database
+from shepherd_memory.rows import build
+
+WAITING, RUNNING, DONE, FAILED, DROPPED = "waiting", "running", "done", "failed", "dropped"
+STATUSES = (WAITING, RUNNING, DONE, FAILED, DROPPED)
+
+TRIES = 3
+"""How often an item may be at fault before it is parked."""
+
+COLUMNS = (
+    "user_id, id, kind, key, status, turn, run_at, watermark_from, watermark_through, payload, worker, token,"
+    " lease_until, claims, tries_left, successes_seen, last_error, outcome, queued_at, started_at, ended_at"
+)
+
+
+@dataclass(frozen=True)
+class Job:
+    """One piece of work. Its watermarks are ids of documents."""
+
+    user_id: str
+    id: int
+    kind: str
+    key: str
+    status: str
+    turn: int
+    run_at: datetime
+    watermark_from: int
+    watermark_through: int
+    payload: str
+    worker: str
+    token: str | None
+    lease_until: datetime | None
+    claims: int
+    tries_left: int
+    successes_seen: int | None
+    last_error: str
+    outcome: str
+    queued_at: datetime
+    started_at: datetime | None
+    ended_at: datetime | None
+
+
+def put(
+    tx: Connection,
+    user_id: str,
+    job_id: int,
+    kind: str,
+    key: str,
+    now: int,
+    watermark_from: int = 0,
+    watermark_through: int = 0,
+    payload: str = "",
+) -> bool:
+    """Add work; a job for the same key that nobody has touched yet is extended instead. Whether it is new.
+
+    `turn` makes claims fair: a user's jobs take successive turns, and a user who has none waiting starts
+    at the turn that is being served, whatever the length of everybody else's queue.
+    """
+    row = tx.row(
+        "insert into jobs (user_id, id, kind, key, status, turn, watermark_from, watermark_through, payload,"
+        " tries_left, queued_at) values (:user_id, :id, :kind, :key, 'waiting', coalesce("
+        " (select max(turn) + 1 from jobs where user_id = :user_id and kind = :kind and status = 'waiting'),"
+        " (select turn from jobs where kind = :kind and status = 'waiting' and run_at <= :now"
+        " order by turn, queued_at limit 1), 0),"
+        " :watermark_from, :watermark_through, :payload, :tries, :now)"
+        " on conflict (user_id, kind, key) where status = 'waiting' and claims = 0"
+        " do update set watermark_through = excluded.watermark_through,"
+        " payload = jobs.payload || excluded.payload"
+        " returning id",
+        user_id=user_id,
+        id=job_id,
+        kind=kind,
+        key=key,
+        watermark_from=watermark_from,
+        watermark_through=watermark_through,
+        payload=payload,
+        tries=TRIES,
+        now=now,
+    )
+    return row is not None and row[0] == job_id
+
+
+def claim(
+    database: Database, tx: Connection, kind: str, worker: str, token: str, now: int, lease_until: int
+) -> Job | None:
+    """Take the next job that is due, in one statement; no two claimers get the same."""
+    row = tx.row(
+        "update jobs set status = 'running', worker = :worker, token = :token, lease_until = :lease_until,"
+        " claims = claims + 1, started_at = :now where (user_id, id) = (select user_id, id from jobs"
+        " where kind = :kind and status = 'waiting' and run_at <= :now order by turn, queued_at limit 1"
+        f" {database.skip_locked}) returning {COLUMNS}",
+        kind=kind,
+        worker=worker,
+        token=token,
+        now=now,
+        lease_until=lease_until,
+    )
+    return None if row is None else build(Job, row)
+
+
+def renew(tx: Connection, job: Job, lease_until: int) -> bool:
+    """Hold on to a claimed job; False if it is no longer ours."""
+    return _owned(tx, job, "lease_until = :lease_until", lease_until=lease_until)
+
+
+def finish(tx: Connection, job: Job, outcome: str, now: int) -> bool:
+    """End a claimed job as done; False (roll back!) if it is no longer ours."""
+    ended = "status = 'done', outcome = :outcome, ended_at = :now, payload = '', last_error = ''"
+    return _owned(tx, job, f"{ended}, {_LET_GO}", outcome=outcome, now=now)
+
+
+def advance(tx: Connection, job: Job, watermark: int, payload: str, outcome: str) -> bool:
+    """A first part of a claimed job is done: what follows `watermark` waits again, with all its tries."""
+    return _owned(
+        tx,
+        job,
+        "status = 'waiting', run_at = 0, watermark_from = :watermark, payload = :payload, outcome = :outcome,"
+        f" tries_left = :tries, successes_seen = null, last_error = '', {_LET_GO}",
+        watermark=watermark,
+        payload=payload,
+        outcome=outcome,
+        tries=TRIES,
+    )
+
+
+def split(tx: Connection, job: Job, watermark: int, payload: str, job_id: int, now: int) -> bool:
+    """Cut a claimed job in two: it keeps what ends at `watermark`, a new waiting one gets the rest."""
+    if not _owned(tx, job, "watermark_through = :watermark", watermark=watermark):
+        return False
+    # claims = 1: it is no longer untouched, so that it never stands in the way of the key's newest item.
+    tx.execute(
+        "insert into jobs (user_id, id, kind, key, status, turn, watermark_from, watermark_through, payload,"
+        " claims, tries_left, queued_at) values (:user_id, :id, :kind, :key, 'waiting', :turn, :watermark,"
+        " :through, :payload, 1, :tries, :now)",
+        user_id=job.user_id,
+        id=job_id,
+        kind=job.kind,
+        key=job.key,
+        turn=job.turn,
+        watermark=watermark,
+        through=job.watermark_through,
+        payload=payload,
+        tries=TRIES,
+        now=now,
+    )
+    return True
+
+
+def release(tx: Connection, job: Job, run_at: int, error: str, successes_seen: int | None) -> bool:
+    """Put a claimed job back until `run_at`; it keeps its turn and its tries."""
+    return _owned(
+        tx,
+        job,
+        f"status = 'waiting', run_at = :run_at, last_error = :error, successes_seen = :seen, {_LET_GO}",
+        run_at=run_at,
+        error=error,
+        seen=successes_seen,
+    )
+
+
+def step_aside(
+    tx: Connection, job: Job, run_at: int, error: str, successes_seen: int, tries_left: int
+) -> bool:
+    """Put back a claimed job that may be at fault: behind all others, with this many tries left."""
+    return _owned(
+        tx,
+        job,
+        "status = 'waiting', run_at = :run_at, last_error = :error, tries_left = :tries_left,"
+        " successes_seen = :seen, turn = coalesce((select max(turn) + 1 from jobs where kind = :kind"
+        " and status = 'waiting'), turn),"
+        f" {_LET_GO}",
+        run_at=run_at,
+        error=error,
+        tries_left=tries_left,
+        seen=successes_seen,
+        kind=job.kind,
+    )
+
+
+def park(tx: Connection, job: Job, error: str, now: int) -> bool:
+    """End a claimed job as failed; it can be retried by hand."""
+    parked = "status = 'failed', tries_left = 0, last_error = :error, outcome = 'failed', ended_at = :now"
+    return _owned(tx, job, f"{parked}, {_LET_GO}", error=error, now=now)
+
+
+_LET_GO = "token = null, lease_until = null"
+
+
+def _owned(tx: Connection, job: Job, assignments: str, **parameters: Any) -> bool:
+    """Change a job only while it runs under our token: a worker that lost its lease changes nothing."""
+    touched = tx.execute(
+        f"update jobs set {assignments} where user_id = :user_id and id = :id and token = :token"
+        " and status = 'running'",
+        user_id=job.user_id,
+        id=job.id,
+        token=job.token,
+        **parameters,
+    )
+    return touched == 1
+
+
+def expire_leases(tx: Connection, now: int, retry_us: int) -> int:
+    """Put back what killed workers held. A job that keeps killing its worker waits longer each time."""
+    return tx.execute(
+        "update jobs set status = 'waiting', token = null, lease_until = null,"
+        " last_error = 'the worker stopped while it ran',"
+        " run_at = :now + :retry * (case when claims > 1 then claims - 1 else 0 end)"
+        " where status = 'running' and lease_until < :now",
+        now=now,
+        retry=retry_us,
+    )
+
+
+def defer_user(tx: Connection, user_id: str, kind: str, run_at: int, why: str) -> int:
+    """Let all of a user's waiting jobs wait until `run_at`."""
+    return tx.execute(
+        "update jobs set run_at = :run_at, last_error = :why"
+        " where user_id = :user_id and kind = :kind and status = 'waiting' and run_at < :run_at",
+        user_id=user_id,
+        kind=kind,
+        run_at=run_at,
+        why=why,
+    )
+
+
+def retry(tx: Connection, user_id: str, job_id: int, now: int) -> bool:
+    """Put a failed or dropped job back by hand, with all its tries; a waiting one is made due."""
+    touched = tx.execute(
+        "update jobs set status = 'waiting', run_at = 0, tries_left = :tries, successes_seen = null,"
+        " claims = claims + 1, outcome = '', ended_at = null, queued_at = :now"
+        " where user_id = :user_id and id = :id and status in ('failed', 'dropped', 'waiting')",
+        user_id=user_id,
+        id=job_id,
+        tries=TRIES,
+        now=now,
+    )
+    return touched == 1
+
+
+def drop(tx: Connection, user_id: str, job_id: int, reason: str, now: int) -> bool:
+    """End a waiting or failed job without doing it."""
+    touched = tx.execute(
+        "update jobs set status = 'dropped', outcome = :reason, ended_at = :now"
+        " where user_id = :user_id and id = :id and status in ('waiting', 'failed')",
+        user_id=user_id,
+        id=job_id,
+        reason=reason,
+        now=now,
+    )
+    return touched == 1
+
+
+def get(connection: Connection, user_id: str, job_id: int) -> Job | None:
+    """One job."""
+    row = connection.row(
+        f"select {COLUMNS} from jobs where user_id = :user_id and id = :id", user_id=user_id, id=job_id
+    )
+    return None if row is None else build(Job, row)
+
+
+def listing(
+    connection: Connection, user_id: str, kind: str, status: str | None = None, limit: int = 1000
+) -> list[Job]:
+    """A user's jobs, oldest first."""
+    rows = connection.rows(
+        f"select {COLUMNS} from jobs where user_id = :user_id and kind = :kind"
+        f"{' and status = :status' if status else ''} order by id limit :limit",
+        user_id=user_id,
+        kind=kind,
+        limit=limit,
+        **({"status": status} if status else {}),
+    )
+    return [build(Job, row) for row in rows]
+
+
+def oldest_waiting(connection: Connection, kind: str) -> tuple[str, int, int] | None:
+    """(user, id, queued at) of the job that has waited longest."""
+    row = connection.row(
+        "select user_id, id, queued_at from jobs where kind = :kind and status = 'waiting'"
+        " order by queued_at limit 1",
+        kind=kind,
+    )
+    return None if row is None else (row[0], row[1], row[2])
+
+
+def count(connection: Connection, kind: str) -> dict[str, int]:
+    """How many jobs are in which state, over all users."""
+    rows = connection.rows("select status, count(*) from jobs where kind = :kind group by status", kind=kind)
+    return {**dict.fromkeys(STATUSES, 0), **dict(rows)}
+
+
+def count_waiting(connection: Connection, kind: str) -> int:
+    """How many jobs wait, over all users."""
+    row = connection.row("select count(*) from jobs where kind = :kind and status = 'waiting'", kind=kind)
+    return 0 if row is None else int(row[0])
+
+
+def next_due(connection: Connection, kind: str) -> int | None:
+    """When the next waiting job is due."""
+    row = connection.row("select min(run_at) from jobs where kind = :kind and status = 'waiting'", kind=kind)
+    return None if row is None else row[0]
+
+
+def prune(tx: Connection, done_before: int) -> int:
+    """Forget jobs that ended long ago."""
+    return tx.execute(
+        "delete from jobs where status in ('done', 'dropped') and ended_at < :before", before=done_before
+    )
+
+
+def moved_since(connection: Connection, kind: str, since: int) -> bool:
+    """Whether any job has been done since then."""
+    row = connection.row(
+        "select 1 from jobs where kind = :kind and status = 'done' and ended_at >= :since limit 1",
+        kind=kind,
+        since=since,
+    )
+    return row is not None

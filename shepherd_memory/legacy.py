@@ -1,0 +1,81 @@
+"""Databases of the original shepherd: their rows, set aside by the migration, become ours."""
+
+from shepherd_memory import context, facts, users
+from shepherd_memory.canonical import canonical_text
+from shepherd_memory.clock import SECOND
+from shepherd_memory.database import Connection, Database, Row
+from shepherd_memory.errors import InvalidInput
+from shepherd_memory.provenance import Provenance
+from shepherd_memory.redaction import redact
+
+SOURCE = "shepherd-2"
+OLD_USER = "local"
+"""Whose the rows are that were written before the original knew users."""
+
+_PAIRS = ("legacy_conversations", "legacy_context")
+_FACTS = "legacy_facts"
+
+
+def adopt(database: Database, now: int) -> int:
+    """Take over what an old database held, all at once, redacted; how many rows. Safe to call again."""
+    with database.read() as connection:
+        if not _set_aside(database, connection):
+            return 0
+    with database.write() as tx:
+        # Read again under the lock: another process may have adopted them meanwhile.
+        columns = _set_aside(database, tx)
+        taken = sum(_adopt_table(tx, name, columns[name], now) for name in sorted(columns))
+        for name in columns:
+            tx.execute_script(f"drop table {name}")
+    database.purge()
+    return taken
+
+
+def _set_aside(database: Database, connection: Connection) -> dict[str, frozenset[str]]:
+    return {
+        name: columns for name, columns in database.tables(connection).items() if name in (*_PAIRS, _FACTS)
+    }
+
+
+def _adopt_table(tx: Connection, name: str, columns: frozenset[str], now: int) -> int:
+    user = "user_id" if "user_id" in columns else f"'{OLD_USER}'"
+    if name == _FACTS:
+        rows = tx.rows(f"select {user}, key, value, updated_at, created_at from {name} order by 1, 2")
+        return sum(_adopt_fact(tx, row, now) for row in rows)
+    rows = tx.rows(f"select {user}, user_message, assistant_response, timestamp from {name} order by 1, id")
+    return sum(_adopt_pair(tx, row, now) for row in rows)
+
+
+def _adopt_fact(tx: Connection, row: Row, now: int) -> bool:
+    user_id, key, value, updated_at, created_at = row
+    where = Provenance(_moment(updated_at) or _moment(created_at) or now, SOURCE)
+    try:
+        name = facts.fact_key(_text(key))
+    except InvalidInput:
+        return False
+    row_id = users.lock(tx, _user(user_id), now)
+    return facts.put(tx, _user(user_id), name, _text(value), where, now, row_id) == facts.STORED
+
+
+def _adopt_pair(tx: Connection, row: Row, now: int) -> bool:
+    user_id, question, answer, timestamp = row
+    where = Provenance(_moment(timestamp) or now, SOURCE)
+    row_id = users.lock(tx, _user(user_id), now)
+    result = context.put(tx, _user(user_id), row_id, _text(question), _text(answer), where, now)
+    return result == context.STORED
+
+
+def _user(user_id: object) -> str:
+    return _text(user_id)[: users.MAX_ID_LENGTH] or OLD_USER
+
+
+def _text(value: object) -> str:
+    return redact(canonical_text("" if value is None else str(value)))
+
+
+def _moment(epoch_seconds: object) -> int | None:
+    """The original wrote seconds; as text or as a number, depending on its version."""
+    try:
+        return round(float(str(epoch_seconds)) * SECOND) or None
+    except (ValueError, OverflowError):
+        return None

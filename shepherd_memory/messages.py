@@ -1,0 +1,141 @@
+"""Chat messages in the OpenAI shape, read into what is stored of them."""
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from shepherd_memory.canonical import canonical_json, canonical_text, dump_json
+from shepherd_memory.clock import parse_us
+from shepherd_memory.redaction import redact, redact_json
+from shepherd_memory.users import MAX_ID_LENGTH
+
+STORED_ROLES = frozenset({"user", "assistant", "tool", "function"})
+INSTRUCTION_ROLES = frozenset({"system", "developer"})
+TEXT_PART_TYPES = frozenset({"text", "input_text", "output_text"})
+
+_COLUMNS = frozenset({"id", "role", "created_at", "speaker_name", "speaker_type"})
+
+
+@dataclass(frozen=True)
+class Message:
+    """One message as it will be stored: canonical, and free of secrets."""
+
+    message_id: str
+    role: str
+    text: str
+    extra: str | None
+    speaker_name: str
+    speaker_type: str
+    tool_names: str
+    created_at: int
+
+
+@dataclass(frozen=True)
+class Skipped:
+    """A message that is not stored, and why."""
+
+    index: int
+    reason: str
+
+
+def read_messages(
+    messages: Sequence[object], session_id: str, now: int
+) -> tuple[list[Message], list[Skipped]]:
+    """What can be stored of `messages`, and what cannot."""
+    read: list[Message] = []
+    skipped: list[Skipped] = []
+    for index, raw in enumerate(messages):
+        reason = _refusal(raw)
+        if reason is None and isinstance(raw, Mapping):
+            message = _read(raw, session_id, index, now)
+            reason = None if message.text or message.extra else "empty"
+            if reason is None:
+                read.append(message)
+        if reason is not None:
+            skipped.append(Skipped(index, reason))
+    return read, skipped
+
+
+def _refusal(raw: object) -> str | None:
+    if not isinstance(raw, Mapping):
+        return "not a message: a dict with role and content is expected"
+    role = raw.get("role")
+    if role in INSTRUCTION_ROLES:
+        return "instructions are not part of what was said"
+    if not isinstance(role, str) or role not in STORED_ROLES:
+        return "unknown role"
+    return None
+
+
+def _read(raw: Mapping[Any, Any], session_id: str, index: int, now: int) -> Message:
+    role = str(raw["role"])
+    text = redact(text_of(raw.get("content")))
+    extra = _extra(raw)
+    created_at = parse_us(raw.get("created_at"))
+    return Message(
+        message_id=_message_id(raw, session_id, index, text, extra),
+        role=role,
+        text=text,
+        extra=extra,
+        speaker_name=_name(raw.get("speaker_name")) or _name(raw.get("name")),
+        speaker_type=_name(raw.get("speaker_type")) or ("human" if role == "user" else "agent"),
+        tool_names=",".join(_tool_names(raw)),
+        created_at=now if created_at is None else created_at,
+    )
+
+
+def text_of(content: object) -> str:
+    """The text of a message's content: a string, or the text parts of a list."""
+    if isinstance(content, str):
+        return canonical_text(content)
+    if isinstance(content, list | tuple):
+        return "\n".join(filter(None, map(_part_text, content)))
+    if content is None or isinstance(content, Mapping):
+        return _part_text(content)
+    return canonical_text(str(content))
+
+
+def _part_text(part: object) -> str:
+    if isinstance(part, str):
+        return canonical_text(part)
+    if isinstance(part, Mapping) and part.get("type", "text") in TEXT_PART_TYPES:
+        text = part.get("text")
+        return canonical_text(text) if isinstance(text, str) else ""
+    return ""
+
+
+def _extra(raw: Mapping[Any, Any]) -> str | None:
+    """Everything that has no column of its own, so that nothing a caller hands in is lost."""
+    kept = {str(key): value for key, value in raw.items() if key not in _COLUMNS and value is not None}
+    if isinstance(kept.get("content"), str):
+        del kept["content"]
+    if "created_at" in raw and parse_us(raw["created_at"]) is None and raw["created_at"] is not None:
+        kept["created_at"] = raw["created_at"]
+    return dump_json(redact_json(canonical_json(kept))) if kept else None
+
+
+def _message_id(raw: Mapping[Any, Any], session_id: str, index: int, text: str, extra: str | None) -> str:
+    given = raw.get("id")
+    if given is not None and given != "":
+        name = redact(canonical_text(str(given)))
+        return name if len(name) <= MAX_ID_LENGTH else _digest(name)
+    said_at = parse_us(raw.get("created_at"))
+    return _digest("\0".join((session_id, str(index), str(said_at), str(raw["role"]), text, extra or "")))
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:32]
+
+
+def _name(value: object) -> str:
+    return redact(canonical_text(value))[:MAX_ID_LENGTH] if isinstance(value, str) else ""
+
+
+def _tool_names(raw: Mapping[Any, Any]) -> list[str]:
+    calls = raw.get("tool_calls")
+    if not isinstance(calls, list | tuple):
+        return []
+    functions = [call.get("function") for call in calls if isinstance(call, Mapping)]
+    names = [function.get("name") for function in functions if isinstance(function, Mapping)]
+    return [_name(name) for name in names if isinstance(name, str)]

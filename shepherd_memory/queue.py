@@ -1,0 +1,200 @@
+"""Work items for extraction: a stretch of a session that waits, is claimed, and ends with an outcome."""
+
+import logging
+import uuid
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from shepherd_memory import documents, jobs, sessions, users
+from shepherd_memory.canonical import dump_json, load_json
+from shepherd_memory.clock import to_us
+from shepherd_memory.database import Connection, Database
+from shepherd_memory.injection import strip_injection
+from shepherd_memory.jobs import Job
+
+KIND = "extract"
+CATCH_UP_BATCH = 100
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Said:
+    """One thing that the user said, out of a work item."""
+
+    document_id: int
+    message_id: str
+    created_at: int
+    text: str
+    source: str = "live"
+
+
+@dataclass(frozen=True)
+class Slice:
+    """The part of a work item that one call deals with; `rest` says that more follows."""
+
+    said: tuple[Said, ...]
+    through: int
+    rest: bool
+    rest_payload: str
+
+
+def put(
+    tx: Connection,
+    user_id: str,
+    job_id: int,
+    session_id: str,
+    through: int,
+    now: int,
+    said: Sequence[Said] = (),
+) -> bool:
+    """Queue what the session has after its queued watermark, up to `through`; whether that is a new item.
+
+    `said` is carried along where documents are not kept; otherwise the stored documents are the copy.
+    """
+    found = tx.row(
+        "select queued_through from sessions where user_id = :user_id and session_id = :session_id",
+        user_id=user_id,
+        session_id=session_id,
+    )
+    return jobs.put(
+        tx,
+        user_id,
+        job_id,
+        KIND,
+        session_id,
+        now,
+        watermark_from=found[0] if found else 0,
+        watermark_through=through,
+        payload="".join(map(_to_line, said)),
+    )
+
+
+def _to_line(said: Said) -> str:
+    return dump_json([said.document_id, said.message_id, said.created_at, said.text]) + "\n"
+
+
+def _from_payload(payload: str) -> list[Said]:
+    return [Said(*load_json(line)) for line in payload.splitlines()]
+
+
+def claim(database: Database, worker: str, now: int, lease_until: int) -> Job | None:
+    """Take the next item that is due."""
+    with database.write() as tx:
+        return jobs.claim(database, tx, KIND, worker, uuid.uuid4().hex, now, lease_until)
+
+
+def renew(database: Database, job: Job, lease_until: int) -> bool:
+    """Hold on to an item while a call runs; False if it is no longer ours."""
+    with database.write() as tx:
+        return jobs.renew(tx, job, lease_until)
+
+
+def load(connection: Connection, job: Job, max_turns: int) -> Slice:
+    """What the user said in the item: at most `max_turns` messages, the rest for another call."""
+    stored = documents.statements(
+        connection, job.user_id, job.key, job.watermark_from, job.watermark_through, max_turns + 1
+    )
+    carried = _from_payload(job.payload)
+    said = [Said(d.id, d.message_id, to_us(d.created_at), d.text, d.source) for d in stored] + carried
+    said.sort(key=lambda one: one.document_id)
+    taken = said[:max_turns]
+    rest = len(said) > max_turns
+    through = taken[-1].document_id if rest else job.watermark_through
+    left = "".join(_to_line(one) for one in carried if one.document_id > through)
+    return Slice(tuple(map(_stripped, taken)), through, rest, left)
+
+
+def _stripped(said: Said) -> Said:
+    return Said(said.document_id, said.message_id, said.created_at, strip_injection(said.text), said.source)
+
+
+def end_slice(tx: Connection, job: Job, part: Slice, outcome: str, now: int) -> bool:
+    """The slice is dealt with: the item is done, or goes on after it. False: it was no longer ours."""
+    if part.rest:
+        owned = jobs.advance(tx, job, part.through, part.rest_payload, outcome)
+    else:
+        owned = jobs.finish(tx, job, outcome, now)
+    if owned:
+        sessions.settle(tx, job.user_id, job.key, KIND)
+    return owned
+
+
+def park_slice(tx: Connection, job: Job, part: Slice, job_id: int, error: str, now: int) -> bool:
+    """The slice has failed for good; what follows it in the item goes on as an item of its own."""
+    if part.rest and not jobs.split(tx, job, part.through, part.rest_payload, job_id, now):
+        return False
+    if not jobs.park(tx, job, error, now):
+        return False
+    sessions.settle(tx, job.user_id, job.key, KIND)
+    return True
+
+
+def trim(database: Database, limit: int, now: int) -> int:
+    """Drop the oldest waiting items beyond `limit` (0: none); how many. Their documents stay."""
+    dropped = 0
+    while limit > 0:
+        with database.read() as connection:
+            if jobs.count_waiting(connection, KIND) <= limit:
+                break
+            oldest = jobs.oldest_waiting(connection, KIND)
+        if oldest is None:
+            break
+        dropped += drop(database, oldest[0], oldest[1], f"dropped: more than {limit} items were waiting", now)
+    if dropped:
+        logger.warning("dropped the %d oldest of more than %d waiting items", dropped, limit)
+    return dropped
+
+
+def drop(database: Database, user_id: str, job_id: int, reason: str, now: int) -> bool:
+    """End a waiting or failed item without extracting it; its session's watermark goes on."""
+    with database.write() as tx:
+        users.lock(tx, user_id, now)
+        job = jobs.get(tx, user_id, job_id)
+        if job is None or not jobs.drop(tx, user_id, job_id, reason, now):
+            return False
+        sessions.settle(tx, user_id, job.key, KIND)
+        return True
+
+
+def retry(database: Database, user_id: str, job_id: int, now: int) -> bool:
+    """Put a failed or dropped item back, or make a waiting one due now."""
+    with database.write() as tx:
+        users.lock(tx, user_id, now)
+        return jobs.retry(tx, user_id, job_id, now)
+
+
+def queue_session(
+    database: Database, user_id: str, session_id: str, now: int, only_wanted: bool = False
+) -> bool:
+    """Queue what is new in a session since its watermark; False if the user said nothing new.
+
+    `only_wanted` leaves alone what was stored without asking for extraction.
+    """
+    with database.write() as tx:
+        job_id = users.lock(tx, user_id, now)
+        session = sessions.get(tx, user_id, session_id)
+        through = _queue_through(session, only_wanted)
+        if session is None or through <= session.queued_through:
+            return False
+        said = documents.statements(tx, user_id, session_id, session.queued_through, through, limit=1)
+        if said:
+            put(tx, user_id, job_id, session_id, through, now)
+        sessions.mark_queued(tx, user_id, session_id, through)
+        sessions.settle(tx, user_id, session_id, KIND)
+        return bool(said)
+
+
+def _queue_through(session: sessions.Session | None, only_wanted: bool) -> int:
+    if session is None:
+        return 0
+    return session.wanted_through if only_wanted else session.last_document
+
+
+def catch_up(database: Database, now: int) -> int:
+    """Queue what was wanted while no endpoint was configured, a batch at a time; how many sessions."""
+    with database.read() as connection:
+        behind = sessions.to_catch_up(connection, CATCH_UP_BATCH)
+    for user_id, session_id in behind:
+        queue_session(database, user_id, session_id, now, only_wanted=True)
+    return len(behind)

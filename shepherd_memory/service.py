@@ -1,0 +1,383 @@
+"""The composition root: what every frontend and program uses, built and taken down in one place."""
+
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, closing, contextmanager
+from datetime import datetime
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from shepherd_memory import (
+    context,
+    documents,
+    erasure,
+    facts,
+    forgetting,
+    guard,
+    intake,
+    jobs,
+    ledger,
+    legacy,
+    portability,
+    queue,
+    rejections,
+    users,
+)
+from shepherd_memory.canonical import canonical_text
+from shepherd_memory.clock import Clock, now_us, parse_us
+from shepherd_memory.config import Config, LiveConfig, default_database_path
+from shepherd_memory.context import Context
+from shepherd_memory.database import Database, open_database
+from shepherd_memory.documents import Document, Facets, NewDocument
+from shepherd_memory.erasure import Receipt
+from shepherd_memory.errors import InvalidInput, NotFound
+from shepherd_memory.extraction import ExtractionClient
+from shepherd_memory.facts import Fact, PastFact
+from shepherd_memory.forgetting import Forgotten
+from shepherd_memory.identity import is_known
+from shepherd_memory.intake import Intake, Remembered
+from shepherd_memory.jobs import Job
+from shepherd_memory.provenance import Provenance
+from shepherd_memory.redaction import redact
+from shepherd_memory.rejections import Rejection
+from shepherd_memory.status import Status, read_status
+from shepherd_memory.worker import Worker, extraction_endpoint
+
+UNKNOWN_USER = "the user is unknown: nothing is stored or searched without a user_id"
+FLUSH_POLL_SECONDS = 0.02
+EVERYTHING = 1_000_000_000
+
+
+@contextmanager
+def open_service(
+    config: Config,
+    *,
+    config_path: Path | str | None = None,
+    worker: bool = True,
+    clock: Clock = now_us,
+) -> Iterator["Service"]:
+    """Build everything that frontends use, and take it down again.
+
+    With `config_path` changes of that file take effect while the service runs. `worker=False` leaves
+    extraction to another process.
+    """
+    live = LiveConfig(config, config_path)
+    with ExitStack() as stack:
+        url = config.memory_database or str(default_database_path())
+        database = stack.enter_context(closing(open_database(url)))
+        legacy.adopt(database, clock())
+        client = stack.enter_context(closing(ExtractionClient()))
+        thread = Worker(database, live.current, clock, client)
+        if worker:
+            thread.start()
+            stack.callback(thread.stop)
+        yield Service(database, live, thread, clock)
+
+
+class Service:
+    """The memory of all users; every call names the user it is for."""
+
+    def __init__(self, database: Database, live: LiveConfig, worker: Worker, clock: Clock) -> None:
+        self.database = database
+        self.worker = worker
+        self._live = live
+        self._clock = clock
+
+    @property
+    def config(self) -> Config:
+        """The configuration in force now."""
+        return self._live.current()
+
+    def remember(
+        self,
+        user_id: str,
+        messages: Sequence[Mapping[str, Any]],
+        session_id: str | None = None,
+        *,
+        extract: bool = True,
+        group: str = documents.MAIN_GROUP,
+    ) -> Remembered:
+        """Store messages, and queue what the user said for extraction if an endpoint is configured.
+
+        Committed when it returns. A message that is already stored in the session is not stored again.
+        """
+        if not is_known(user_id):
+            return Remembered(session_id or "", reason=UNKNOWN_USER)
+        config = self.config
+        how = Intake(config.memory_documents, extraction_endpoint(config) is not None)
+        result = intake.remember(
+            self.database, _user(user_id), _listed(messages), session_id, group, how, extract, self._clock()
+        )
+        if result.queued:
+            self._queued(config)
+        return result
+
+    def extract(self, user_id: str, session_id: str) -> bool:
+        """Queue what is new in a session since its watermark; False if nothing is, or nothing can extract."""
+        if not is_known(user_id) or extraction_endpoint(self.config) is None:
+            return False
+        queued = queue.queue_session(self.database, _user(user_id), session_id, self._clock())
+        if queued:
+            self._queued(self.config)
+        return queued
+
+    def _queued(self, config: Config) -> None:
+        queue.trim(self.database, config.memory_extraction_queue_limit, self._clock())
+        self.worker.wake()
+
+    def flush(self, timeout: float = 30.0) -> bool:
+        """Wait until nothing waits for extraction; False if something still does after `timeout` seconds."""
+        deadline = time.monotonic() + timeout
+        pause = threading.Event()
+        while self._is_busy():
+            if time.monotonic() >= deadline:
+                return False
+            pause.wait(FLUSH_POLL_SECONDS)
+        return True
+
+    def _is_busy(self) -> bool:
+        if extraction_endpoint(self.config) is None:
+            return False
+        with self.database.read() as connection:
+            counts = jobs.count(connection, queue.KIND)
+        return bool(counts[jobs.WAITING] or counts[jobs.RUNNING])
+
+    def facts(self, user_id: str) -> list[Fact]:
+        """The user's current facts, by key."""
+        if not is_known(user_id):
+            return []
+        with self.database.read() as connection:
+            return facts.listing(connection, user_id)
+
+    def get_fact(self, user_id: str, key: str) -> Fact | None:
+        """One current fact."""
+        if not is_known(user_id):
+            return None
+        with self.database.read() as connection:
+            return facts.get(connection, user_id, facts.fact_key(key))
+
+    def set_fact(self, user_id: str, key: str, value: str, *, source: str = "user") -> Fact:
+        """Replace a fact by what the user says now; the old value goes to history."""
+        if not is_known(user_id):
+            raise InvalidInput(UNKNOWN_USER)
+        name, text = facts.fact_key(key), redact(canonical_text(str(value))).strip()
+        if not text:
+            raise InvalidInput(f"the value of {name} is empty; use forget to delete a fact")
+        now = self._clock()
+        with self.database.write() as tx:
+            row_id = users.lock(tx, _user(user_id), now)
+            # One microsecond past a deletion made in the same instant: saying it again brings it back.
+            facts.put(tx, user_id, name, text, Provenance(now + 1, source), now, row_id)
+            stored = facts.get(tx, user_id, name)
+        assert stored is not None
+        return stored
+
+    def fact_history(self, user_id: str, key: str) -> list[PastFact]:
+        """The timeline of a fact, oldest first."""
+        if not is_known(user_id):
+            return []
+        with self.database.read() as connection:
+            return facts.history(connection, user_id, facts.fact_key(key))
+
+    def context(self, user_id: str, *, after_id: int = 0, limit: int = EVERYTHING) -> list[Context]:
+        """The user's question/answer pairs in the order they were stored."""
+        if not is_known(user_id):
+            return []
+        with self.database.read() as connection:
+            return context.listing(connection, user_id, after_id, limit)
+
+    def add_context(self, user_id: str, question: str, answer: str, *, source: str = "user") -> str:
+        """Store a question and its answer as the user gives them; `stored` or `refreshed`."""
+        if not is_known(user_id):
+            raise InvalidInput(UNKNOWN_USER)
+        asked, answered = (redact(canonical_text(str(text))).strip() for text in (question, answer))
+        if not asked or not answered:
+            raise InvalidInput("a question and an answer are needed")
+        now = self._clock()
+        with self.database.write() as tx:
+            row_id = users.lock(tx, _user(user_id), now)
+            return context.put(tx, user_id, row_id, asked, answered, Provenance(now + 1, source), now)
+
+    def add_document(
+        self,
+        user_id: str,
+        text: str,
+        *,
+        type: str = "artifact",
+        category: str = "knowledge",
+        session_id: str = "",
+        message_id: str = "",
+        role: str = "",
+        speaker_type: str = "human",
+        speaker_name: str = "",
+        created_at: datetime | str | None = None,
+        group: str = documents.MAIN_GROUP,
+        source: str = "user",
+        source_file: str = "",
+        tool_names: str = "",
+        cwd: str = "",
+        extra: object = None,
+    ) -> int:
+        """Store a document verbatim with its facets; its id."""
+        if not is_known(user_id):
+            raise InvalidInput(UNKNOWN_USER)
+        _check_choice("type", type, documents.TYPES)
+        _check_choice("category", category, documents.CATEGORIES)
+        _check_choice("speaker_type", speaker_type, documents.SPEAKER_TYPES)
+        now = self._clock()
+        document = NewDocument(
+            session_id=session_id,
+            message_id=message_id,
+            text=text,
+            created_at=_moment(created_at, now),
+            type=type,
+            category=category,
+            role=role,
+            speaker_type=speaker_type,
+            speaker_name=speaker_name,
+            group_name=group,
+            source=source,
+            source_file=source_file,
+            tool_names=tool_names,
+            cwd=cwd,
+        )
+        return intake.add_document(self.database, _user(user_id), document, extra, now)[0]
+
+    def documents(
+        self,
+        user_id: str,
+        *,
+        type: str = "",
+        category: str = "",
+        session_id: str = "",
+        role: str = "",
+        speaker_name: str = "",
+        speaker_type: str = "",
+        group: str = "",
+        source: str = "",
+        since: datetime | str | None = None,
+        after_id: int = 0,
+        limit: int = EVERYTHING,
+    ) -> list[Document]:
+        """The user's documents with these facets, in the order they were stored."""
+        if not is_known(user_id):
+            return []
+        facets = Facets(type, category, session_id, role, speaker_name, speaker_type, group, source)
+        start = None if since is None else _moment(since, 0)
+        with self.database.read() as connection:
+            return documents.select(connection, user_id, facets, start, after_id, limit)
+
+    def forget(
+        self,
+        user_id: str,
+        *,
+        fact: str | None = None,
+        context: int | None = None,
+        document: int | None = None,
+        session: str | None = None,
+    ) -> Forgotten:
+        """Delete one thing for good: a fact by its key, a pair or document by its id, or a whole session."""
+        choices: list[tuple[Any, Callable[..., Forgotten]]] = [
+            (fact, forgetting.forget_fact),
+            (context, forgetting.forget_context),
+            (document, forgetting.forget_document),
+            (session, forgetting.forget_session),
+        ]
+        given = [(value, forget) for value, forget in choices if value is not None]
+        if len(given) != 1:
+            raise InvalidInput("forget takes one of fact, context, document and session")
+        if not is_known(user_id):
+            return Forgotten()
+        value, forget = given[0]
+        return forget(self.database, user_id, value, self._clock())
+
+    def erase(self, user_id: str) -> Receipt:
+        """Remove a user everywhere; the receipt says what was removed and that nothing is left."""
+        if not is_known(user_id):
+            raise InvalidInput(UNKNOWN_USER)
+        return erasure.erase(self.database, user_id, self._clock())
+
+    def export(self, user_id: str) -> Iterator[bytes]:
+        """Everything of a user as JSON lines."""
+        if not is_known(user_id):
+            raise InvalidInput(UNKNOWN_USER)
+        return portability.export(self.database, user_id, self._clock())
+
+    def import_lines(
+        self, user_id: str, lines: BinaryIO, progress: Callable[[int], None] = lambda size: None
+    ) -> portability.Imported:
+        """Take in what `export` wrote; what is there already stays as it is."""
+        if not is_known(user_id):
+            raise InvalidInput(UNKNOWN_USER)
+        return portability.take_in(self.database, _user(user_id), lines, self._clock(), progress)
+
+    def rejected(self, user_id: str) -> list[Rejection]:
+        """What the guard refused, with its reasons, oldest first."""
+        if not is_known(user_id):
+            return []
+        with self.database.read() as connection:
+            return rejections.listing(connection, user_id)
+
+    def accept(self, user_id: str, rejection_id: int) -> Rejection:
+        """Overrule the guard: store what it refused, as stated by the user now."""
+        now = self._clock()
+        with self.database.write() as tx:
+            row_id = users.lock(tx, _user(user_id), now)
+            refused = rejections.take(tx, user_id, rejection_id)
+            if refused is None:
+                raise NotFound(f"there is no rejection {rejection_id}")
+            guard.admit_by_hand(tx, user_id, row_id, refused, now)
+        return refused
+
+    def usage(self, user_id: str) -> list[ledger.Usage]:
+        """The tokens that a user's memory has cost, by day and purpose."""
+        with self.database.read() as connection:
+            return ledger.listing(connection, user_id)
+
+    def row_counts(self, user_id: str) -> dict[str, int]:
+        """How many rows a user has in which table."""
+        return erasure.count_rows(self.database, user_id)
+
+    def items(self, user_id: str, status: str | None = None) -> list[Job]:
+        """The user's work items, oldest first."""
+        with self.database.read() as connection:
+            return jobs.listing(connection, user_id, queue.KIND, status)
+
+    def retry(self, user_id: str, item_id: int) -> bool:
+        """Put a failed or dropped item back into the queue, or make a waiting one due now."""
+        retried = queue.retry(self.database, user_id, item_id, self._clock())
+        self.worker.wake()
+        return retried
+
+    def drop(self, user_id: str, item_id: int) -> bool:
+        """Take a waiting or failed item out of the queue; its documents stay."""
+        return queue.drop(self.database, user_id, item_id, "dropped by hand", self._clock())
+
+    def status(self) -> Status:
+        """How the memory is doing: database, queue, endpoint, health."""
+        return read_status(self.database, self.config, self._live.problem, self._clock())
+
+
+def _user(user_id: str) -> str:
+    return users.check_id("user_id", canonical_text(user_id))
+
+
+def _listed(messages: Sequence[Mapping[str, Any]]) -> Sequence[object]:
+    if isinstance(messages, str | bytes | Mapping) or not isinstance(messages, Sequence):
+        raise InvalidInput("messages must be a list of dicts with role and content")
+    return messages
+
+
+def _check_choice(name: str, value: str, choices: Sequence[str]) -> None:
+    if value not in choices:
+        raise InvalidInput(f"{name} takes {', '.join(choices)}; got {value!r}")
+
+
+def _moment(value: datetime | str | None, default: int) -> int:
+    if value is None:
+        return default
+    moment = parse_us(value)
+    if moment is None:
+        raise InvalidInput(f"{value!r} is not a time: give a datetime or ISO 8601")
+    return moment

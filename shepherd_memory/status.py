@@ -1,0 +1,67 @@
+"""How the memory is doing, for `status` and health checks."""
+
+from dataclasses import dataclass
+
+from shepherd_memory import endpoints, jobs, queue
+from shepherd_memory.clock import SECOND
+from shepherd_memory.config import Config
+from shepherd_memory.database import Connection, Database, schema_version
+from shepherd_memory.endpoints import EndpointState
+from shepherd_memory.worker import extraction_endpoint
+
+
+@dataclass(frozen=True)
+class Status:
+    """The state of database, queue and endpoint. `problems` says in words why `healthy` is False."""
+
+    database: str
+    schema_version: int
+    extraction: str
+    endpoint: EndpointState
+    items: dict[str, int]
+    oldest_waiting_seconds: float
+    users: int
+    documents: int
+    problems: tuple[str, ...]
+
+    @property
+    def healthy(self) -> bool:
+        return not self.problems
+
+
+def read_status(database: Database, config: Config, config_problem: str | None, now: int) -> Status:
+    """Look at everything once."""
+    with database.read() as connection:
+        endpoint = endpoints.get(connection, endpoints.EXTRACTION)
+        items = jobs.count(connection, queue.KIND)
+        oldest = jobs.oldest_waiting(connection, queue.KIND)
+        lag = (now - oldest[2]) / SECOND if oldest else 0.0
+        moving = jobs.moved_since(connection, queue.KIND, now - round(config.memory_health_max_lag * SECOND))
+        return Status(
+            database=database.url,
+            schema_version=schema_version(connection),
+            extraction="on" if extraction_endpoint(config) else "off",
+            endpoint=endpoint,
+            items=items,
+            oldest_waiting_seconds=lag,
+            users=_count(connection, "users"),
+            documents=_count(connection, "documents"),
+            problems=tuple(_problems(config, config_problem, endpoint, lag, moving)),
+        )
+
+
+def _problems(
+    config: Config, config_problem: str | None, endpoint: EndpointState, lag: float, moving: bool
+) -> list[str]:
+    found = [config_problem] if config_problem else []
+    if endpoint.state == endpoints.PAUSED:
+        found.append(f"extraction is paused: {endpoint.reason}")
+    if lag > config.memory_health_max_lag and not moving:
+        reason = endpoint.reason or "is a worker running?"
+        found.append(f"the oldest item has waited {lag:.0f} s and nothing moves: {reason}")
+    return found
+
+
+def _count(connection: Connection, table: str) -> int:
+    row = connection.row(f"select count(*) from {table}")
+    return int(row[0]) if row else 0

@@ -1,0 +1,42 @@
+"""The row of a user: the lock, the order and the version of everything that the user owns."""
+
+from shepherd_memory.database import Connection
+from shepherd_memory.errors import InvalidInput
+
+MAX_ID_LENGTH = 256
+"""Ids are parts of index entries, which Postgres limits to 2,700 bytes."""
+
+
+def lock(tx: Connection, user_id: str, now: int, rows: int = 1) -> int:
+    """Begin a write: hold the user's row until the transaction ends, and reserve `rows` ids.
+
+    Returns the first of them. Every write transaction begins here, so that ids follow the order of
+    commits and `seq` tells caches whether anything has changed.
+    """
+    raised = tx.row(
+        "update users set seq = seq + :rows where user_id = :user_id returning seq",
+        user_id=user_id,
+        rows=rows,
+    )
+    if raised is None:
+        raised = tx.row(
+            "insert into users (user_id, seq, created_at) values (:user_id, :rows, :now)"
+            " on conflict (user_id) do update set seq = users.seq + excluded.seq returning seq",
+            user_id=user_id,
+            rows=rows,
+            now=now,
+        )
+    assert raised is not None
+    return int(raised[0]) - rows + 1
+
+
+def raise_epoch(tx: Connection, user_id: str) -> None:
+    """Note that something was deleted."""
+    tx.execute("update users set epoch = epoch + 1 where user_id = :user_id", user_id=user_id)
+
+
+def check_id(name: str, value: str) -> str:
+    """`value` if it can be an id; `name` is what the error calls it."""
+    if len(value) > MAX_ID_LENGTH:
+        raise InvalidInput(f"{name} is longer than {MAX_ID_LENGTH} characters")
+    return value

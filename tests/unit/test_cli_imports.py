@@ -1,0 +1,74 @@
+import json
+import os
+import resource
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+HEAVY = {
+    "sqlite3",
+    "sqlite_utils",
+    "requests",
+    "urllib3",
+    "orjson",
+    "psycopg",
+    "psycopg_pool",
+    "snowballstemmer",
+    "numpy",
+    "onnxruntime",
+    "textual",
+    "uvicorn",
+    "asyncio",
+    "logging",
+    "ssl",
+    "socket",
+    "tempfile",
+    "shepherd_sqlite",
+    "shepherd_postgres",
+    "shepherd_memory.database",
+    "shepherd_memory.providers",
+    "shepherd_memory.service",
+}
+
+MODULES_AFTER = """
+import atexit, json, sys
+from shepherd_memory.frontends.cli import main
+atexit.register(lambda: print(json.dumps(sorted(sys.modules))))
+main()
+"""
+
+
+def loaded_by(*args: str) -> set[str]:
+    result = subprocess.run(
+        [sys.executable, "-c", MODULES_AFTER, *args], capture_output=True, text=True, check=True
+    )
+    return set(json.loads(result.stdout.splitlines()[-1]))
+
+
+def cpu_milliseconds(*args: str) -> float:
+    script = Path(sys.executable).with_name("shepherd")
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    subprocess.run([script, *args], capture_output=True, check=True)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return 1000 * (after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime)
+
+
+@pytest.mark.parametrize("args", [["config", "set", "user_id", "steve"], ["config", "user_id"], ["--help"]])
+def test_a_small_command_imports_nothing_heavy(args: list[str]) -> None:
+    assert loaded_by(*args) & HEAVY == set()
+
+
+def test_help_imports_no_command() -> None:
+    prefix = "shepherd_memory.frontends.cli."
+    assert {name for name in loaded_by("--help") if name.startswith(prefix)} == {
+        f"{prefix}invocation",
+        f"{prefix}output",
+    }
+
+
+def test_setting_a_value_costs_little_processor_time() -> None:
+    # The best of several: what is asked is what the program costs, not what else the machine does.
+    assert min(cpu_milliseconds("config", "set", "user_id", "steve") for _ in range(8)) < 120
+    assert os.path.exists(os.path.join(os.environ["XDG_CONFIG_HOME"], "shepherd", "config.toml"))
