@@ -3,7 +3,7 @@
 import re
 from dataclasses import dataclass
 
-from shepherd_memory.words import fold, words
+from shepherd_memory.words import any_of, unbroken_words, words
 
 MAX_KEY_CHARACTERS = 64
 
@@ -25,33 +25,39 @@ class ContextCandidate:
 
 
 _CAMEL_HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
-_KEY_WORD = re.compile(r"[^\W_]+(?:[^\w\s\x00-\x7f]+[^\W_]*)*")
-_OWNER = re.compile(r"^(?:(?:the_)?users?(?:_s)?_|my_)+(?=.)")
+_OWNER = re.compile(r"^(?:(?:the_)?users?_|my_)+(?=.)")
 
 
 def normalise_key(raw: str) -> str:
     """`raw` as the one form in which a key is stored; "" if nothing is left of it."""
-    spaced = _CAMEL_HUMP.sub(" ", raw).replace("_", " ")
-    key = "_".join(_KEY_WORD.findall(fold(spaced).replace("'s ", " ")))
+    key = "_".join(unbroken_words(_CAMEL_HUMP.sub(" ", raw)))
     return _OWNER.sub("", key)[:MAX_KEY_CHARACTERS].rstrip("_")
 
 
-_ASSISTANT = r"(?:ai|llm|chat ?bot|bot|(?:virtual|digital|ai|chat|coding|language) ?(?:assistant|model|bot))"
+_MODEL = (
+    r"(?:(?:virtual|digital|ai|chat|coding|language) ?(?:assistant|model|bot)|ai|llm|chat ?bot|bot|assistant)"
+)
+_TRAIT = any_of(
+    r"""
+    names? role identity persona personality capabilit(?:y|ies) version model type creator tone style responses?
+    language purpose task instructions? behaviou?r gender limitations?
+    """
+)
 _ASSISTANT_KEY = re.compile(
-    rf"(?:{_ASSISTANT}|assistant|(?:language|ai|chat) model|system prompt)"
-    r"(?: (?:s|name|names|role|identity|persona|personality|capability|capabilities|version|model|type|creator|"
-    r"tone|style|response|responses|language|purpose|task|instructions?|behaviou?r|gender|limitations?))*"
-    r"|(?:name|role|identity|persona) of (?:the )?(?:assistant|ai|model|bot|chatbot)"
-    r"|system prompt"
+    rf"{_MODEL}(?: {_TRAIT})*|(?:name|role|identity|persona) of (?:the )?(?:{_MODEL}|model)|system prompt"
+)
+_DOES = any_of(
+    r"""
+    is was are can cannot has had will should must could would does did named called goes said says told suggested
+    recommended provided offered helped explained answered responded agreed promised prefers? likes? speaks knows
+    uses
+    """
 )
 _ASSISTANT_SUBJECT = re.compile(
-    rf"(?:the|this|your|its|an|a)? ?(?:{_ASSISTANT}|assistant|model|large language model)"
-    r"(?: s \w+)? (?:is|was|are|can|cannot|has|had|will|should|must|could|would|does|did|named|called|goes|"
-    r"said|says|told|suggested|recommended|provided|offered|helped|explained|answered|responded|agreed|promised|"
-    r"prefers?|likes?|speaks|knows|uses)\b"
+    rf"(?:(?:the|this|your|its|an?) )?(?:{_MODEL}|model|large language model)(?: s \w+)? {_DOES}\b"
 )
 _ASSISTANT_SELF = re.compile(
-    r"(?:i am|i m|as) (?:an? )?(?:ai|large )?(?:language model|ai assistant|assistant|chatbot|ai)\b"
+    rf"(?:i am|i m|as) (?:an? )?(?:large )?(?:{_MODEL})\b(?! (?:at|in|for|to|engineer))"
 )
 
 
@@ -69,41 +75,43 @@ def is_about_assistant(key: str, text: str) -> bool:
     )
 
 
-_STATE = (
-    r"time|date|day|datetime|timestamp|directory|dir|working directory|folder|path|file|branch|commit|task|step|"
-    r"status|state|activity|error|errors|command|query|question|request|topic|conversation|session|prompt|mood|"
-    r"weather|temperature|location of cursor|line|process|issue|bug|problem|output|window|tab|screen|page"
+_STATE = any_of(
+    """
+    time date day datetime timestamp directory dir folder path file branch commit task step status state activity
+    errors? command query question request topic conversation session prompt mood weather temperature line process
+    issue bug problem output window tab screen page
+    """
 )
-_TRANSIENT_KEY = re.compile(
-    rf"(?:current|currently|todays?|now|latest|last|recent|active|open|present|this)(?: \w+)? (?:{_STATE})"
-    r"|(?:current |process |parent )?(?:p?pid|process id|session id|request id|job id|thread id|trace id)"
-    r"|(?:pwd|cwd|working directory|git branch|git status|exit code|return code|stack ?trace|trace ?back)"
-    r"|(?:last |latest |recent )?(?:error|error message|error code|exception|log output|stdout|stderr)"
-    r"|(?:in use |open |listening |local )?ports?(?: in use| number)?|listening on"
-    r"|(?:total |prompt |completion |input |output |remaining )?tokens?(?: count| counts| used| usage| remaining)?"
-    r"|(?:message|turn|token|line|word) counts?"
-    r"|(?:cpu|memory|disk|ram|gpu) (?:usage|used|load|free)|uptime|load average|battery(?: level)?"
-    r"|(?:todays? )?weather(?: today| now| forecast)?|time(?: now| of day)?|todays? date|date today"
-    r"|currently (?:\w+ing|\w+)(?: \w+)?"
+_NOW = any_of("current currently todays? now latest last recent active open present this")
+_READING = any_of(
+    """
+    p?pid (?:process|session|request|job|thread|trace)_id pwd cwd working_directory git_branch git_status
+    (?:exit|return|error)_code stack_?trace trace_?back error error_message exception log_output stdout stderr
+    ports? port_in_use port_number (?:cpu|memory|disk|ram|gpu)_(?:usage|used|load|free) uptime load_average
+    battery(?:_level)? weather(?:_today|_now|_forecast)? time(?:_now|_of_day)? date_today
+    (?:message|turn|token|line|word)_counts?
+    (?:(?:total|prompt|completion|input|output|remaining)_)?tokens?(?:_used|_usage|_remaining)?
+    """
+)
+_TRANSIENT_KEY = re.compile(rf"{_NOW}(?: \w+)? {_STATE}|(?:{_NOW} )?{_READING}|currently \w+(?: \w+)?")
+_DOING = any_of(
+    """
+    debugging running testing typing waiting compiling installing building fixing trying looking asking reading
+    writing getting seeing viewing editing executing deploying downloading restarting logged_in
+    """
 )
 _TRANSIENT_TEXT = re.compile(
-    r"\b(?:is|are|was|s|re|am|m) (?:currently|now|right now|presently|at the moment|just) (?:\w+ )?"
-    r"(?:debugging|running|working on (?:a|an|the|this) (?:bug|error|issue|test|function|file|script|problem)|"
-    r"testing|typing|waiting|compiling|installing|building|fixing|trying|looking|asking|reading|writing|getting|"
-    r"seeing|viewing|editing|executing|deploying|downloading|restarting|logged in|in the directory)\b"
-    r"|\b(?:at the moment|right now|at this moment)$"
-    r"|\b(?:weather|temperature|it)(?: \w+){0,3} (?:is|was) (?:\w+ )?(?:today|raining|sunny|cloudy|snowing)\b"
-    r"|\bweather today\b"
-    r"|\b(?:asked|asks|is asking|wants to know|inquired) (?:about|for|how|what|why|whether|if|the assistant|me)\b"
+    rf"\b(?:is|are|was|s|re|am|m) (?:currently|now|right now|presently|at the moment|just) (?:\w+ )?{_DOING}\b"
+    r"|\b(?:right now|at (?:the|this) moment)$"
+    r"|\bweather today\b|\bit (?:is|s|was) (?:\w+ )?(?:raining|sunny|cloudy|snowing)\b"
+    r"|\buser (?:asked|asks|is asking|wants to know|inquired)\b"
     r"|\b(?:pid|process id|exit code|exit status) (?:is )?\d+"
-    r"|\bport \d+ (?:is )?(?:already )?(?:in use|busy|taken|occupied)|\balready in use\b"
+    r"|\bport \d+ (?:is )?(?:already )?(?:in use|busy|taken|occupied)\b"
     r"|\btraceback most recent call last\b|\b(?:segmentation fault|core dumped)\b"
-    r"|\b(?:got|gets|getting|received|encountered|hit|sees|seeing|has) (?:an? |the |this )?(?:\w+ )?"
+    r"|\b(?:got|gets|getting|received|encountered|hit|sees|seeing) (?:an? |the |this )?(?:\w+ )?"
     r"(?:error|exception|traceback|stack trace)\b"
 )
-_ERROR_VALUE = re.compile(
-    r"^\s*(?:\w+\.)*\w*(?:Error|Exception|Warning)\b\s*:|\bTraceback \(|^\s*\[?Errno|^\s*E\d{3,}:"
-)
+_ERROR_VALUE = re.compile(r"^\s*[\w.]*(?:Error|Exception|Warning)\s*:|\bTraceback \(|^\s*\[?Errno")
 
 
 def is_transient(key: str, text: str) -> bool:

@@ -4,6 +4,7 @@ import hashlib
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from datetime import datetime
+from functools import lru_cache
 
 from shepherd_memory.database import Connection
 from shepherd_memory.provenance import Provenance
@@ -66,8 +67,9 @@ def put(
         return REFRESHED
     row = tx.row(
         "insert into context (user_id, id, question, answer, digest, stated_at, source, session_id,"
-        " message_id, created_at, updated_at) values (:user_id, :id, :question, :answer, :digest, :stated_at, :source,"
-        " :session_id, :message_id, :now, :now)"
+        " message_id, created_at, updated_at)"
+        " values (:user_id, :id, :question, :answer, :digest, :stated_at, :source, :session_id,"
+        " :message_id, :now, :now)"
         " on conflict (user_id, digest) do update set updated_at = excluded.updated_at, stated_at ="
         " case when excluded.stated_at > context.stated_at then excluded.stated_at else context.stated_at end"
         " returning id",
@@ -125,14 +127,20 @@ def _of_digest(connection: Connection, user_id: str, mark: str) -> int | None:
 
 def near_duplicate(question: str, answer: str, known: Iterable[Context]) -> Context | None:
     """The known pair that says the same in nearly the same words, if there is one."""
-    asked, answered = frozenset(content_stems(question)), frozenset(content_stems(answer))
+    asked, answered = _stems(question), _stems(answer)
     for pair in known:
         if (
-            _overlap(answered, frozenset(content_stems(pair.answer))) >= NEAR_DUPLICATE
-            and _overlap(asked, frozenset(content_stems(pair.question))) >= NEAR_DUPLICATE
+            _overlap(answered, _stems(pair.answer)) >= NEAR_DUPLICATE
+            and _overlap(asked, _stems(pair.question)) >= NEAR_DUPLICATE
         ):
             return pair
     return None
+
+
+# A user's pairs are compared again with every new one.
+@lru_cache(maxsize=16_384)
+def _stems(text: str) -> frozenset[str]:
+    return frozenset(content_stems(text))
 
 
 def _overlap(left: frozenset[str], right: frozenset[str]) -> float:

@@ -72,6 +72,9 @@ class Database(Protocol):
     def tables(self, connection: Connection) -> dict[str, frozenset[str]]:
         """The tables of this database with their columns."""
 
+    def has_table(self, connection: Connection, name: str) -> bool:
+        """Whether there is a table of this name; cheaper than `tables`."""
+
     def vector(self, values: Sequence[float]) -> Any:
         """A vector as this database's `vectors.embedding` takes it as a parameter."""
 
@@ -143,15 +146,14 @@ def migrate(database: Database) -> int:
     """Apply what is missing, all in one transaction under a lock; returns the version reached."""
     known = load_migrations(database.migrations())
     with database.migrating() as tx:
-        tables = database.tables(tx)
-        current = schema_version(tx) if "schema_migrations" in tables else 0
+        current = schema_version(tx) if database.has_table(tx, "schema_migrations") else 0
         if current > len(known):
             raise DatabaseRefused(
                 f"{database.url} was written by a newer version (schema {current}, this one knows "
                 f"{len(known)}): upgrade shepherd-memory, or point memory_database elsewhere"
             )
         if current == 0:
-            set_aside_old_tables(tx, tables)
+            set_aside_old_tables(tx, database.tables(tx))
         for migration in known[current:]:
             tx.execute_script(migration.sql)
             _record(tx, migration)

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from shepherd_memory import users
 from shepherd_memory.database import Connection, Database
+from shepherd_memory.errors import DatabaseError
 
 
 @dataclass(frozen=True)
@@ -25,7 +26,7 @@ def erase(database: Database, user_id: str, now: int) -> Receipt:
         # The user's own row goes last: it is the lock that all writers wait for.
         ordered = sorted(tables, key=lambda name: (name == "users", name))
         erased = {name: _delete(tx, name, user_id) for name in ordered}
-    note = database.purge()
+    note = _purge(database)
     with database.read() as connection:
         left = {name: _count(connection, name, user_id) for name in tables}
     return Receipt(
@@ -35,6 +36,13 @@ def erase(database: Database, user_id: str, now: int) -> Receipt:
         {name: number for name, number in left.items() if number},
         note,
     )
+
+
+def _purge(database: Database) -> str:
+    try:
+        return database.purge()
+    except DatabaseError as error:
+        return f"the rows are deleted, but what they leave in the files could not be removed yet: {error}"
 
 
 def user_tables(database: Database, connection: Connection) -> list[str]:

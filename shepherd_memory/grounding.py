@@ -6,8 +6,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, datetime
 from functools import lru_cache
+from itertools import pairwise
 
-from shepherd_memory.assertions import assertions, clauses, polarised
+from shepherd_memory.assertions import assertions
+from shepherd_memory.denial import clauses, polarised
 from shepherd_memory.quantities import Quantity, find_quantities, find_relative_dates, supports
 from shepherd_memory.words import STOP_WORDS, fold, is_unspaced, stem, stems, words
 
@@ -84,8 +86,8 @@ _UNKNOWN = re.compile(
 )
 # Keys under which a denial and an assertion may mean the same: "I can't eat nuts" gives `allergies: nuts`.
 _EITHER_WAY = re.compile(
-    r"\b(?:allerg|alerg|intoleran|restrict|former|previous|past\b|ex\b|old\b|exclu|forbid|limit|polic|rule|why\b|"
-    r"how\b|reason|history|change)"
+    r"\b(?:allerg|alerg|intoleran|restrict|former|previous|past\b|ex\b|old\b|exclu|forbid|limit|polic|"
+    r"rule|why\b|how\b|reason|history|change)"
 )
 
 
@@ -111,11 +113,10 @@ def _is_denying(subject: str) -> bool:
 
 
 def _parts(claim: str) -> list[tuple[str, bool]]:
-    """The parts of a folded claim with their polarity."""
-    parts, denied = [], False
+    """The parts of a folded claim, each with whether it is denied."""
+    parts: list[tuple[str, bool]] = []
     for clause in clauses(claim):
-        for part, denied in polarised(clause, denied):
-            parts.append((part, denied))
+        parts += polarised(clause, bool(parts) and parts[-1][1])
     return parts
 
 
@@ -126,20 +127,22 @@ def _is_list(claim: str, parts: list[tuple[str, bool]]) -> bool:
 
 _GLUE_WORDS = """
 user users person name named call called known also currently usually mostly often generally now really
-prefer like love enjoy want wish need use using go went choose chose chosen opt pick decide decided plan intend
-have own live reside work works working start started begin join joined get got make made do take took keep
-become became consider describe identify say said mention state report tell told think believe feel seem
-old year years aged age approximately around per each recently based located
+prefer like love enjoy want wish need use using go went choose chose chosen opt pick decide decided plan
+intend have own live reside work works working start started begin join joined get got make made do take
+took keep become became run consider describe identify say said mention state report tell told think believe
+feel seem old aged age approximately around per each recently based located
 ein eine einen einem einer der die das den dem und mit ist sind hat bei von zu im am fur seit
 el la los las un una unos de del y con es son tiene su sus en para le les gusta
 une des du et avec est sont chez au aux pour dans son sa ses
-и в на с из у по для о он она его ее это
+и в на \u0441 из \u0443 по для \u043e он она \u0435\u0433\u043e \u0435\u0435 это
 il lo gli uno di e ha os as da em com
 """
 _GLUE = frozenset(stem(word) for word in [*words(_GLUE_WORDS), *STOP_WORDS])
 _STOP = frozenset(stem(word) for word in STOP_WORDS)
-# Particles and endings; what is between them carries the meaning.
-_UNSPACED_GLUE = re.compile("ユーザー|用户|사용자[는의가]?|[ぁ-ん]+|[的是在了有和我他她你们]")
+# Particles and endings; between them is what Japanese and Chinese mean.
+_FILLER = re.compile(
+    "\\byears? (?:old|of age)\\b|ユーザー|用户|사용자[는의가]?|[ぁ-ん]+|[的是在了有和我他她你们]"
+)
 
 
 def _required_terms(parts: list[tuple[str, bool]], turned: bool | None, names: frozenset[str]) -> list[_Term]:
@@ -162,7 +165,7 @@ def _terms_of(folded: str, denied: bool | None, glue: frozenset[str]) -> Iterato
     quantities, rest = find_quantities(folded)
     for quantity in quantities:
         yield _Term(quantity.text, denied, quantity)
-    spoken = words(_spelled_units(_UNSPACED_GLUE.sub(" ", rest) if glue else rest))
+    spoken = words(_spelled_units(_FILLER.sub(" ", rest) if glue else rest))
     for i, word in enumerate(spoken):
         if stem(word) not in glue:
             yield _Term(word, denied, None, _spellings(spoken, i))
@@ -175,11 +178,21 @@ def _spellings(spoken: list[str], i: int) -> frozenset[str]:
 
 
 _UNITS = {
-    "dollar": "$ usd dollars bucks", "euro": "€ eur euros", "pound": "£ gbp pounds lb lbs", "yen": "¥ jpy",
-    "percent": "%", "kilogram": "kg kgs kilo kilos kilograms", "kilometre": "km kms kilometer kilometers kilometres",
-    "centimetre": "cm centimeter centimeters", "hour": "hr hrs hours", "minute": "min mins minutes", "mile": "mi miles",
-    "foot": "ft feet", "metre": "meter meters metres",
-}  # fmt: skip
+    "dollar": "$ usd dollars bucks",
+    "euro": "€ eur euros",
+    "pound": "£ gbp pounds lb lbs",
+    "yen": "¥ jpy",
+    "percent": "%",
+    "kilogram": "kg kgs kilo kilos kilograms",
+    "kilometre": "km kms kilometer kilometers kilometres",
+    "metre": "meter meters metres",
+    "centimetre": "cm centimeter centimeters centimetres",
+    "mile": "mi miles",
+    "foot": "ft feet",
+    "hour": "hr hrs hours",
+    "minute": "min mins minutes",
+    "time": "x times",
+}
 _UNIT_NAMES = {spelling: unit for unit, spellings in _UNITS.items() for spelling in spellings.split()}
 _UNIT = re.compile(rf"[$€£¥%]|\b(?:{'|'.join(name for name in _UNIT_NAMES if name.isalpha())})\b")
 
@@ -233,7 +246,7 @@ def _read_piece(
 
 def _forms(text: str, rest: str) -> frozenset[str]:
     spoken = words(_spelled_units(text)) + words(_spelled_units(rest))
-    joined = (first + second for first, second in zip(spoken, spoken[1:], strict=False))
+    joined = (first + second for first, second in pairwise(spoken))
     return frozenset(form for word in (*spoken, *joined) for form in (word, stem(word)))
 
 

@@ -8,6 +8,7 @@ from shepherd_memory import documents, queue, sessions, users
 from shepherd_memory.canonical import canonical_text, dump_json
 from shepherd_memory.database import Connection, Database
 from shepherd_memory.documents import MAIN_GROUP, NewDocument
+from shepherd_memory.ids import storable_id
 from shepherd_memory.messages import Skipped, read_messages
 from shepherd_memory.queue import Said
 from shepherd_memory.redaction import redact, redact_json
@@ -50,7 +51,7 @@ def remember(
     now: int,
 ) -> Remembered:
     """Store messages once, and queue what the user said in them."""
-    session = _session_id(session_id)
+    session = storable_id(session_id) if session_id else uuid.uuid4().hex
     messages, skipped = read_messages(raw_messages, session, now)
     ids = tuple(message.message_id for message in messages)
     nothing = Remembered(session, message_ids=ids, skipped=tuple(skipped))
@@ -63,12 +64,6 @@ def remember(
         first_id = users.lock(tx, user_id, now, rows=len(new) + 1)
         stored, queued = _store(tx, user_id, first_id, new, how, extract, now)
     return replace(nothing, stored=stored, known=len(new) - stored, queued=queued)
-
-
-def _session_id(given: str | None) -> str:
-    if not given:
-        return uuid.uuid4().hex
-    return users.check_id("session_id", redact(canonical_text(str(given))))
 
 
 def _store(
@@ -127,12 +122,12 @@ def _clean(document: NewDocument, extra: object) -> NewDocument:
 
     return replace(
         document,
-        session_id=users.check_id("session_id", text(document.session_id)),
-        message_id=users.check_id("message_id", text(document.message_id)) or uuid.uuid4().hex,
+        session_id=storable_id(document.session_id),
+        message_id=storable_id(document.message_id or uuid.uuid4().hex),
         text=text(document.text),
         role=text(document.role),
         speaker_name=text(document.speaker_name),
-        group_name=users.check_id("group", text(document.group_name)) or MAIN_GROUP,
+        group_name=storable_id(document.group_name or MAIN_GROUP),
         source=text(document.source),
         source_file=text(document.source_file),
         tool_names=text(document.tool_names),

@@ -210,7 +210,7 @@ def expire_leases(tx: Connection, now: int, retry_us: int) -> int:
     return tx.execute(
         "update jobs set status = 'waiting', token = null, lease_until = null,"
         " last_error = 'the worker stopped while it ran',"
-        " run_at = :now + :retry * (case when claims > 1 then claims - 1 else 0 end)"
+        " run_at = :now + :retry * (case when claims > 60 then 60 else claims - 1 end)"
         " where status = 'running' and lease_until < :now",
         now=now,
         retry=retry_us,
@@ -301,10 +301,12 @@ def count_waiting(connection: Connection, kind: str) -> int:
     return 0 if row is None else int(row[0])
 
 
-def next_due(connection: Connection, kind: str) -> int | None:
-    """When the next waiting job is due."""
-    row = connection.row("select min(run_at) from jobs where kind = :kind and status = 'waiting'", kind=kind)
-    return None if row is None else row[0]
+def has_open(connection: Connection, kind: str) -> bool:
+    """Whether any job waits or runs."""
+    row = connection.row(
+        "select 1 from jobs where kind = :kind and status in ('waiting', 'running') limit 1", kind=kind
+    )
+    return row is not None
 
 
 def prune(tx: Connection, done_before: int) -> int:
@@ -317,7 +319,8 @@ def prune(tx: Connection, done_before: int) -> int:
 def moved_since(connection: Connection, kind: str, since: int) -> bool:
     """Whether any job has been done since then."""
     row = connection.row(
-        "select 1 from jobs where kind = :kind and status = 'done' and ended_at >= :since limit 1",
+        "select 1 from jobs where kind = :kind and status in ('done', 'dropped') and status = 'done'"
+        " and ended_at >= :since limit 1",
         kind=kind,
         since=since,
     )

@@ -5,6 +5,7 @@ from shepherd_memory.canonical import canonical_text
 from shepherd_memory.clock import SECOND
 from shepherd_memory.database import Connection, Database, Row
 from shepherd_memory.errors import InvalidInput
+from shepherd_memory.ids import MAX_ID_LENGTH
 from shepherd_memory.provenance import Provenance
 from shepherd_memory.redaction import redact
 
@@ -19,7 +20,7 @@ _FACTS = "legacy_facts"
 def adopt(database: Database, now: int) -> int:
     """Take over what an old database held, all at once, redacted; how many rows. Safe to call again."""
     with database.read() as connection:
-        if not _set_aside(database, connection):
+        if not any(database.has_table(connection, name) for name in (*_PAIRS, _FACTS)):
             return 0
     with database.write() as tx:
         # Read again under the lock: another process may have adopted them meanwhile.
@@ -66,7 +67,7 @@ def _adopt_pair(tx: Connection, row: Row, now: int) -> bool:
 
 
 def _user(user_id: object) -> str:
-    return _text(user_id)[: users.MAX_ID_LENGTH] or OLD_USER
+    return _text(user_id)[:MAX_ID_LENGTH] or OLD_USER
 
 
 def _text(value: object) -> str:

@@ -1,14 +1,13 @@
 """Chat messages in the OpenAI shape, read into what is stored of them."""
 
-import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from shepherd_memory.canonical import canonical_json, canonical_text, dump_json
 from shepherd_memory.clock import parse_us
+from shepherd_memory.ids import MAX_ID_LENGTH, digest_of, storable_id
 from shepherd_memory.redaction import redact, redact_json
-from shepherd_memory.users import MAX_ID_LENGTH
 
 STORED_ROLES = frozenset({"user", "assistant", "tool", "function"})
 INSTRUCTION_ROLES = frozenset({"system", "developer"})
@@ -118,14 +117,9 @@ def _extra(raw: Mapping[Any, Any]) -> str | None:
 def _message_id(raw: Mapping[Any, Any], session_id: str, index: int, text: str, extra: str | None) -> str:
     given = raw.get("id")
     if given is not None and given != "":
-        name = redact(canonical_text(str(given)))
-        return name if len(name) <= MAX_ID_LENGTH else _digest(name)
+        return storable_id(given)
     said_at = parse_us(raw.get("created_at"))
-    return _digest("\0".join((session_id, str(index), str(said_at), str(raw["role"]), text, extra or "")))
-
-
-def _digest(text: str) -> str:
-    return hashlib.sha256(text.encode()).hexdigest()[:32]
+    return digest_of("\0".join((session_id, str(index), str(said_at), str(raw["role"]), text, extra or "")))
 
 
 def _name(value: object) -> str:

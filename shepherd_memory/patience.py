@@ -14,9 +14,10 @@ LONGEST_PAUSE_SECONDS = 60.0
 
 
 class Patience:
-    """What one worker has seen of the endpoint since its last success."""
+    """What one worker has seen of an endpoint since its last success; another endpoint starts afresh."""
 
     def __init__(self) -> None:
+        self._endpoint: Endpoint | None = None
         self._reset()
 
     def _reset(self) -> None:
@@ -24,16 +25,15 @@ class Patience:
         self._failed_at = 0
         self._retry_after_seconds: float | None = None
         self._suspects: set[tuple[str, int]] = set()
-        self._paused: Endpoint | None = None
         self._pauses = 0
         self._paused_at = 0
 
     def allows(self, endpoint: Endpoint, now: int, retry_interval_seconds: float) -> bool:
         """Whether the endpoint may be called now; the interval is the one in force now."""
-        if self._paused is not None:
-            if endpoint != self._paused:
-                self.succeeded()
-                return True
+        if endpoint != self._endpoint:
+            self._reset()
+            self._endpoint = endpoint
+        if self._pauses:
             return now >= self._paused_at + round(self._pause_seconds(retry_interval_seconds) * SECOND)
         if self._retry_after_seconds is not None:
             return now >= self._failed_at + round(self._retry_after_seconds * SECOND)
@@ -46,7 +46,7 @@ class Patience:
         return min(doubled, max(LONGEST_PAUSE_SECONDS, retry_interval_seconds))
 
     def succeeded(self) -> None:
-        """A call went well (or the endpoint is another one now): all is forgiven."""
+        """A call went well: all is forgiven."""
         self._reset()
 
     def failed(self, now: int, retry_after_seconds: float | None) -> None:
@@ -55,9 +55,8 @@ class Patience:
         self._failed_at = now
         self._retry_after_seconds = retry_after_seconds
 
-    def paused(self, endpoint: Endpoint, now: int) -> None:
+    def pause(self, now: int) -> None:
         """The endpoint refuses whatever it is sent."""
-        self._paused = endpoint
         self._paused_at = now
         self._pauses += 1
 

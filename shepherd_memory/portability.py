@@ -17,6 +17,7 @@ from shepherd_memory.clock import iso, parse_us
 from shepherd_memory.context import digest
 from shepherd_memory.database import Connection, Database, Row
 from shepherd_memory.errors import InvalidInput
+from shepherd_memory.ids import storable_id
 from shepherd_memory.redaction import redact_json
 
 FORMAT = "shepherd-memory"
@@ -329,11 +330,9 @@ def _value(number: int, column: str, what: str, value: Any) -> Any:
 
 def _recomputed(name: str, values: Line) -> Line:
     """What is derived is derived again, so that a file made by hand cannot contradict itself."""
-    for column in ("session_id", "message_id", "key"):
-        if column in values and len(values[column]) > users.MAX_ID_LENGTH:
-            raise InvalidInput(
-                f"{column} {values[column][:40]!r}… is longer than {users.MAX_ID_LENGTH} characters"
-            )
+    for column in ("session_id", "message_id", "key", "day", "purpose"):
+        if column in values:
+            values[column] = storable_id(values[column])
     if name == "context":
         return {**values, "digest": digest(values["question"], values["answer"])}
     return values
@@ -367,7 +366,8 @@ def _insert_session(tx: Connection, user_id: str, values: Line) -> None:
     }
     tx.execute(
         "insert into sessions (user_id, session_id, group_name, last_document, wanted_through,"
-        " queued_through, extracted_through, created_at, updated_at) values (:user_id, :session_id, :group_name,"
+        " queued_through, extracted_through, created_at, updated_at)"
+        " values (:user_id, :session_id, :group_name,"
         " coalesce((select max(id) from documents where user_id = :user_id and session_id = :session_id), 0),"
         " :wanted_through, :extracted_through, :extracted_through, :created_at, :updated_at)"
         " on conflict (user_id, session_id) do update set last_document = excluded.last_document",

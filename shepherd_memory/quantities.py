@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import date, timedelta
 from decimal import Decimal
-from functools import cache
+from functools import cache, partial
 
-from shepherd_memory.words import fold
+from shepherd_memory.words import any_of, fold
 
 
 @dataclass(frozen=True)
@@ -64,18 +64,21 @@ class Quantity:
 def find_quantities(text: str) -> tuple[list[Quantity], str]:
     """The quantities in `text`, and its folded form with spaces in their place."""
     found: list[Quantity] = []
-
-    def take(match: re.Match[str], read: Callable[[re.Match[str]], Iterable[Reading]]) -> str:
-        readings = frozenset(read(match))
-        if not readings:
-            return match[0]
-        found.append(Quantity(match[0].strip(), readings | {Literal(_literal(match[0]))}))
-        return " " * len(match[0])
-
     rest = fold(text)
     for pattern, read in _readers():
-        rest = pattern.sub(lambda match, read=read: take(match, read), rest)  # type: ignore[misc]
+        rest = pattern.sub(partial(_take, found, read), rest)
     return found, rest
+
+
+_Read = Callable[[re.Match[str]], Iterable["Reading"]]
+
+
+def _take(found: list[Quantity], read: _Read, match: re.Match[str]) -> str:
+    readings = frozenset(read(match))
+    if not readings:
+        return match[0]
+    found.append(Quantity(match[0].strip(), readings | {Literal(_literal(match[0]))}))
+    return " " * len(match[0])
 
 
 def find_relative_dates(text: str, said_on: date) -> list[Quantity]:
@@ -226,49 +229,48 @@ _SCALES = {
 }  # fmt: skip
 
 
-def _either(names: Iterable[str]) -> str:
-    return "|".join(sorted(names, key=len, reverse=True))
+_MONTH, _DAY_NAME = any_of(" ".join(_MONTHS)), any_of(" ".join(_WEEKDAYS))
+_NUMBER_WORD, _SCALE = any_of(" ".join(_NUMBER_WORDS)), any_of(" ".join(_SCALES))
+_ORDINAL = r"(?:st|nd|rd|th|er|\.|º)"
+_HALF = r"[ap]\.?m\b\.?|in the (?:morning|afternoon|evening)|at night"
+_ISO = r"(?<!\d)(\d{4})[-/.](\d{1,2})(?:[-/.](\d{1,2}))?(?!\d)t?"
+_CJK_DATE = r"(?<!\d)(\d{4}) ?年(?: ?(\d{1,2}) ?月(?: ?(\d{1,2}) ?日)?)?"
+_NUMERIC_DATE = r"(?<!\d)(\d{1,2})([-/.])(\d{1,2})\2(\d{4}|\d{2})(?!\d|\.\d)"
+_NAMED_DATE = (
+    rf"(?:(?<![\d.,])(\d{{1,2}}){_ORDINAL}? ?(?:of |de )?)?\b({_MONTH})\b\.?"
+    r"(?: (\d{1,2})(?:st|nd|rd|th)?(?![\d:]))?(?:,? (?:of |de |del )?(\d{4})\b)?"
+)
+_CLOCK = rf"(?<![\d:])(\d{{1,2}}):(\d{{2}})(?::\d{{2}})? ?({_HALF})?(?![\d:])"
+_HOUR_OF_HALF = rf"(?<![\d.])(\d{{1,2}})() ?({_HALF})"
+_HOUR_NAMED = r"(?<![\d.])(\d{1,2})(?: uhr|h)(?: ?(\d{2}))?\b()"
+_HOUR = r"(?<=\bat |\bby |\bum )(\d{1,2})()()(?![\d.,:%])"
+_NUMBER_IN_WORDS = rf"\b({_NUMBER_WORD})(?:[ -]({_NUMBER_WORD}))?\b"
+_CJK_COUNT = r"([一二两三四五六七八九十])(?=[只个隻匹人名岁歳位条])"
+_NUMBER = rf"(\d[\d.,:]*\d|\d)({_ORDINAL}(?![^\W\d_]))?(?:[ ]?({_SCALE})(?![^\W_]))?"
 
 
 @cache
-def _readers() -> list[tuple[re.Pattern[str], Callable[[re.Match[str]], Iterable[Reading]]]]:
-    month, ordinal = _either(_MONTHS), r"(?:st|nd|rd|th|er|\.|º)?"
-    return [
-        (re.compile(r"(?<!\d)(\d{4})([-/.])(\d{1,2})(?:\2(\d{1,2}))?(?!\d)t?"), _read_iso),
-        (re.compile(r"(?<!\d)(\d{4}) ?年(?: ?(\d{1,2}) ?月(?: ?(\d{1,2}) ?日)?)?"), _read_parts),
-        (re.compile(r"(?<!\d)(\d{1,2})([-/.])(\d{1,2})\2(\d{4}|\d{2})(?!\d|\.\d)"), _read_numeric),
-        (
-            re.compile(
-                rf"(?:(?<![\d.,])(\d{{1,2}}){ordinal} ?(?:of |de )?)?\b({month})\b\.?"
-                rf"(?: (\d{{1,2}})(?:st|nd|rd|th)?(?![\d:]))?(?:,? (?:of |de |del )?(\d{{4}})\b)?"
-            ),
-            _read_named_month,
-        ),
-        (re.compile(r"(?<![\d:])(\d{1,2}):(\d{2})(?::\d{2})? ?([ap]\.?m\b\.?)?(?![\d:])"), _read_clock),
-        (re.compile(r"(?<![\d.])(\d{1,2})() ?([ap]\.?m\b\.?)"), _read_clock),
-        (re.compile(r"(?<![\d.])(\d{1,2})(?: uhr|h)(?: ?(\d{2}))?\b()"), _read_clock),
-        (re.compile(r"(?<=\bat |\bby |\bum )(\d{1,2})()()(?![\d.,:%])"), _read_hour),
-        (re.compile(r"\b(?:noon|midday|midnight)\b"), _read_named_clock),
-        (
-            re.compile(rf"\b({_either(_NUMBER_WORDS)})(?:[ -]({_either(_NUMBER_WORDS)}))?\b"),
-            _read_number_words,
-        ),
-        (re.compile(r"(?<=[^\W\d_])?([一二两三四五六七八九十])(?=[只个隻匹人名岁歳位条])"), _read_cjk_digit),
-        (
-            re.compile(
-                rf"(\d[\d.,:]*\d|\d)({ordinal[:-1]}(?![^\W\d_]))?(?:[ ]?({_either(_SCALES)})(?![^\W_]))?"
-            ),
-            _read_number,
-        ),
+def _readers() -> list[tuple[re.Pattern[str], _Read]]:
+    """Patterns from the most to the least particular; what one has read, the later ones do not see."""
+    readers: list[tuple[str, _Read]] = [
+        (_ISO, _read_parts),
+        (_CJK_DATE, _read_parts),
+        (_NUMERIC_DATE, _read_numeric),
+        (_NAMED_DATE, _read_named_month),
+        (_CLOCK, _read_clock),
+        (_HOUR_OF_HALF, _read_clock),
+        (_HOUR_NAMED, _read_clock),
+        (_HOUR, _read_hour),
+        (r"\b(?:noon|midday|midnight)\b", _read_named_clock),
+        (_NUMBER_IN_WORDS, _read_number_words),
+        (_CJK_COUNT, _read_cjk_digit),
+        (_NUMBER, _read_number),
     ]
+    return [(re.compile(pattern), read) for pattern, read in readers]
 
 
 def _literal(text: str) -> str:
     return re.sub(r"\s+", " ", text.strip(" .,")).replace(",", "")
-
-
-def _read_iso(match: re.Match[str]) -> Iterator[Reading]:
-    yield from _day(match[1], match[3], match[4])
 
 
 def _read_parts(match: re.Match[str]) -> Iterator[Reading]:
@@ -295,11 +297,12 @@ def _day(year: str | None, month: str | None, day: str | None) -> Iterator[Day]:
 
 
 def _read_clock(match: re.Match[str]) -> Iterator[Reading]:
-    hour, minute, half = int(match[1]), int(match[2] or 0), (match[3] or "")[:1]
+    hour, minute, half = int(match[1]), int(match[2] or 0), match[3] or ""
     if hour > 24 or minute > 59:
         return
-    if half:
-        hour = hour % 12 + (12 if half == "p" else 0)
+    if half and hour <= 12:
+        is_morning = half.endswith("morning") or half.startswith(("am", "a."))
+        hour = hour % 12 + (0 if is_morning else 12)
     yield Clock(hour * 60 + minute, sure=bool(half) or hour > 12 or match[1].startswith("0"))
 
 
@@ -328,11 +331,14 @@ def _read_number(match: re.Match[str]) -> Iterator[Reading]:
         # A lone "m" is as often metres as millions, so both are kept.
         if match[3] == "m":
             yield Number(value.normalize())
-    if written.isdigit() and scale == 1 and 1800 <= int(written) <= 2200:
+    if re.fullmatch("(?:18|19|20|21)[0-9]{2}", written) and scale == 1:
         yield Day(int(written))
 
 
 def _decimals(written: str) -> Iterator[Decimal]:
+    # Longer ones are identifiers, and beyond the precision in which they would compare.
+    if len(written) > 24:
+        return
     if re.fullmatch(r"\d+|\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d+\.\d+", written):
         yield Decimal(written.replace(",", ""))
     if re.fullmatch(r"\d{1,3}(?:\.\d{3})+(?:,\d+)?|\d+,\d{1,2}", written):
@@ -347,11 +353,11 @@ _NAMED_DAY = re.compile(
     r"\b(?:(day before yesterday|vorgestern|anteayer)|(yesterday|last night|gestern|ayer|hier|вчера)|"
     r"(today|tonight|this morning|heute|hoy|aujourd'hui|сегодня)|(tomorrow|morgen|manana|demain|завтра))\b"
 )
-_WEEKDAY = re.compile(rf"\b(?:(last|next) )?({_either(_WEEKDAYS)})s?\b")
+_WEEKDAY = re.compile(rf"\b(?<!every )(?<!second )(?:(last|next) )?({_DAY_NAME})\b")
 _CALENDAR_UNIT = re.compile(r"\b(last|this|next|past|coming) (week|weekend|month|year)\b")
 _COUNTED_UNIT = re.compile(
-    rf"(?:\b(in|for|past|last|since) )?(?:the (?:past|last) )?\b(a|an|\d+|{_either(_NUMBER_WORDS)}) (day|week|month|year)s?\b"
-    r"( ago| earlier| back)?"
+    rf"(?:\b(in|for|past|last|since) )?(?:the (?:past|last) )?\b(a|an|\d{{1,4}}|{_NUMBER_WORD}) "
+    r"(day|week|month|year)s?\b( ago| earlier| back)?"
 )
 _UNIT_STEPS = {"last": -1, "past": -1, "this": 0, "next": 1, "coming": 1}
 

@@ -3,17 +3,21 @@
 import logging
 import uuid
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import accumulate
 
 from shepherd_memory import documents, jobs, sessions, users
 from shepherd_memory.canonical import dump_json, load_json
 from shepherd_memory.clock import to_us
 from shepherd_memory.database import Connection, Database
+from shepherd_memory.extraction.prompt import LONGEST_STATEMENT, shorten
 from shepherd_memory.injection import strip_injection
 from shepherd_memory.jobs import Job
 
 KIND = "extract"
 CATCH_UP_BATCH = 100
+LONGEST_CALL = 2 * LONGEST_STATEMENT
+"""Characters in one call: about 6,000 tokens, which a small local model still takes."""
 
 logger = logging.getLogger(__name__)
 
@@ -91,22 +95,29 @@ def renew(database: Database, job: Job, lease_until: int) -> bool:
 
 
 def load(connection: Connection, job: Job, max_turns: int) -> Slice:
-    """What the user said in the item: at most `max_turns` messages, the rest for another call."""
+    """What the user said in the item: as much as one call takes, the rest for another."""
     stored = documents.statements(
         connection, job.user_id, job.key, job.watermark_from, job.watermark_through, max_turns + 1
     )
     carried = _from_payload(job.payload)
     said = [Said(d.id, d.message_id, to_us(d.created_at), d.text, d.source) for d in stored] + carried
     said.sort(key=lambda one: one.document_id)
-    taken = said[:max_turns]
-    rest = len(said) > max_turns
+    taken = list(map(_readable, said[: _fitting(said, max_turns)]))
+    rest = len(taken) < len(said)
     through = taken[-1].document_id if rest else job.watermark_through
     left = "".join(_to_line(one) for one in carried if one.document_id > through)
-    return Slice(tuple(map(_stripped, taken)), through, rest, left)
+    return Slice(tuple(taken), through, rest, left)
 
 
-def _stripped(said: Said) -> Said:
-    return Said(said.document_id, said.message_id, said.created_at, strip_injection(said.text), said.source)
+def _fitting(said: Sequence[Said], max_turns: int) -> int:
+    """How many of these fit into one call: at least one, at most `max_turns`, within its length."""
+    sizes = accumulate(min(len(one.text), LONGEST_STATEMENT) for one in said[:max_turns])
+    return max(1, sum(size <= LONGEST_CALL for size in sizes))
+
+
+def _readable(said: Said) -> Said:
+    """As the model gets it: without what recall put into the prompt, and not endless."""
+    return replace(said, text=shorten(strip_injection(said.text)))
 
 
 def end_slice(tx: Connection, job: Job, part: Slice, outcome: str, now: int) -> bool:

@@ -36,6 +36,7 @@ from shepherd_memory.extraction import ExtractionClient
 from shepherd_memory.facts import Fact, PastFact
 from shepherd_memory.forgetting import Forgotten
 from shepherd_memory.identity import is_known
+from shepherd_memory.ids import checked_user_id, storable_id
 from shepherd_memory.intake import Intake, Remembered
 from shepherd_memory.jobs import Job
 from shepherd_memory.provenance import Provenance
@@ -102,12 +103,12 @@ class Service:
 
         Committed when it returns. A message that is already stored in the session is not stored again.
         """
-        if not is_known(user_id):
+        if not _is_known(user_id):
             return Remembered(session_id or "", reason=UNKNOWN_USER)
         config = self.config
         how = Intake(config.memory_documents, extraction_endpoint(config) is not None)
         result = intake.remember(
-            self.database, _user(user_id), _listed(messages), session_id, group, how, extract, self._clock()
+            self.database, user_id, _listed(messages), session_id, group, how, extract, self._clock()
         )
         if result.queued:
             self._queued(config)
@@ -115,9 +116,9 @@ class Service:
 
     def extract(self, user_id: str, session_id: str) -> bool:
         """Queue what is new in a session since its watermark; False if nothing is, or nothing can extract."""
-        if not is_known(user_id) or extraction_endpoint(self.config) is None:
+        if not _is_known(user_id) or extraction_endpoint(self.config) is None:
             return False
-        queued = queue.queue_session(self.database, _user(user_id), session_id, self._clock())
+        queued = queue.queue_session(self.database, user_id, storable_id(session_id), self._clock())
         if queued:
             self._queued(self.config)
         return queued
@@ -140,33 +141,32 @@ class Service:
         if extraction_endpoint(self.config) is None:
             return False
         with self.database.read() as connection:
-            counts = jobs.count(connection, queue.KIND)
-        return bool(counts[jobs.WAITING] or counts[jobs.RUNNING])
+            return jobs.has_open(connection, queue.KIND)
 
     def facts(self, user_id: str) -> list[Fact]:
         """The user's current facts, by key."""
-        if not is_known(user_id):
+        if not _is_known(user_id):
             return []
         with self.database.read() as connection:
             return facts.listing(connection, user_id)
 
     def get_fact(self, user_id: str, key: str) -> Fact | None:
         """One current fact."""
-        if not is_known(user_id):
+        if not _is_known(user_id):
             return None
         with self.database.read() as connection:
             return facts.get(connection, user_id, facts.fact_key(key))
 
     def set_fact(self, user_id: str, key: str, value: str, *, source: str = "user") -> Fact:
         """Replace a fact by what the user says now; the old value goes to history."""
-        if not is_known(user_id):
+        if not _is_known(user_id):
             raise InvalidInput(UNKNOWN_USER)
         name, text = facts.fact_key(key), redact(canonical_text(str(value))).strip()
         if not text:
             raise InvalidInput(f"the value of {name} is empty; use forget to delete a fact")
         now = self._clock()
         with self.database.write() as tx:
-            row_id = users.lock(tx, _user(user_id), now)
+            row_id = users.lock(tx, user_id, now)
             # One microsecond past a deletion made in the same instant: saying it again brings it back.
             facts.put(tx, user_id, name, text, Provenance(now + 1, source), now, row_id)
             stored = facts.get(tx, user_id, name)
@@ -175,28 +175,28 @@ class Service:
 
     def fact_history(self, user_id: str, key: str) -> list[PastFact]:
         """The timeline of a fact, oldest first."""
-        if not is_known(user_id):
+        if not _is_known(user_id):
             return []
         with self.database.read() as connection:
             return facts.history(connection, user_id, facts.fact_key(key))
 
     def context(self, user_id: str, *, after_id: int = 0, limit: int = EVERYTHING) -> list[Context]:
         """The user's question/answer pairs in the order they were stored."""
-        if not is_known(user_id):
+        if not _is_known(user_id):
             return []
         with self.database.read() as connection:
             return context.listing(connection, user_id, after_id, limit)
 
     def add_context(self, user_id: str, question: str, answer: str, *, source: str = "user") -> str:
         """Store a question and its answer as the user gives them; `stored` or `refreshed`."""
-        if not is_known(user_id):
+        if not _is_known(user_id):
             raise InvalidInput(UNKNOWN_USER)
         asked, answered = (redact(canonical_text(str(text))).strip() for text in (question, answer))
         if not asked or not answered:
             raise InvalidInput("a question and an answer are needed")
         now = self._clock()
         with self.database.write() as tx:
-            row_id = users.lock(tx, _user(user_id), now)
+            row_id = users.lock(tx, user_id, now)
             return context.put(tx, user_id, row_id, asked, answered, Provenance(now + 1, source), now)
 
     def add_document(
@@ -220,7 +220,7 @@ class Service:
         extra: object = None,
     ) -> int:
         """Store a document verbatim with its facets; its id."""
-        if not is_known(user_id):
+        if not _is_known(user_id):
             raise InvalidInput(UNKNOWN_USER)
         _check_choice("type", type, documents.TYPES)
         _check_choice("category", category, documents.CATEGORIES)
@@ -242,7 +242,7 @@ class Service:
             tool_names=tool_names,
             cwd=cwd,
         )
-        return intake.add_document(self.database, _user(user_id), document, extra, now)[0]
+        return intake.add_document(self.database, user_id, document, extra, now)[0]
 
     def documents(
         self,
@@ -261,9 +261,10 @@ class Service:
         limit: int = EVERYTHING,
     ) -> list[Document]:
         """The user's documents with these facets, in the order they were stored."""
-        if not is_known(user_id):
+        if not _is_known(user_id):
             return []
-        facets = Facets(type, category, session_id, role, speaker_name, speaker_type, group, source)
+        session = storable_id(session_id) if session_id else ""
+        facets = Facets(type, category, session, role, speaker_name, speaker_type, group, source)
         start = None if since is None else _moment(since, 0)
         with self.database.read() as connection:
             return documents.select(connection, user_id, facets, start, after_id, limit)
@@ -282,25 +283,25 @@ class Service:
             (fact, forgetting.forget_fact),
             (context, forgetting.forget_context),
             (document, forgetting.forget_document),
-            (session, forgetting.forget_session),
+            (None if session is None else storable_id(session), forgetting.forget_session),
         ]
         given = [(value, forget) for value, forget in choices if value is not None]
         if len(given) != 1:
             raise InvalidInput("forget takes one of fact, context, document and session")
-        if not is_known(user_id):
+        if not _is_known(user_id):
             return Forgotten()
         value, forget = given[0]
         return forget(self.database, user_id, value, self._clock())
 
     def erase(self, user_id: str) -> Receipt:
         """Remove a user everywhere; the receipt says what was removed and that nothing is left."""
-        if not is_known(user_id):
+        if not _is_known(user_id):
             raise InvalidInput(UNKNOWN_USER)
         return erasure.erase(self.database, user_id, self._clock())
 
     def export(self, user_id: str) -> Iterator[bytes]:
         """Everything of a user as JSON lines."""
-        if not is_known(user_id):
+        if not _is_known(user_id):
             raise InvalidInput(UNKNOWN_USER)
         return portability.export(self.database, user_id, self._clock())
 
@@ -308,13 +309,13 @@ class Service:
         self, user_id: str, lines: BinaryIO, progress: Callable[[int], None] = lambda size: None
     ) -> portability.Imported:
         """Take in what `export` wrote; what is there already stays as it is."""
-        if not is_known(user_id):
+        if not _is_known(user_id):
             raise InvalidInput(UNKNOWN_USER)
-        return portability.take_in(self.database, _user(user_id), lines, self._clock(), progress)
+        return portability.take_in(self.database, user_id, lines, self._clock(), progress)
 
     def rejected(self, user_id: str) -> list[Rejection]:
         """What the guard refused, with its reasons, oldest first."""
-        if not is_known(user_id):
+        if not _is_known(user_id):
             return []
         with self.database.read() as connection:
             return rejections.listing(connection, user_id)
@@ -323,7 +324,7 @@ class Service:
         """Overrule the guard: store what it refused, as stated by the user now."""
         now = self._clock()
         with self.database.write() as tx:
-            row_id = users.lock(tx, _user(user_id), now)
+            row_id = users.lock(tx, user_id, now)
             refused = rejections.take(tx, user_id, rejection_id)
             if refused is None:
                 raise NotFound(f"there is no rejection {rejection_id}")
@@ -359,8 +360,9 @@ class Service:
         return read_status(self.database, self.config, self._live.problem, self._clock())
 
 
-def _user(user_id: str) -> str:
-    return users.check_id("user_id", canonical_text(user_id))
+def _is_known(user_id: str) -> bool:
+    """Whether this is a user whose memory may be touched; an id that cannot be one is an error."""
+    return is_known(checked_user_id(user_id))
 
 
 def _listed(messages: Sequence[Mapping[str, Any]]) -> Sequence[object]:

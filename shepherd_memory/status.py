@@ -21,7 +21,6 @@ class Status:
     items: dict[str, int]
     oldest_waiting_seconds: float
     users: int
-    documents: int
     problems: tuple[str, ...]
 
     @property
@@ -44,8 +43,7 @@ def read_status(database: Database, config: Config, config_problem: str | None, 
             endpoint=endpoint,
             items=items,
             oldest_waiting_seconds=lag,
-            users=_count(connection, "users"),
-            documents=_count(connection, "documents"),
+            users=_count_users(connection),
             problems=tuple(_problems(config, config_problem, endpoint, lag, moving)),
         )
 
@@ -62,6 +60,6 @@ def _problems(
     return found
 
 
-def _count(connection: Connection, table: str) -> int:
-    row = connection.row(f"select count(*) from {table}")
+def _count_users(connection: Connection) -> int:
+    row = connection.row("select count(*) from users")
     return int(row[0]) if row else 0

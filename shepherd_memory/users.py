@@ -1,10 +1,6 @@
 """The row of a user: the lock, the order and the version of everything that the user owns."""
 
 from shepherd_memory.database import Connection
-from shepherd_memory.errors import InvalidInput
-
-MAX_ID_LENGTH = 256
-"""Ids are parts of index entries, which Postgres limits to 2,700 bytes."""
 
 
 def lock(tx: Connection, user_id: str, now: int, rows: int = 1) -> int:
@@ -33,10 +29,3 @@ def lock(tx: Connection, user_id: str, now: int, rows: int = 1) -> int:
 def raise_epoch(tx: Connection, user_id: str) -> None:
     """Note that something was deleted."""
     tx.execute("update users set epoch = epoch + 1 where user_id = :user_id", user_id=user_id)
-
-
-def check_id(name: str, value: str) -> str:
-    """`value` if it can be an id; `name` is what the error calls it."""
-    if len(value) > MAX_ID_LENGTH:
-        raise InvalidInput(f"{name} is longer than {MAX_ID_LENGTH} characters")
-    return value

@@ -61,6 +61,12 @@ def words(text: str) -> list[str]:
     return [word.replace(",", "") for word in found] if "," in folded else found
 
 
+def unbroken_words(text: str) -> list[str]:
+    """The words of `text` with CJK runs in one piece, for names and keys."""
+    folded = _POSSESSIVE.sub("", fold(text))
+    return [word.replace(",", "") for word in _unicode_runs(folded)]
+
+
 def stems(text: str) -> list[str]:
     """The words of `text`, with Latin ones reduced to their English stem."""
     return [stem(word) for word in words(text)]
@@ -88,6 +94,12 @@ def fold(text: str) -> str:
     return _FOREIGN_DIGIT.sub(lambda digit: str(unicodedata.decimal(digit[0])), folded)
 
 
+def any_of(phrases: str) -> str:
+    """A pattern for any of the space-separated `phrases`; `_` stands for a space within one."""
+    longest_first = sorted(phrases.split(), key=len, reverse=True)
+    return "(?:" + "|".join(phrase.replace("_", " ") for phrase in longest_first) + ")"
+
+
 def is_unspaced(word: str) -> bool:
     """Whether `word` begins in a script that does not put spaces between words."""
     return _UNSPACED_RUN.match(word) is not None
@@ -95,9 +107,13 @@ def is_unspaced(word: str) -> bool:
 
 def _unicode_words(folded: str) -> list[str]:
     result: list[str] = []
-    for word in _unicode_word().findall(_UNSPACED_RUN.sub(r" \g<0> ", folded).replace("_", " ")):
+    for word in _unicode_runs(folded):
         result.extend(_pairs(word) if is_unspaced(word) else (word,))
     return result
+
+
+def _unicode_runs(folded: str) -> list[str]:
+    return _unicode_word().findall(_UNSPACED_RUN.sub(r" \g<0> ", folded).replace("_", " "))
 
 
 def _pairs(run: str) -> list[str]:

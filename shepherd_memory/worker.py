@@ -77,6 +77,7 @@ class Worker:
         self._fault = faults
         self._name = f"{socket.gethostname()}:{os.getpid()}:{uuid.uuid4().hex[:8]}"
         self._patience = Patience()
+        self._held: Job | None = None
         self._upkeep_at = 0
         self._wake = threading.Event()
         self._stopping = threading.Event()
@@ -112,9 +113,13 @@ class Worker:
         if not self._patience.allows(endpoint, self._clock(), config.memory_extraction_retry_interval):
             return None
         now = self._clock()
-        job = queue.claim(self._database, self._name, now, self._lease_until(config))
+        self._held = queue.claim(self._database, self._name, now, self._lease_until(config))
+        if self._held is None:
+            return None
         self._fault("claimed")
-        return None if job is None else self._deal_with(job, config, endpoint)
+        outcome = self._deal_with(self._held, config, endpoint)
+        self._held = None
+        return outcome
 
     def _run(self) -> None:
         while not self._stopping.is_set():
@@ -128,9 +133,17 @@ class Worker:
             return self.run_once() is not None
         except DatabaseError as error:
             logger.warning("the worker waits for the database: %s", error)
-        except Exception:
+        except Exception as error:
             logger.exception("the worker goes on after an unexpected error")
+            self._blame_held(f"unexpected {type(error).__name__}")
         return False
+
+    def _blame_held(self, problem: str) -> None:
+        """An item that we cannot deal with loses a try like one that the endpoint refuses."""
+        job = self._held
+        if job is not None:
+            whole = Slice((), job.watermark_through, False, "")
+            self._blame(job, whole, self._config(), Extraction(problem=problem))
 
     def _lease_until(self, config: Config) -> int:
         return self._clock() + round(config.memory_extraction_lease * SECOND)
@@ -185,11 +198,11 @@ class Worker:
         except EndpointUnavailable as error:
             return self._unavailable(job, part, config, error)
         except EndpointMisconfigured as error:
-            return self._pause(job, endpoint, str(error))
+            return self._pause(job, str(error))
         except ItemRejected as error:
-            return self._refused(job, part, config, endpoint, Extraction(problem=str(error)))
+            return self._refused(job, part, config, Extraction(problem=str(error)))
         if extraction.problem:
-            return self._refused(job, part, config, endpoint, extraction)
+            return self._refused(job, part, config, extraction)
         self._patience.succeeded()
         return self._store(job, part, extraction)
 
@@ -229,6 +242,7 @@ class Worker:
             if not blamed:
                 wait = round(config.memory_extraction_retry_interval * SECOND)
                 jobs.release(tx, job, now + wait, str(error), seen)
+        queue.trim(self._database, config.memory_extraction_queue_limit, now)
         if blamed:
             return self._blame(job, part, config, Extraction(problem=str(error)))
         return Outcome(job.user_id, job.id, jobs.WAITING, str(error))
@@ -238,10 +252,10 @@ class Worker:
             jobs.release(tx, job, now, "the worker was stopped", job.successes_seen)
         return Outcome(job.user_id, job.id, jobs.WAITING, "the worker was stopped")
 
-    def _pause(self, job: Job, endpoint: Endpoint, reason: str) -> Outcome:
+    def _pause(self, job: Job, reason: str) -> Outcome:
         """The endpoint is at fault: no item loses a try."""
         now = self._clock()
-        self._patience.paused(endpoint, now)
+        self._patience.pause(now)
         logger.error("extraction is paused: %s", reason)
         with self._database.write() as tx:
             seen = endpoints.get(tx, endpoints.EXTRACTION).successes
@@ -249,12 +263,10 @@ class Worker:
             jobs.step_aside(tx, job, now, reason, seen, job.tries_left)
         return Outcome(job.user_id, job.id, jobs.WAITING, reason)
 
-    def _refused(
-        self, job: Job, part: Slice, config: Config, endpoint: Endpoint, extraction: Extraction
-    ) -> Outcome:
+    def _refused(self, job: Job, part: Slice, config: Config, extraction: Extraction) -> Outcome:
         """The item is at fault, unless the endpoint refuses everybody's."""
         if self._patience.suspects_endpoint(job):
-            return self._pause(job, endpoint, f"several items in a row were refused: {extraction.problem}")
+            return self._pause(job, f"several items in a row were refused: {extraction.problem}")
         return self._blame(job, part, config, extraction)
 
     def _blame(self, job: Job, part: Slice, config: Config, extraction: Extraction) -> Outcome:

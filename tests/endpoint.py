@@ -295,6 +295,8 @@ def _encoded(body: Any) -> bytes:
 
 class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
+    # Head and body are two writes: with Nagle the second waits 40 ms for the acknowledgement of the first.
+    disable_nagle_algorithm = True
     server: "_Server"
 
     def do_POST(self) -> None:

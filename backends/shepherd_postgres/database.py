@@ -140,6 +140,15 @@ class PostgresDatabase:
         names = {table for table, _ in rows}
         return {name: frozenset(column for table, column in rows if table == name) for name in names}
 
+    def has_table(self, connection: Connection, name: str) -> bool:
+        return bool(
+            connection.row(
+                "select 1 from pg_tables where schemaname = :schema and tablename = :name",
+                schema=self.schema,
+                name=name,
+            )
+        )
+
     def vector(self, values: Sequence[float]) -> Any:
         return search.to_text(values) if self.has_pgvector else list(values)
 

@@ -1,3 +1,4 @@
+# ruff: noqa: E501, RUF001 - people write long messages, and full-width punctuation.
 """Proposals that the guard must accept or refuse: what was said, and what a model made of it."""
 
 from dataclasses import dataclass, replace
@@ -288,16 +289,38 @@ _GROUNDED_HELD_OUT = _held_out(
 _GROUNDED_LATER = _held_out(
     _cases(
         [
-            ("So I finally did it: I handed in my notice at Accenture and from April on I'll be at a small biotech "
-             "in Basel called Helvigen.", "future_employer", "Helvigen"),
-            ("So I finally did it: I handed in my notice at Accenture and from April on I'll be at a small biotech "
-             "in Basel called Helvigen.", "new_job", "small biotech in Basel called Helvigen, from April 2026"),
-            ("I've got a golden retriever (Milo, 4 years old) and a tabby cat named Zelda.", "dog",
-             "Milo, a golden retriever, 4 years old"),
-            ("I've got a golden retriever (Milo, 4 years old) and a tabby cat named Zelda.", "cat_name", "Zelda"),
-            ("Quick background: 38F, mum of twins, based in Bristol, working part-time as a physio.", "age", "38"),
-            ("Quick background: 38F, mum of twins, based in Bristol, working part-time as a physio.",
-             "occupation", "part-time physio"),
+            (
+                "So I finally did it: I handed in my notice at Accenture and from April on I'll be at a small biotech "
+                "in Basel called Helvigen.",
+                "future_employer",
+                "Helvigen",
+            ),
+            (
+                "So I finally did it: I handed in my notice at Accenture and from April on I'll be at a small biotech "
+                "in Basel called Helvigen.",
+                "new_job",
+                "small biotech in Basel called Helvigen, from April 2026",
+            ),
+            (
+                "I've got a golden retriever (Milo, 4 years old) and a tabby cat named Zelda.",
+                "dog",
+                "Milo, a golden retriever, 4 years old",
+            ),
+            (
+                "I've got a golden retriever (Milo, 4 years old) and a tabby cat named Zelda.",
+                "cat_name",
+                "Zelda",
+            ),
+            (
+                "Quick background: 38F, mum of twins, based in Bristol, working part-time as a physio.",
+                "age",
+                "38",
+            ),
+            (
+                "Quick background: 38F, mum of twins, based in Bristol, working part-time as a physio.",
+                "occupation",
+                "part-time physio",
+            ),
             ("My setup: Framework 13, NixOS, Sway, 32 GB RAM", "laptop", "Framework 13 with 32 GB RAM"),
             ("My setup: Framework 13, NixOS, Sway, 32 GB RAM", "operating_system", "NixOS"),
             ("I can never remember, but my blood type is O negative", "blood_type", "O negative"),
@@ -313,22 +336,39 @@ _GROUNDED_LATER = _held_out(
             ("Don't use semicolons in my JavaScript, please", "code_style", "no semicolons in JavaScript"),
             ("from now on give me the short version first", "answer_style", "short version first"),
             ("I switched from Vim to Helix last year", "editor", "Helix"),
-            ("I switched from Vim to Helix last year", "Which editor does the user use?",
-             "The user switched from Vim to Helix in 2025."),
+            (
+                "I switched from Vim to Helix last year",
+                "Which editor does the user use?",
+                "The user switched from Vim to Helix in 2025.",
+            ),
             ("My PR got merged by Tobias, our tech lead", "tech_lead", "Tobias"),
             ("Our CI is GitHub Actions, and we cache the uv directory", "ci", "GitHub Actions"),
-            ("As discussed, tests live next to the code, never in a tests folder", "test_location",
-             "tests live next to the code"),
-            ("To restart the gateway: ssh to bastion, sudo systemctl restart kong, then check /health",
-             "How do they restart the gateway?",
-             "SSH to bastion, run sudo systemctl restart kong, then check /health."),
-            ("We picked FastAPI over Django because we needed async", "Why FastAPI?",
-             "They chose FastAPI over Django because they needed async."),
+            (
+                "As discussed, tests live next to the code, never in a tests folder",
+                "test_location",
+                "tests live next to the code",
+            ),
+            (
+                "To restart the gateway: ssh to bastion, sudo systemctl restart kong, then check /health",
+                "How do they restart the gateway?",
+                "SSH to bastion, run sudo systemctl restart kong, then check /health.",
+            ),
+            (
+                "We picked FastAPI over Django because we needed async",
+                "Why FastAPI?",
+                "They chose FastAPI over Django because they needed async.",
+            ),
             ("my mother-in-law Rosa is visiting us over Easter", "mother_in_law", "Rosa"),
-            ("Could you draft a mail to my advisor Prof. Lindqvist about my thesis on lichens?", "advisor",
-             "Prof. Lindqvist"),
-            ("Could you draft a mail to my advisor Prof. Lindqvist about my thesis on lichens?", "thesis",
-             "lichens"),
+            (
+                "Could you draft a mail to my advisor Prof. Lindqvist about my thesis on lichens?",
+                "advisor",
+                "Prof. Lindqvist",
+            ),
+            (
+                "Could you draft a mail to my advisor Prof. Lindqvist about my thesis on lichens?",
+                "thesis",
+                "lichens",
+            ),
             ("do you know a good gym in Ghent? I moved there in January", "city", "Ghent"),
             ("I do CrossFit 3x a week", "exercise", "CrossFit three times a week"),
             ("I'm 5'11\" and 176 lbs", "weight", "176 pounds"),
@@ -721,7 +761,11 @@ _REFUSED_LATER = _held_out(
                 ("Write me a cover letter for a barista job at Costa", "occupation", "barista"),
                 ("My professor works at CERN", "employer", "CERN"),
                 ("Elon Musk lives in Texas", "location", "Texas"),
-                ("Here's the bio: \"I am a chef from Naples with three kids\". Make it shorter.", "occupation", "chef"),
+                (
+                    'Here\'s the bio: "I am a chef from Naples with three kids". Make it shorter.',
+                    "occupation",
+                    "chef",
+                ),
                 ("I wonder if moving to Canada makes sense", "country", "Canada"),
                 ("Can you explain what Haskell monads are", "language", "Haskell"),
                 ("In the book, the hero is called Frodo", "name", "Frodo"),
