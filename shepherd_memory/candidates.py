@@ -39,8 +39,8 @@ _MODEL = (
 )
 _TRAIT = any_of(
     r"""
-    names? role identity persona personality capabilit(?:y|ies) version model type creator tone style responses?
-    language purpose task instructions? behaviou?r gender limitations?
+    names? role identity persona personality capabilit(?:y|ies) version model type creator tone style
+    responses? language purpose task instructions? behaviou?r gender limitations?
     """
 )
 _ASSISTANT_KEY = re.compile(
@@ -48,9 +48,9 @@ _ASSISTANT_KEY = re.compile(
 )
 _DOES = any_of(
     r"""
-    is was are can cannot has had will should must could would does did named called goes said says told suggested
-    recommended provided offered helped explained answered responded agreed promised prefers? likes? speaks knows
-    uses
+    is was are can cannot has had will should must could would does did named called goes said says told
+    suggested recommended provided offered helped explained answered responded agreed promised prefers? likes?
+    speaks knows uses
     """
 )
 _ASSISTANT_SUBJECT = re.compile(
@@ -65,7 +65,7 @@ def is_about_assistant(key: str, text: str) -> bool:
     """Whether a fact (`key`, value) or a context (question, answer) describes the assistant itself.
 
     The key as a whole must name the assistant, or the text must have it as the subject of its first sentence.
-    An assistant who is a person (`personal_assistant`, "works as an executive assistant") is nobody's chat bot.
+    An assistant who is a person (`personal_assistant`, "works as an executive assistant") is no chat bot.
     """
     subject, said = _plain(key), _plain(text)
     return (
@@ -77,9 +77,9 @@ def is_about_assistant(key: str, text: str) -> bool:
 
 _STATE = any_of(
     """
-    time date day datetime timestamp directory dir folder path file branch commit task step status state activity
-    errors? command query question request topic conversation session prompt mood weather temperature line process
-    issue bug problem output window tab screen page
+    time date day datetime timestamp directory dir folder path file branch commit task step status state
+    activity errors? command query question request topic conversation session prompt mood weather temperature
+    line process issue bug problem output window tab screen page
     """
 )
 _NOW = any_of("current currently todays? now latest last recent active open present this")
@@ -96,12 +96,12 @@ _READING = any_of(
 _TRANSIENT_KEY = re.compile(rf"{_NOW}(?: \w+)? {_STATE}|(?:{_NOW} )?{_READING}|currently \w+(?: \w+)?")
 _DOING = any_of(
     """
-    debugging running testing typing waiting compiling installing building fixing trying looking asking reading
-    writing getting seeing viewing editing executing deploying downloading restarting logged_in
+    debugging running testing typing waiting compiling installing building fixing trying looking asking
+    reading writing getting seeing viewing editing executing deploying downloading restarting logged_in
     """
 )
 _TRANSIENT_TEXT = re.compile(
-    rf"\b(?:is|are|was|s|re|am|m) (?:currently|now|right now|presently|at the moment|just) (?:\w+ )?{_DOING}\b"
+    rf"\b(?:is|are|was|s|re|am|m) (?:currently|now|right now|at the moment|just) (?:\w+ )?{_DOING}\b"
     r"|\b(?:right now|at (?:the|this) moment)$"
     r"|\bweather today\b|\bit (?:is|s|was) (?:\w+ )?(?:raining|sunny|cloudy|snowing)\b"
     r"|\buser (?:asked|asks|is asking|wants to know|inquired)\b"

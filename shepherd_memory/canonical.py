@@ -56,7 +56,12 @@ def _canonical_other(value: object, depth: int) -> Any:
 
 def dump_json(value: object) -> str:
     """Canonical JSON text; the order of keys is kept."""
-    return orjson.dumps(canonical_json(value)).decode()
+    return dump_canonical(canonical_json(value))
+
+
+def dump_canonical(value: object) -> str:
+    """`dump_json` of what is canonical already: looking through it again costs ten times as much."""
+    return orjson.dumps(value).decode()
 
 
 def load_json(text: str | None) -> Any:

@@ -134,21 +134,25 @@ def select(
     since: int | None = None,
     after_id: int = 0,
     limit: int = 1000,
+    newest: bool = False,
 ) -> list[Document]:
-    """The user's documents with these facets, in the order they were stored."""
+    """The user's documents with these facets, in the order they were stored.
+
+    `newest` takes the last ones where `limit` leaves some out.
+    """
     wanted = {field.name: getattr(facets, field.name) for field in fields(Facets)}
     conditions = "".join(f" and {name} = :{name}" for name, value in wanted.items() if value)
     recent = " and created_at >= :since" if since is not None else ""
     rows = connection.rows(
         f"select {COLUMNS} from documents where user_id = :user_id and id > :after_id{conditions}{recent}"
-        " order by id limit :limit",
+        f" order by id{' desc' if newest else ''} limit :limit",
         user_id=user_id,
         after_id=after_id,
         limit=limit,
         **{name: value for name, value in wanted.items() if value},
         **({"since": since} if since is not None else {}),
     )
-    return [build(Document, row) for row in rows]
+    return [build(Document, row) for row in (reversed(rows) if newest else rows)]
 
 
 def statements(

@@ -265,18 +265,40 @@ def get(connection: Connection, user_id: str, job_id: int) -> Job | None:
 
 
 def listing(
-    connection: Connection, user_id: str, kind: str, status: str | None = None, limit: int = 1000
+    connection: Connection,
+    user_id: str,
+    kind: str,
+    status: str | None = None,
+    limit: int = 1000,
+    key: str | None = None,
+    newest: bool = False,
 ) -> list[Job]:
-    """A user's jobs, oldest first."""
+    """A user's jobs, oldest first; `newest` takes the last ones where `limit` leaves some out."""
+    wanted = {name: value for name, value in (("status", status), ("key", key)) if value}
     rows = connection.rows(
         f"select {COLUMNS} from jobs where user_id = :user_id and kind = :kind"
-        f"{' and status = :status' if status else ''} order by id limit :limit",
+        f"{''.join(f' and {name} = :{name}' for name in wanted)}"
+        f" order by id{' desc' if newest else ''} limit :limit",
         user_id=user_id,
+        kind=kind,
+        limit=limit,
+        **wanted,
+    )
+    return [build(Job, row) for row in (reversed(rows) if newest else rows)]
+
+
+def everybodys(
+    connection: Connection, kind: str, status: str | None = None, limit: int = 1000, newest: bool = False
+) -> list[Job]:
+    """The jobs of all users, oldest first: for whoever runs the machine."""
+    rows = connection.rows(
+        f"select {COLUMNS} from jobs where kind = :kind{' and status = :status' if status else ''}"
+        f" order by queued_at{' desc' if newest else ''} limit :limit",
         kind=kind,
         limit=limit,
         **({"status": status} if status else {}),
     )
-    return [build(Job, row) for row in rows]
+    return [build(Job, row) for row in (reversed(rows) if newest else rows)]
 
 
 def oldest_waiting(connection: Connection, kind: str) -> tuple[str, int, int] | None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from itertools import accumulate
 
 from shepherd_memory import documents, jobs, sessions, users
-from shepherd_memory.canonical import dump_json, load_json
+from shepherd_memory.canonical import dump_canonical, load_json
 from shepherd_memory.clock import to_us
 from shepherd_memory.database import Connection, Database
 from shepherd_memory.extraction.prompt import LONGEST_STATEMENT, shorten
@@ -75,11 +75,12 @@ def put(
 
 
 def _to_line(said: Said) -> str:
-    return dump_json([said.document_id, said.message_id, said.created_at, said.text]) + "\n"
+    return dump_canonical([said.document_id, said.message_id, said.created_at, said.text]) + "\n"
 
 
 def _from_payload(payload: str) -> list[Said]:
-    return [Said(*load_json(line)) for line in payload.splitlines()]
+    # Not splitlines(): that also splits at U+2028 and others, which JSON text may contain as they are.
+    return [Said(*load_json(line)) for line in payload.split("\n") if line]
 
 
 def claim(database: Database, worker: str, now: int, lease_until: int) -> Job | None:

@@ -11,6 +11,7 @@ from typing import Any, BinaryIO
 from shepherd_memory import (
     context,
     documents,
+    endpoints,
     erasure,
     facts,
     forgetting,
@@ -30,6 +31,7 @@ from shepherd_memory.config import Config, LiveConfig, default_database_path
 from shepherd_memory.context import Context
 from shepherd_memory.database import Database, open_database
 from shepherd_memory.documents import Document, Facets, NewDocument
+from shepherd_memory.endpoints import EndpointState
 from shepherd_memory.erasure import Receipt
 from shepherd_memory.errors import InvalidInput, NotFound
 from shepherd_memory.extraction import ExtractionClient
@@ -259,15 +261,24 @@ class Service:
         since: datetime | str | None = None,
         after_id: int = 0,
         limit: int = EVERYTHING,
+        newest: bool = False,
     ) -> list[Document]:
-        """The user's documents with these facets, in the order they were stored."""
+        """The user's documents with these facets, in the order they were stored.
+
+        `newest` takes the last ones where `limit` leaves some out.
+        """
         if not _is_known(user_id):
             return []
         session = storable_id(session_id) if session_id else ""
         facets = Facets(type, category, session, role, speaker_name, speaker_type, group, source)
         start = None if since is None else _moment(since, 0)
         with self.database.read() as connection:
-            return documents.select(connection, user_id, facets, start, after_id, limit)
+            return documents.select(connection, user_id, facets, start, after_id, limit, newest)
+
+    def get_document(self, user_id: str, document_id: int) -> Document | None:
+        """One document."""
+        found = self.documents(user_id, after_id=document_id - 1, limit=1)
+        return found[0] if found and found[0].id == document_id else None
 
     def forget(
         self,
@@ -340,10 +351,25 @@ class Service:
         """How many rows a user has in which table."""
         return erasure.count_rows(self.database, user_id)
 
-    def items(self, user_id: str, status: str | None = None) -> list[Job]:
-        """The user's work items, oldest first."""
+    def items(
+        self,
+        user_id: str,
+        status: str | None = None,
+        *,
+        session_id: str | None = None,
+        limit: int = 1000,
+        newest: bool = False,
+    ) -> list[Job]:
+        """The user's work items, oldest first; `newest` takes the last ones where `limit` leaves some out."""
         with self.database.read() as connection:
-            return jobs.listing(connection, user_id, queue.KIND, status)
+            return jobs.listing(connection, user_id, queue.KIND, status, limit, session_id, newest)
+
+    def everybodys_items(
+        self, status: str | None = None, *, limit: int = 1000, newest: bool = False
+    ) -> list[Job]:
+        """The work items of all users, oldest first: for whoever runs the machine, never for a user."""
+        with self.database.read() as connection:
+            return jobs.everybodys(connection, queue.KIND, status, limit, newest)
 
     def retry(self, user_id: str, item_id: int) -> bool:
         """Put a failed or dropped item back into the queue, or make a waiting one due now."""
@@ -354,6 +380,11 @@ class Service:
     def drop(self, user_id: str, item_id: int) -> bool:
         """Take a waiting or failed item out of the queue; its documents stay."""
         return queue.drop(self.database, user_id, item_id, "dropped by hand", self._clock())
+
+    def endpoint(self) -> EndpointState:
+        """How the extraction endpoint was last seen, without counting anything."""
+        with self.database.read() as connection:
+            return endpoints.get(connection, endpoints.EXTRACTION)
 
     def status(self) -> Status:
         """How the memory is doing: database, queue, endpoint, health."""

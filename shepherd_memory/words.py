@@ -45,8 +45,8 @@ _LETTERS = (
     | dict.fromkeys("\u00ad\u200b\u200c\u200d\u2060\ufeff", "")
 )
 _LETTER = re.compile(f"[{''.join(_LETTERS)}]")
-_ACCENTED = re.compile("([a-z\u0370-\u03ff])[\u0300-\u036f]+")
-_FOREIGN_DIGIT = re.compile(r"(?![0-9])\d")
+_ACCENTS = re.compile("(?<=[a-z\u0370-\u03ff])[\u0300-\u036f]+")
+_FOREIGN_DIGIT = re.compile(r"[^\D0-9]")
 
 # The blocks that hold combining marks; scanning them takes 2 ms, all of Unicode 150 ms.
 _MARK_BLOCKS = ((0x0300, 0x2000), (0x20D0, 0x2100), (0xA600, 0xAC00), (0x10A00, 0x12000))
@@ -89,7 +89,9 @@ def stem(word: str) -> str:
 def fold(text: str) -> str:
     """`text` in the form in which it is compared: NFKC, case folded, Latin and Greek accents removed."""
     folded = unicodedata.normalize("NFKD", unicodedata.normalize("NFKC", text).casefold())
-    folded = unicodedata.normalize("NFKC", _ACCENTED.sub(r"\1", folded))
+    folded = unicodedata.normalize("NFKC", _ACCENTS.sub("", folded))
+    if folded.isascii():
+        return folded
     folded = _LETTER.sub(lambda letter: _LETTERS[letter[0]], folded)
     return _FOREIGN_DIGIT.sub(lambda digit: str(unicodedata.decimal(digit[0])), folded)
 

@@ -125,7 +125,8 @@ class Worker:
         while not self._stopping.is_set():
             self._wake.clear()
             if not self._step():
-                self._wake.wait(IDLE_SECONDS)
+                # No longer than the retry interval, or a short one would not be kept.
+                self._wake.wait(min(IDLE_SECONDS, self._config().memory_extraction_retry_interval))
 
     def _step(self) -> bool:
         """One turn of the loop; whether there may be more to do at once."""

@@ -1,4 +1,4 @@
-"""How often the guard errs on the corpus: `python -m tests.bench.grounding_report [-v]`."""
+"""How often the guard errs on the corpus: `python -m tests.bench.report_grounding [-v]`."""
 
 import sys
 from collections.abc import Iterable, Iterator

@@ -5,12 +5,12 @@ from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, datetime
-from functools import lru_cache
+from functools import cache, lru_cache
 from itertools import pairwise
 
-from shepherd_memory.assertions import assertions
-from shepherd_memory.denial import clauses, polarised
-from shepherd_memory.quantities import Quantity, find_quantities, find_relative_dates, supports
+from shepherd_memory.grounding.assertions import assertions
+from shepherd_memory.grounding.denial import clauses, polarised
+from shepherd_memory.grounding.quantities import Quantity, find_quantities, find_relative_dates, supports
 from shepherd_memory.words import STOP_WORDS, fold, is_unspaced, stem, stems, words
 
 # A claim may draw on this many neighbouring sentences, in at most two neighbouring statements.
@@ -82,7 +82,7 @@ class _Place:
 _YES = frozenset({"true", "yes", "y", "ja", "si", "oui", "да", "sim", "はい", "是"})
 _NO = frozenset({"false", "no", "n", "none", "never", "nein", "non", "нет", "nao", "いいえ", "否"})
 _UNKNOWN = re.compile(
-    r"\W*(?:unknown|n/a|null|undefined|unspecified|not (?:specified|mentioned|given|known|provided|stated))\W*"
+    r"\W*(?:unknown|n/a|null|undefined|unspecified|not (?:specified|mentioned|given|known|provided))\W*"
 )
 # Keys under which a denial and an assertion may mean the same: "I can't eat nuts" gives `allergies: nuts`.
 _EITHER_WAY = re.compile(
@@ -100,7 +100,7 @@ def _read_claim(claim: str, key: str) -> list[list[_Term]]:
     if _UNKNOWN.fullmatch(answer):
         return []
     if answer in _YES | _NO:
-        return [terms] if (terms := _terms(_parts(subject), answer in _NO, _GLUE)) else []
+        return [terms] if (terms := _terms(_parts(subject), answer in _NO, _glue())) else []
     turned = None if _EITHER_WAY.search(subject) else _is_denying(subject)
     parts = _parts(fold(claim))
     items = [[part] for part in parts] if _is_list(claim, parts) else [parts]
@@ -132,22 +132,30 @@ intend have own live reside work works working start started begin join joined g
 took keep become became run consider describe identify say said mention state report tell told think believe
 feel seem old aged age approximately around per each recently based located
 ein eine einen einem einer der die das den dem und mit ist sind hat bei von zu im am fur seit
-el la los las un una unos de del y con es son tiene su sus en para le les gusta
-une des du et avec est sont chez au aux pour dans son sa ses
+el la los las un una unos de del y con es tiene su sus en para le les gusta
+une des du et avec est sont chez au aux pour dans sa ses
 и в на \u0441 из \u0443 по для \u043e он она \u0435\u0433\u043e \u0435\u0435 это
 il lo gli uno di e ha os as da em com
 """
-_GLUE = frozenset(stem(word) for word in [*words(_GLUE_WORDS), *STOP_WORDS])
-_STOP = frozenset(stem(word) for word in STOP_WORDS)
 # Particles and endings; between them is what Japanese and Chinese mean.
 _FILLER = re.compile(
     "\\byears? (?:old|of age)\\b|ユーザー|用户|사용자[는의가]?|[ぁ-ん]+|[的是在了有和我他她你们]"
 )
 
 
+@cache
+def _glue() -> frozenset[str]:
+    return frozenset(stem(word) for word in words(_GLUE_WORDS)) | _stop_stems()
+
+
+@cache
+def _stop_stems() -> frozenset[str]:
+    return frozenset(stem(word) for word in STOP_WORDS)
+
+
 def _required_terms(parts: list[tuple[str, bool]], turned: bool | None, names: frozenset[str]) -> list[_Term]:
     """The words that carry the claim's meaning; those that usually do not, if there are no others."""
-    for glue in (_GLUE, _STOP, frozenset[str]()):
+    for glue in (_glue(), _stop_stems(), frozenset[str]()):
         if terms := _terms(parts, turned, glue):
             return [replace(term, is_name=term.text in names) for term in terms]
     return [_Term(text.strip(), None) for text, _ in parts if text.strip()]

@@ -177,9 +177,9 @@ sunday sonntag domingo dimanche
 _WEEKDAYS = {name: i for i, line in enumerate(_WEEKDAY_NAMES.strip().splitlines()) for name in line.split()}
 
 _NUMBER_NAMES = """
-0 zero null cero
+0 zero cero
 1 one first
-2 two second twice couple pair zwei dos deux due dois duas два две двое twee
+2 two second twice couple pair zwei dos deux dois duas два две двое twee
 3 three third drei tres trois tre три drie
 4 four fourth vier cuatro quatre quattro quatro четыре
 5 five fifth funf cinco cinq cinque пять vijf
@@ -192,7 +192,7 @@ _NUMBER_NAMES = """
 12 twelve twelfth dozen zwolf doce douze dodici
 13 thirteen thirteenth
 14 fourteen fourteenth
-15 fifteen fifteenth quinze quince
+15 fifteen fifteenth quinze
 16 sixteen sixteenth
 17 seventeen seventeenth
 18 eighteen eighteenth
@@ -205,7 +205,7 @@ _NUMBER_NAMES = """
 70 seventy seventieth
 80 eighty eightieth
 90 ninety ninetieth
-100 hundred hundert cien cent
+100 hundred hundert cien
 """
 _NUMBER_WORDS = {
     name: int(line.split()[0]) for line in _NUMBER_NAMES.strip().splitlines() for name in line.split()[1:]
@@ -224,8 +224,8 @@ _CJK_DIGITS = {
     "十": 10,
 }
 _SCALES = {
-    "k": 1_000, "thousand": 1_000, "m": 1_000_000, "mio": 1_000_000, "mil": 1_000_000, "million": 1_000_000,
-    "millions": 1_000_000, "bn": 1_000_000_000, "b": 1_000_000_000, "billion": 1_000_000_000, "万": 10_000,
+    "k": 1_000, "thousand": 1_000, "m": 1_000_000, "mio": 1_000_000, "million": 1_000_000,
+    "millions": 1_000_000, "bn": 1_000_000_000, "billion": 1_000_000_000, "万": 10_000,
 }  # fmt: skip
 
 

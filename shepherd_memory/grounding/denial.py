@@ -12,7 +12,7 @@ FIRST_PERSON_SUBJECT = any_of(
     """
 )
 _CONTRAST = any_of("but although though whereas while however aber sondern pero sino mais но")
-_REASON = any_of("because since until weil porque car потому")
+_REASON = any_of("because since until weil porque потому")
 _AND = any_of("and so und y et и e given_that now_that that")
 _CLAUSE_END = re.compile(
     rf"[,;:()\u2013\u2014](?!\s?\d)|、|\s-\s|(?=\b{_CONTRAST}\b)|\b{_REASON}\b"
@@ -30,14 +30,14 @@ def clauses(sentence: str) -> list[str]:
 _PARTICLE = any_of(
     r"""
     (?:do|does|did|is|are|was|were|has|have|had|wo|would|ca|could|should|must|need|ai)n'?t
-    not never no none nobody nothing neither nor without cannot no_longer instead_of rather_than unlike against
-    quit stopped gave_up (?<=i_)used_to (?<=we_)used_to
+    not never no none nobody nothing neither nor without cannot no_longer instead_of rather_than unlike
+    against quit stopped gave_up (?<=i_)used_to (?<=we_)used_to
     nicht nie niemals kein\w{0,2} ohne nunca jamas sin pas jamais sans aucune? niente
     не нет без никогда non nao niet geen
     """
 )
 _DISLIKE = any_of(
-    "hate hates hated hating dislike dislikes disliked avoid avoids avoided avoiding loathe loathes detest despise"
+    "hate hates hated hating dislike dislikes disliked avoid avoids avoided avoiding loathe detest despise"
 )
 _NEGATION = rf"\b{_PARTICLE}\b|没有?|不(?![错同过但仅])|(?P<dislike>\b{_DISLIKE}\b)"
 _NEGATOR = re.compile(_NEGATION)

@@ -3,7 +3,7 @@
 import re
 from dataclasses import dataclass
 
-from shepherd_memory.denial import FIRST_PERSON_SUBJECT, clauses, goes_on, polarised
+from shepherd_memory.grounding.denial import FIRST_PERSON_SUBJECT, clauses, goes_on, polarised
 from shepherd_memory.words import STOP_WORDS, any_of, fold, words
 
 # Beyond this, the middle of a message is a paste; people say what they want before or after it.

@@ -1,0 +1,65 @@
+"""`shepherd context`: questions and the answers that the user's statements gave."""
+
+import click
+
+from shepherd_memory.canonical import canonical_text
+from shepherd_memory.context import Context
+from shepherd_memory.errors import NotFound
+from shepherd_memory.frontends.cli.invocation import Invocation, pass_invocation
+from shepherd_memory.frontends.cli.nouns import ListedGroup
+from shepherd_memory.frontends.cli.opening import ROW_ID, reading, user_option, writing
+from shepherd_memory.frontends.cli.output import json_option
+from shepherd_memory.frontends.cli.screen import emit_list, emit_result, local, note
+from shepherd_memory.rows import as_json as plain
+
+
+@click.group(cls=ListedGroup)
+def context() -> None:
+    """Show and change context: a question and its answer.
+
+    Without a command: list.
+    """
+
+
+@context.command("list")
+@user_option
+@json_option
+@pass_invocation
+def list_(invocation: Invocation, user: str | None, as_json: bool) -> None:
+    """List the pairs in the order they were stored."""
+    with reading(invocation, user) as (service, user_id):
+        found = service.context(user_id)
+    emit_list(found, as_json, ("ID", "STATED", "QUESTION", "ANSWER"), _row)
+    if not found:
+        note(f"no context of {user_id}")
+
+
+@context.command()
+@click.argument("question", type=canonical_text)
+@click.argument("answer", type=canonical_text)
+@user_option
+@json_option
+@pass_invocation
+def add(invocation: Invocation, question: str, answer: str, user: str | None, as_json: bool) -> None:
+    """Store a question and its answer as stated now."""
+    with writing(invocation, user) as (service, user_id):
+        result = service.add_context(user_id, question, answer)
+    emit_result(as_json, {"result": result}, f"{result}: context of {user_id}")
+
+
+@context.command()
+@click.argument("context_id", metavar="ID", type=ROW_ID)
+@user_option
+@json_option
+@pass_invocation
+def delete(invocation: Invocation, context_id: int, user: str | None, as_json: bool) -> None:
+    """Delete a pair; older statements do not bring it back."""
+    with writing(invocation, user) as (service, user_id):
+        gone = service.forget(user_id, context=context_id)
+    if not gone.total:
+        raise NotFound(f"there is no context {context_id} of {user_id!r}; `shepherd context` lists them")
+    emit_result(as_json, plain(gone), f"deleted context {context_id} of {user_id}")
+
+
+def _row(pair: Context) -> tuple[str, ...]:
+    return str(pair.id), local(pair.stated_at), pair.question, pair.answer

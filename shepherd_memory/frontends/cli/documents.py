@@ -1,0 +1,176 @@
+"""`shepherd documents`: what is stored verbatim."""
+
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import click
+
+from shepherd_memory.canonical import canonical_text, load_json
+from shepherd_memory.documents import CATEGORIES, SPEAKER_TYPES, TYPES, Document
+from shepherd_memory.errors import InvalidInput, NotFound
+from shepherd_memory.frontends.cli.given import file_text, stdin_text
+from shepherd_memory.frontends.cli.invocation import Invocation, pass_invocation
+from shepherd_memory.frontends.cli.nouns import ListedGroup
+from shepherd_memory.frontends.cli.opening import LIMIT, ROW_ID, moment, reading, user_option, writing
+from shepherd_memory.frontends.cli.output import json_option
+from shepherd_memory.frontends.cli.screen import (
+    emit_json,
+    emit_pairs,
+    emit_result,
+    emit_table,
+    emit_text,
+    local,
+    note,
+)
+from shepherd_memory.rows import as_json as plain
+
+id_argument = click.argument("document_id", metavar="ID", type=ROW_ID)
+
+
+@click.group(cls=ListedGroup)
+def documents() -> None:
+    """Show and change documents: messages and other texts, stored verbatim.
+
+    Without a command: list.
+    """
+
+
+@documents.command("list")
+@click.option("--type", type=click.Choice(TYPES), help="Only of this type.")
+@click.option("--category", type=click.Choice(CATEGORIES), help="Only of this category.")
+@click.option("--session", "session_id", type=canonical_text, metavar="ID", help="Only of this session.")
+@click.option("--role", type=canonical_text, metavar="ROLE", help="Only in this role: user, assistant…")
+@click.option("--speaker", "speaker_name", type=canonical_text, metavar="NAME", help="Only by this speaker.")
+@click.option("--since", type=moment, metavar="TIME", help="Only from this time on (ISO 8601; local time).")
+@click.option("--limit", type=LIMIT, default=50, show_default=True, help="At most so many: the newest.")
+@user_option
+@json_option
+@pass_invocation
+def list_(
+    invocation: Invocation,
+    /,
+    limit: int,
+    user: str | None,
+    as_json: bool,
+    since: datetime | None,
+    **facets: Any,
+) -> None:
+    """List the newest documents, the oldest of them first."""
+    given = {name: value for name, value in facets.items() if value}
+    with reading(invocation, user) as (service, user_id):
+        found = service.documents(user_id, since=since, limit=limit + 1, newest=True, **given)
+    shown = found[-limit:]
+    if as_json:
+        emit_json([_as_json(one) for one in shown])
+    else:
+        emit_table(("ID", "SAID", "WHO", "TEXT"), map(_row, shown))
+    _remark(user_id, len(found), limit)
+
+
+@documents.command()
+@id_argument
+@user_option
+@json_option
+@pass_invocation
+def show(invocation: Invocation, document_id: int, user: str | None, as_json: bool) -> None:
+    """Show one document: its facets, then its text."""
+    with reading(invocation, user) as (service, user_id):
+        found = service.get_document(user_id, document_id)
+    if found is None:
+        raise _no_such(document_id, user_id)
+    if as_json:
+        emit_json(_as_json(found))
+    else:
+        emit_pairs(_facets(found))
+        emit_text(f"\n{found.text}")
+
+
+@documents.command()
+@click.argument("text", required=False, type=canonical_text)
+@click.option("--file", "path", type=click.Path(path_type=Path), help="Store what is in this file.")
+@click.option("--type", type=click.Choice(TYPES), default="artifact", show_default=True)
+@click.option("--category", type=click.Choice(CATEGORIES), default="knowledge", show_default=True)
+@click.option("--session", "session_id", type=canonical_text, default="", metavar="ID", help="Its session.")
+@click.option("--role", type=canonical_text, default="", metavar="ROLE", help="user, assistant…")
+@click.option(
+    "--speaker", "speaker_name", type=canonical_text, default="", metavar="NAME", help="Who said it."
+)
+@click.option("--speaker-type", type=click.Choice(SPEAKER_TYPES), default="human", show_default=True)
+@click.option("--created-at", type=moment, metavar="TIME", help="When it was said (ISO 8601; local time).")
+@user_option
+@json_option
+@pass_invocation
+def add(
+    invocation: Invocation,
+    /,
+    text: str | None,
+    path: Path | None,
+    user: str | None,
+    as_json: bool,
+    **facets: Any,
+) -> None:
+    """Store TEXT, a file, or what comes on stdin (TEXT `-`, or none)."""
+    content = _content(text, path)
+    with writing(invocation, user) as (service, user_id):
+        document_id = service.add_document(user_id, content, source_file=str(path or ""), **facets)
+    emit_result(as_json, {"id": document_id}, f"stored document {document_id} of {user_id}")
+
+
+@documents.command()
+@id_argument
+@user_option
+@json_option
+@pass_invocation
+def delete(invocation: Invocation, document_id: int, user: str | None, as_json: bool) -> None:
+    """Delete a document; the same message handed in again stays out."""
+    with writing(invocation, user) as (service, user_id):
+        gone = service.forget(user_id, document=document_id)
+    if not gone.total:
+        raise _no_such(document_id, user_id)
+    emit_result(as_json, plain(gone), f"deleted document {document_id} of {user_id}")
+
+
+def _remark(user_id: str, found: int, limit: int) -> None:
+    if found > limit:
+        note(f"the newest {limit}; there are older ones (--limit)")
+    elif not found:
+        note(f"no such documents of {user_id}")
+
+
+def _content(text: str | None, path: Path | None) -> str:
+    if text is not None and path is not None:
+        raise InvalidInput("give TEXT or --file, not both")
+    if path is not None:
+        content = file_text(path)
+    else:
+        content = stdin_text(asked=text == "-") if text is None or text == "-" else text
+    if not content.strip():
+        raise InvalidInput("there is no text to store: give TEXT, --file, or pipe it in")
+    return content
+
+
+def _who(document: Document) -> str:
+    return document.speaker_name or document.role or document.type
+
+
+def _row(document: Document) -> tuple[str, ...]:
+    return str(document.id), local(document.created_at), _who(document), document.text
+
+
+def _facets(document: Document) -> list[tuple[str, str]]:
+    shown = {
+        name: value
+        for name, value in vars(document).items()
+        if name not in ("text", "created_at", "stored_at")
+    }
+    times = [("created_at", local(document.created_at)), ("stored_at", local(document.stored_at))]
+    return [*((name, str(value)) for name, value in shown.items() if value), *times]
+
+
+def _as_json(document: Document) -> dict[str, Any]:
+    return {**plain(document), "extra": load_json(document.extra)}
+
+
+def _no_such(document_id: int, user_id: str) -> NotFound:
+    return NotFound(f"there is no document {document_id} of {user_id!r}; `shepherd documents` lists them")

@@ -1,0 +1,113 @@
+"""`shepherd facts`: what is known about the user, as key and value."""
+
+import click
+
+from shepherd_memory.canonical import canonical_text
+from shepherd_memory.errors import NotFound
+from shepherd_memory.facts import Fact, PastFact
+from shepherd_memory.frontends.cli.invocation import Invocation, pass_invocation
+from shepherd_memory.frontends.cli.nouns import ListedGroup
+from shepherd_memory.frontends.cli.opening import reading, user_option, writing
+from shepherd_memory.frontends.cli.output import json_option
+from shepherd_memory.frontends.cli.screen import (
+    emit_json,
+    emit_list,
+    emit_result,
+    emit_text,
+    local,
+    note,
+)
+from shepherd_memory.rows import as_json as plain
+
+key_argument = click.argument("key", type=canonical_text)
+
+
+@click.group(cls=ListedGroup)
+def facts() -> None:
+    """Show and change facts: a key and its current value.
+
+    Without a command: list.
+    """
+
+
+@facts.command("list")
+@user_option
+@json_option
+@pass_invocation
+def list_(invocation: Invocation, user: str | None, as_json: bool) -> None:
+    """List the current facts."""
+    with reading(invocation, user) as (service, user_id):
+        found = service.facts(user_id)
+    emit_list(found, as_json, ("KEY", "VALUE", "STATED", "SOURCE"), _row)
+    if not found:
+        note(f"no facts of {user_id}")
+
+
+@facts.command()
+@key_argument
+@user_option
+@json_option
+@pass_invocation
+def get(invocation: Invocation, key: str, user: str | None, as_json: bool) -> None:
+    """Show one fact's value."""
+    with reading(invocation, user) as (service, user_id):
+        found = service.get_fact(user_id, key)
+    if found is None:
+        raise _no_such(key, user_id)
+    if as_json:
+        emit_json(plain(found))
+    else:
+        emit_text(found.value)
+
+
+@facts.command("set")
+@key_argument
+@click.argument("value", type=canonical_text)
+@user_option
+@json_option
+@pass_invocation
+def set_(invocation: Invocation, key: str, value: str, user: str | None, as_json: bool) -> None:
+    """Set a fact as stated now; the old value goes to its history."""
+    with writing(invocation, user) as (service, user_id):
+        stored = service.set_fact(user_id, key, value)
+    emit_result(as_json, plain(stored), f"{stored.key} = {stored.value}  (fact of {user_id})")
+
+
+@facts.command()
+@key_argument
+@user_option
+@json_option
+@pass_invocation
+def history(invocation: Invocation, key: str, user: str | None, as_json: bool) -> None:
+    """Show what a fact was and when, oldest first."""
+    with reading(invocation, user) as (service, user_id):
+        found = service.fact_history(user_id, key)
+    if not found:
+        raise _no_such(key, user_id)
+    emit_list(found, as_json, ("FROM", "UNTIL", "VALUE", "SOURCE"), _past_row)
+
+
+@facts.command()
+@key_argument
+@user_option
+@json_option
+@pass_invocation
+def delete(invocation: Invocation, key: str, user: str | None, as_json: bool) -> None:
+    """Delete a fact and its history; older statements do not bring it back."""
+    with writing(invocation, user) as (service, user_id):
+        gone = service.forget(user_id, fact=key)
+    if not gone.total:
+        raise _no_such(key, user_id)
+    emit_result(as_json, plain(gone), f"deleted the fact {key} of {user_id}")
+
+
+def _row(fact: Fact) -> tuple[str, ...]:
+    return fact.key, fact.value, local(fact.stated_at), fact.source
+
+
+def _past_row(fact: PastFact) -> tuple[str, ...]:
+    return local(fact.stated_at), local(fact.ended_at) or "now", fact.value, fact.source
+
+
+def _no_such(key: str, user_id: str) -> NotFound:
+    return NotFound(f"there is no fact {key!r} of {user_id!r}; `shepherd facts` lists them")

@@ -1,0 +1,48 @@
+"""How the queue is doing, in words and as JSON."""
+
+from typing import Any
+
+from shepherd_memory import endpoints
+from shepherd_memory.endpoints import EndpointState
+from shepherd_memory.frontends.cli.screen import age, local
+from shepherd_memory.rows import as_json as plain
+from shepherd_memory.status import Status
+
+
+def status_as_json(status: Status, advice: list[str]) -> dict[str, Any]:
+    """Everything that there is to know, for a program."""
+    return {
+        **plain(status),
+        "endpoint": plain(status.endpoint),
+        "healthy": status.healthy,
+        "advice": advice,
+    }
+
+
+def status_pairs(status: Status, extraction: str, advice: list[str]) -> list[tuple[str, str]]:
+    """The same for a person."""
+    return [
+        ("health", "ok" if status.healthy else "not ok"),
+        *(("problem", problem) for problem in status.problems),
+        ("extraction", extraction),
+        ("endpoint", endpoint_line(status.endpoint)),
+        ("items", ", ".join(f"{number} {state}" for state, number in status.items.items())),
+        *_oldest(status),
+        ("database", f"{status.database} (schema {status.schema_version})"),
+        ("users", str(status.users)),
+        *(("to do", step) for step in advice),
+    ]
+
+
+def _oldest(status: Status) -> list[tuple[str, str]]:
+    seconds = status.oldest_waiting_seconds
+    return [("oldest", f"has waited {age(seconds)}")] if seconds else []
+
+
+def endpoint_line(endpoint: EndpointState) -> str:
+    """How the endpoint was last seen, since when and why."""
+    if endpoint.changed_at is None:
+        return "not called yet"
+    if endpoint.state == endpoints.OK:
+        return f"ok, last answer {local(endpoint.last_success_at)}"
+    return f"{endpoint.state} since {local(endpoint.changed_at)}: {endpoint.reason}"

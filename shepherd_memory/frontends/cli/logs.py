@@ -1,0 +1,90 @@
+"""Log lines of a process that stays: one line each on stderr, without memories."""
+
+import json
+import logging
+import sys
+import time
+from datetime import UTC, datetime
+from pathlib import Path
+from types import TracebackType
+
+from shepherd_memory.frontends.cli.screen import one_line, safe_json
+
+REPEAT_SECONDS = 600
+"""The same line again within this time is left out."""
+
+PACKAGE = "shepherd_memory"
+
+
+def log_to_stderr(as_json: bool, debug: bool) -> None:
+    """Send what this package logs, and the warnings of others, to stderr."""
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(JsonLine(debug) if as_json else Line(debug))
+    handler.addFilter(NoRepeats())
+    logging.basicConfig(level=logging.WARNING, handlers=[handler], force=True)
+    logging.getLogger(PACKAGE).setLevel(logging.DEBUG if debug else logging.INFO)
+
+
+class Line(logging.Formatter):
+    """`2026-02-14 09:31:02 warning worker: what happened`, in local time."""
+
+    def __init__(self, debug: bool) -> None:
+        super().__init__()
+        self._debug = debug
+
+    def format(self, record: logging.LogRecord) -> str:
+        at = datetime.fromtimestamp(record.created).isoformat(" ", "seconds")
+        line = one_line(f"{at} {record.levelname.lower()} {_name(record)}: {_message(record)}")
+        if self._debug and record.exc_info:
+            return f"{line}\n{self.formatException(record.exc_info)}"
+        return line
+
+
+class JsonLine(Line):
+    """The same as a JSON object, in UTC."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        entry = {
+            "time": datetime.fromtimestamp(record.created, UTC).isoformat().replace("+00:00", "Z"),
+            "level": record.levelname.lower(),
+            "name": _name(record),
+            "message": _message(record),
+        }
+        if self._debug and record.exc_info:
+            entry["traceback"] = self.formatException(record.exc_info)
+        return safe_json(json.dumps(entry, ensure_ascii=False))
+
+
+def _name(record: logging.LogRecord) -> str:
+    return record.name.removeprefix(f"{PACKAGE}.").removeprefix("frontends.cli.")
+
+
+def _message(record: logging.LogRecord) -> str:
+    """An exception is named with its place, not quoted: its text might hold a memory."""
+    if not record.exc_info or record.exc_info[0] is None:
+        return record.getMessage()
+    kind, _, traceback = record.exc_info
+    return f"{record.getMessage()}: {kind.__name__} at {_place(traceback)} (--debug shows more)"
+
+
+def _place(traceback: TracebackType | None) -> str:
+    while traceback is not None and traceback.tb_next is not None:
+        traceback = traceback.tb_next
+    if traceback is None:
+        return "an unknown place"
+    return f"{Path(traceback.tb_frame.f_code.co_filename).name}:{traceback.tb_lineno}"
+
+
+class NoRepeats(logging.Filter):
+    """Lets a line through that differs from the one before, or comes long after it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._last = ("", 0.0)
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        text, at = self._last
+        if record.getMessage() == text and time.monotonic() - at < REPEAT_SECONDS:
+            return False
+        self._last = (record.getMessage(), time.monotonic())
+        return True

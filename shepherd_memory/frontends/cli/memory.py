@@ -1,0 +1,114 @@
+"""`shepherd memory`: all of a user's memory at once."""
+
+from typing import TYPE_CHECKING
+
+import click
+
+from shepherd_memory.canonical import canonical_text
+from shepherd_memory.clock import from_us, iso
+from shepherd_memory.erasure import Receipt
+from shepherd_memory.errors import InvalidInput, NotFound, ShepherdError
+from shepherd_memory.frontends.cli.invocation import Invocation, pass_invocation
+from shepherd_memory.frontends.cli.nouns import NounGroup
+from shepherd_memory.frontends.cli.opening import reading, user_option, writing
+from shepherd_memory.frontends.cli.output import json_option
+from shepherd_memory.frontends.cli.rejected import rejected
+from shepherd_memory.frontends.cli.screen import emit_json, emit_pairs, emit_result, local, note
+from shepherd_memory.frontends.cli.transfer import export, import_
+from shepherd_memory.rows import as_json as plain
+
+if TYPE_CHECKING:
+    from shepherd_memory.ledger import Usage
+
+USER_ROW = "users"
+
+
+@click.group(cls=NounGroup)
+def memory() -> None:
+    """Count, erase, export, import and forget memories."""
+
+
+memory.add_command(export)
+memory.add_command(import_)
+memory.add_command(rejected)
+
+
+@memory.command()
+@user_option
+@json_option
+@pass_invocation
+def stats(invocation: Invocation, user: str | None, as_json: bool) -> None:
+    """Show how much is stored, and what extraction has cost."""
+    with reading(invocation, user) as (service, user_id):
+        rows, usage = service.row_counts(user_id), service.usage(user_id)
+    counts = {table: number for table, number in rows.items() if table != USER_ROW}
+    if as_json:
+        emit_json({"user_id": user_id, "rows": counts, "usage": [plain(day) for day in usage]})
+    else:
+        emit_pairs([("user_id", user_id), *((name, str(number)) for name, number in counts.items())])
+        emit_pairs(_costs(usage))
+
+
+@memory.command()
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@user_option
+@json_option
+@pass_invocation
+def erase(invocation: Invocation, yes: bool, user: str | None, as_json: bool) -> None:
+    """Remove everything of a user, and print a receipt."""
+    with writing(invocation, user) as (service, user_id):
+        rows = service.row_counts(user_id)
+        if not any(rows.values()):
+            raise NotFound(f"there is no memory of {user_id!r}: nothing was erased")
+        if not yes:
+            _confirm(user_id, sum(rows.values()))
+        receipt = service.erase(user_id)
+    _emit_receipt(receipt, as_json)
+    if receipt.left:
+        raise ShepherdError(f"something is left of {user_id!r}: erase again, once nothing writes for them")
+
+
+@memory.command()
+@click.option("--session", required=True, type=canonical_text, metavar="ID", help="The session to forget.")
+@user_option
+@json_option
+@pass_invocation
+def forget(invocation: Invocation, session: str, user: str | None, as_json: bool) -> None:
+    """Delete a session's documents, and the facts and context that were made of them."""
+    with writing(invocation, user) as (service, user_id):
+        gone = service.forget(user_id, session=session)
+    if not gone.total:
+        raise NotFound(f"there is nothing of session {session!r} of {user_id!r}")
+    counts = f"{gone.documents} documents, {gone.facts} facts, {gone.context} context"
+    emit_result(as_json, plain(gone), f"forgot session {session} of {user_id}: {counts}")
+
+
+def _costs(usage: list["Usage"]) -> list[tuple[str, str]]:
+    calls = sum(day.calls for day in usage)
+    prompt = sum(day.prompt_tokens for day in usage)
+    completion = sum(day.completion_tokens for day in usage)
+    return [
+        ("tokens spent", f"{prompt + completion} in {calls} calls ({prompt} prompt, {completion} completion)")
+    ]
+
+
+def _confirm(user_id: str, rows: int) -> None:
+    note(f"this removes all {rows} rows of {user_id}; there is no way back")
+    if click.prompt("Type the user id to go on", err=True, default="", show_default=False).strip() != user_id:
+        raise InvalidInput(f"that is not {user_id!r}: nothing was erased")
+
+
+def _emit_receipt(receipt: Receipt, as_json: bool) -> None:
+    if as_json:
+        emit_json({**plain(receipt), "erased_at": iso(receipt.erased_at)})
+        return
+    left = ", ".join(f"{number} in {table}" for table, number in receipt.left.items())
+    emit_pairs(
+        [
+            ("erased", receipt.user_id),
+            ("at", local(from_us(receipt.erased_at))),
+            *((f"  {table}", f"{number} rows") for table, number in receipt.rows.items()),
+            ("left", left or "nothing, in any table"),
+            ("note", receipt.note),
+        ]
+    )

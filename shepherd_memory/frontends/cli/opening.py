@@ -1,0 +1,69 @@
+"""The service, opened for one command, and the user whom the command is about."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+import click
+
+from shepherd_memory.canonical import canonical_text
+from shepherd_memory.errors import InvalidInput
+from shepherd_memory.frontends.cli.invocation import Invocation
+from shepherd_memory.frontends.cli.screen import note
+from shepherd_memory.identity import detect_user_id, is_known
+
+if TYPE_CHECKING:
+    from shepherd_memory.service import Service
+
+ROW_ID = click.IntRange(1, 2**63 - 1)
+LIMIT = click.IntRange(1, 10**9)
+
+user_option = click.option(
+    "--user", type=canonical_text, metavar="USER_ID", help="Whose memory, if not that of `shepherd whoami`."
+)
+
+
+def moment(text: str) -> datetime:
+    """A time on the command line; without a zone it is local time."""
+    return datetime.fromisoformat(text.strip()).astimezone()
+
+
+@contextmanager
+def reading(invocation: Invocation, user: str | None) -> Iterator[tuple["Service", str]]:
+    """The service and the user_id; an unknown user finds nothing and is told so."""
+    from shepherd_memory.service import UNKNOWN_USER
+
+    with opened(invocation) as service:
+        user_id = user_of(invocation, user)
+        if not is_known(user_id):
+            note(f"note: {UNKNOWN_USER}")
+        yield service, user_id
+
+
+@contextmanager
+def writing(
+    invocation: Invocation, user: str | None, worker: bool = False
+) -> Iterator[tuple["Service", str]]:
+    """The service and the user_id, which must be known."""
+    from shepherd_memory.service import UNKNOWN_USER
+
+    user_id = user_of(invocation, user)
+    if not is_known(user_id):
+        raise InvalidInput(f"{UNKNOWN_USER}; give --user, or `shepherd config set user_id NAME`")
+    with opened(invocation, worker) as service:
+        yield service, user_id
+
+
+@contextmanager
+def opened(invocation: Invocation, worker: bool = False) -> Iterator["Service"]:
+    """The service for a short command: by default it leaves extraction to a process that stays."""
+    from shepherd_memory.service import open_service
+
+    with open_service(invocation.config, worker=worker) as service:
+        yield service
+
+
+def user_of(invocation: Invocation, given: str | None) -> str:
+    """Whom the command is about."""
+    return detect_user_id(invocation.config).user_id if given is None else given.strip()

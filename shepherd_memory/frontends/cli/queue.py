@@ -1,0 +1,193 @@
+"""`shepherd queue`: what waits for extraction, and how that goes."""
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+import click
+
+from shepherd_memory import jobs
+from shepherd_memory.canonical import canonical_text
+from shepherd_memory.errors import InvalidInput, NotFound
+from shepherd_memory.frontends.cli.advice import extraction_line, what_to_do
+from shepherd_memory.frontends.cli.health import status_as_json, status_pairs
+from shepherd_memory.frontends.cli.invocation import Invocation, pass_invocation
+from shepherd_memory.frontends.cli.nouns import NounGroup
+from shepherd_memory.frontends.cli.opening import LIMIT, ROW_ID, opened, reading, user_option, writing
+from shepherd_memory.frontends.cli.output import json_option
+from shepherd_memory.frontends.cli.screen import (
+    emit_json,
+    emit_pairs,
+    emit_result,
+    emit_table,
+    local,
+    note,
+)
+from shepherd_memory.jobs import Job
+from shepherd_memory.rows import as_json as plain
+
+if TYPE_CHECKING:
+    from shepherd_memory.service import Service
+
+OPEN = (jobs.RUNNING, jobs.WAITING, jobs.FAILED)
+UNSHOWN = ("payload", "token", "successes_seen", "turn")
+"""Parts of an item that are the worker's own, and the user's words where no documents are kept."""
+
+EVERYTHING = 1_000_000_000
+
+ids_argument = click.argument("item_ids", metavar="[ID]...", nargs=-1, type=ROW_ID)
+failed_option = click.option("--failed", is_flag=True, help="All of the user's items that have failed.")
+
+
+@click.group(cls=NounGroup)
+def queue() -> None:
+    """Show and change what waits for extraction."""
+
+
+@queue.command()
+@json_option
+@pass_invocation
+@click.pass_context
+def status(ctx: click.Context, invocation: Invocation, as_json: bool) -> None:
+    """Show how the queue is doing, for all users; the exit code is 1 if it is not healthy."""
+    with opened(invocation) as service:
+        now, config = service.status(), service.config
+    advice = what_to_do(invocation, config, now)
+    if as_json:
+        emit_json(status_as_json(now, advice))
+    else:
+        emit_pairs(status_pairs(now, extraction_line(config), advice))
+    if not now.healthy:
+        ctx.exit(1)
+
+
+@queue.command("list")
+@click.option(
+    "--status",
+    "statuses",
+    multiple=True,
+    type=click.Choice(jobs.STATUSES),
+    help="Only in this state; may be given more than once.  [default: running, waiting, failed]",
+)
+@click.option("--session", type=canonical_text, metavar="ID", help="Only of this session.")
+@click.option("--limit", type=LIMIT, default=100, show_default=True, help="At most so many of each state.")
+@click.option("--all-users", is_flag=True, help="The items of everybody.")
+@user_option
+@json_option
+@pass_invocation
+def list_(
+    invocation: Invocation,
+    statuses: tuple[str, ...],
+    session: str | None,
+    limit: int,
+    all_users: bool,
+    user: str | None,
+    as_json: bool,
+) -> None:
+    """List work items: of each state the next ones, or of the ended ones the last."""
+    if all_users and (user is not None or session is not None):
+        raise InvalidInput("--all-users goes with neither --user nor --session")
+    if all_users:
+        with opened(invocation) as service:
+            found = [item for state in statuses or OPEN for item in _everybodys(service, state, limit)]
+    else:
+        with reading(invocation, user) as (service, user_id):
+            found = [
+                item for state in statuses or OPEN for item in _own(service, user_id, state, session, limit)
+            ]
+    _emit_items(found, as_json, all_users)
+
+
+@queue.command()
+@ids_argument
+@failed_option
+@user_option
+@json_option
+@pass_invocation
+def retry(
+    invocation: Invocation, item_ids: tuple[int, ...], failed: bool, user: str | None, as_json: bool
+) -> None:
+    """Put failed or dropped items back, with all their tries; a waiting one is made due now."""
+    _check_choice(item_ids, failed)
+    with writing(invocation, user) as (service, user_id):
+        wanted = item_ids or _ids(service, user_id, jobs.FAILED)
+        done = _change(user_id, wanted, service.retry, skip=failed)
+    emit_result(as_json, {"retried": done}, f"put back {_items(len(done))} of {user_id}")
+
+
+@queue.command()
+@ids_argument
+@failed_option
+@click.option("--all-waiting", is_flag=True, help="All of the user's items that wait.")
+@user_option
+@json_option
+@pass_invocation
+def drop(
+    invocation: Invocation,
+    item_ids: tuple[int, ...],
+    failed: bool,
+    all_waiting: bool,
+    user: str | None,
+    as_json: bool,
+) -> None:
+    """Take waiting or failed items out of the queue; their documents stay."""
+    _check_choice(item_ids, failed, all_waiting)
+    with writing(invocation, user) as (service, user_id):
+        wanted = item_ids or _ids(service, user_id, jobs.FAILED if failed else jobs.WAITING)
+        done = _change(user_id, wanted, service.drop, skip=failed or all_waiting)
+    emit_result(as_json, {"dropped": done}, f"dropped {_items(len(done))} of {user_id}")
+
+
+def _own(service: "Service", user_id: str, state: str, session: str | None, limit: int) -> list[Job]:
+    return service.items(user_id, state, session_id=session, limit=limit, newest=state not in OPEN)
+
+
+def _everybodys(service: "Service", state: str, limit: int) -> list[Job]:
+    return service.everybodys_items(state, limit=limit, newest=state not in OPEN)
+
+
+def _emit_items(found: Sequence[Job], as_json: bool, all_users: bool) -> None:
+    if as_json:
+        emit_json([_without(plain(item), UNSHOWN) for item in found])
+    else:
+        header = ("ID", "STATE", "QUEUED", "SESSION", "TRIES LEFT", "OUTCOME OR LAST ERROR")
+        emit_table(("USER", *header) if all_users else header, (_row(item, all_users) for item in found))
+    if not found:
+        note("no such items")
+
+
+def _without(values: dict[str, object], names: Sequence[str]) -> dict[str, object]:
+    return {name: value for name, value in values.items() if name not in names}
+
+
+def _row(item: Job, with_user: bool) -> tuple[str, ...]:
+    what = item.last_error or item.outcome
+    cells = (str(item.id), item.status, local(item.queued_at), item.key, str(item.tries_left), what)
+    return (item.user_id, *cells) if with_user else cells
+
+
+def _check_choice(item_ids: tuple[int, ...], *flags: bool) -> None:
+    if sum((bool(item_ids), *flags)) != 1:
+        raise InvalidInput("name items by their ids (`shepherd queue list`), or all of them by one option")
+
+
+def _ids(service: "Service", user_id: str, state: str) -> list[int]:
+    return [item.id for item in service.items(user_id, state, limit=EVERYTHING)]
+
+
+def _change(
+    user_id: str, item_ids: Sequence[int], change: Callable[[str, int], bool], skip: bool
+) -> list[int]:
+    """Change one item after the other; one that cannot be is an error, unless it was not named."""
+    changed = []
+    for item_id in item_ids:
+        if change(user_id, item_id):
+            changed.append(item_id)
+        elif not skip:
+            raise NotFound(
+                f"{user_id!r} has no item {item_id} of which that can be done (`shepherd queue list`)"
+            )
+    return changed
+
+
+def _items(number: int) -> str:
+    return f"{number} item{'' if number == 1 else 's'}"

@@ -1,0 +1,49 @@
+"""`shepherd memory rejected`: what the guard refused, and overruling it."""
+
+import click
+
+from shepherd_memory.frontends.cli.invocation import Invocation, pass_invocation
+from shepherd_memory.frontends.cli.nouns import ListedGroup
+from shepherd_memory.frontends.cli.opening import ROW_ID, reading, user_option, writing
+from shepherd_memory.frontends.cli.output import json_option
+from shepherd_memory.frontends.cli.screen import emit_list, emit_result, local, note
+from shepherd_memory.rejections import Rejection
+from shepherd_memory.rows import as_json as plain
+
+
+@click.group(cls=ListedGroup)
+def rejected() -> None:
+    """Show what was refused and why, and accept it all the same.
+
+    Without a command: list.
+    """
+
+
+@rejected.command("list")
+@user_option
+@json_option
+@pass_invocation
+def list_(invocation: Invocation, user: str | None, as_json: bool) -> None:
+    """List what was refused, oldest first."""
+    with reading(invocation, user) as (service, user_id):
+        found = service.rejected(user_id)
+    emit_list(found, as_json, ("ID", "REFUSED", "KIND", "KEY OR QUESTION", "VALUE OR ANSWER", "REASON"), _row)
+    if not found:
+        note(f"nothing of {user_id} was refused")
+
+
+@rejected.command()
+@click.argument("rejection_id", metavar="ID", type=ROW_ID)
+@user_option
+@json_option
+@pass_invocation
+def accept(invocation: Invocation, rejection_id: int, user: str | None, as_json: bool) -> None:
+    """Store what was refused, as stated now."""
+    with writing(invocation, user) as (service, user_id):
+        taken = service.accept(user_id, rejection_id)
+    emit_result(as_json, plain(taken), f"accepted for {user_id}: {taken.name} = {taken.content}")
+
+
+def _row(one: Rejection) -> tuple[str, ...]:
+    reason = f"{one.reason}: {one.detail}" if one.detail else one.reason
+    return str(one.id), local(one.created_at), one.kind, one.name, one.content, reason

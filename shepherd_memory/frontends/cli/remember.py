@@ -1,0 +1,174 @@
+"""`shepherd remember`: hand an exchange to memory."""
+
+import json
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from shepherd_memory import jobs
+from shepherd_memory.canonical import canonical_text
+from shepherd_memory.errors import EndpointUnavailable, InvalidInput
+from shepherd_memory.frontends.cli.advice import how_to_configure
+from shepherd_memory.frontends.cli.given import stdin_text
+from shepherd_memory.frontends.cli.invocation import Invocation, pass_invocation
+from shepherd_memory.frontends.cli.opening import user_option, writing
+from shepherd_memory.frontends.cli.output import json_option
+from shepherd_memory.frontends.cli.screen import emit_json, note
+from shepherd_memory.intake import Remembered
+from shepherd_memory.jobs import Job
+from shepherd_memory.rows import as_json as plain
+from shepherd_memory.worker import extraction_endpoint
+
+if TYPE_CHECKING:
+    from shepherd_memory.service import Service
+
+POLL_SECONDS = 0.2
+
+
+@dataclass(frozen=True)
+class Exchange:
+    """What is to be remembered."""
+
+    messages: list[Any]
+    session_id: str | None = None
+
+
+@click.command()
+@click.argument("text", required=False, type=canonical_text)
+@click.option("--assistant", type=canonical_text, metavar="TEXT", help="The assistant's reply to TEXT.")
+@click.option(
+    "--session", type=canonical_text, metavar="ID", help="The session it belongs to; else a new one."
+)
+@click.option("--no-extract", is_flag=True, help="Store the messages only; no facts are made of them.")
+@click.option(
+    "--wait",
+    type=click.FloatRange(min=0),
+    metavar="SECONDS",
+    help="Extract in this process, and wait for it up to so long.",
+)
+@user_option
+@json_option
+@pass_invocation
+def remember(
+    invocation: Invocation,
+    text: str | None,
+    assistant: str | None,
+    session: str | None,
+    no_extract: bool,
+    wait: float | None,
+    user: str | None,
+    as_json: bool,
+) -> None:
+    """Remember what the user said.
+
+    TEXT is one message of the user. Without it, or with `-`, messages come on stdin: a JSON list of
+    messages, an object with `messages` and `session_id`, or one message per line.
+    """
+    exchange = _exchange(text, assistant)
+    with writing(invocation, user, worker=wait is not None) as (service, user_id):
+        result = service.remember(
+            user_id, exchange.messages, session or exchange.session_id, extract=not no_extract
+        )
+        if not as_json:
+            _say_what_became_of_it(invocation, service, user_id, result, no_extract)
+        seconds = wait if wait and extraction_endpoint(service.config) else 0
+        item = _waited(service, user_id, result.session_id, seconds)
+    _conclude(result, item, wait, as_json)
+
+
+def _exchange(text: str | None, assistant: str | None) -> Exchange:
+    if text is None or text == "-":
+        if assistant is not None:
+            raise InvalidInput("--assistant goes with TEXT; on stdin the reply is a message of its own")
+        return _parsed(stdin_text(asked=text == "-"))
+    reply = [] if assistant is None else [{"role": "assistant", "content": assistant}]
+    return Exchange([{"role": "user", "content": text}, *reply])
+
+
+def _parsed(given: str) -> Exchange:
+    if not given.strip():
+        raise InvalidInput("nothing to remember: give TEXT, or messages as JSON on stdin")
+    try:
+        whole = json.loads(given)
+    except (ValueError, RecursionError) as error:
+        if given.lstrip().startswith("["):
+            raise InvalidInput(f"stdin is not valid JSON: {error}") from error
+        return Exchange(list(_lines(given)))
+    if isinstance(whole, dict) and "messages" in whole:
+        return _with_session(whole)
+    return Exchange(whole if isinstance(whole, list) else [whole])
+
+
+def _with_session(whole: dict[str, Any]) -> Exchange:
+    messages, session_id = whole["messages"], whole.get("session_id")
+    if not isinstance(messages, list) or not isinstance(session_id, str | None):
+        raise InvalidInput("stdin: messages takes a list, session_id a text")
+    return Exchange(messages, session_id)
+
+
+def _lines(given: str) -> Iterator[Any]:
+    for number, line in enumerate(given.split("\n"), 1):
+        if not line.strip():
+            continue
+        try:
+            yield json.loads(line)
+        except (ValueError, RecursionError) as error:
+            raise InvalidInput(
+                f'stdin, line {number}: not JSON ({error}); a line is {{"role": "user", "content": "…"}}'
+            ) from error
+
+
+def _say_what_became_of_it(
+    invocation: Invocation, service: "Service", user_id: str, result: Remembered, no_extract: bool
+) -> None:
+    if result.stored or result.known:
+        note(f"stored {_messages(result.stored)} of {user_id} in session {result.session_id}")
+    if result.known:
+        note(f"{_messages(result.known)} known already, or deleted by the user")
+    for skipped in result.skipped:
+        note(f"skipped message {skipped.index + 1}: {skipped.reason}")
+    if result.queued:
+        note("queued for extraction")
+    elif result.stored and not no_extract and extraction_endpoint(service.config) is None:
+        note("extraction is off: facts are made of this once it is on, after")
+        for command in how_to_configure(invocation, service.config):
+            note(f"  {command}")
+
+
+def _messages(number: int) -> str:
+    return f"{number} message{'' if number == 1 else 's'}"
+
+
+def _waited(service: "Service", user_id: str, session_id: str, seconds: float) -> Job | None:
+    """The session's last item, once it has ended or the time is up; None if there is no item."""
+    deadline = time.monotonic() + seconds
+    while True:
+        items = service.items(user_id, session_id=session_id, newest=True, limit=1)
+        left = deadline - time.monotonic()
+        if not items or items[0].status not in (jobs.WAITING, jobs.RUNNING) or left <= 0:
+            return items[0] if items else None
+        service.flush(min(left, POLL_SECONDS))
+
+
+def _conclude(result: Remembered, item: Job | None, wait: float | None, as_json: bool) -> None:
+    if as_json:
+        emit_json(plain(result) | {"item": _item(item)})
+    if not (result.stored or result.known):
+        raise InvalidInput(f"nothing was stored: {result.reason}")
+    if wait is None or item is None:
+        return
+    if item.status in (jobs.WAITING, jobs.RUNNING):
+        raise EndpointUnavailable(f"not extracted after {wait:g} s: {item.last_error or 'it still waits'}")
+    if item.status != jobs.DONE:
+        raise EndpointUnavailable(f"extraction {item.status}: {item.last_error or item.outcome}")
+    if not as_json:
+        note(f"extracted: {item.outcome}")
+
+
+def _item(item: Job | None) -> dict[str, Any] | None:
+    if item is None:
+        return None
+    return {"id": item.id, "status": item.status, "outcome": item.outcome, "last_error": item.last_error}

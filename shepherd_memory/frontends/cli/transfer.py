@@ -1,0 +1,134 @@
+"""`shepherd memory export` and `import`: a user's memory as a file."""
+
+import os
+import stat
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, BinaryIO
+
+import click
+
+from shepherd_memory.errors import InvalidInput
+from shepherd_memory.frontends.cli.invocation import Invocation, pass_invocation
+from shepherd_memory.frontends.cli.opening import user_option, writing
+from shepherd_memory.frontends.cli.output import json_option
+from shepherd_memory.frontends.cli.screen import emit_json, emit_result, note, safe_json
+from shepherd_memory.rows import as_json as plain
+
+if TYPE_CHECKING:
+    from shepherd_memory.service import Service
+
+STDOUT = "-"
+
+
+@click.command()
+@click.argument("target", metavar="[FILE]", default=STDOUT)
+@click.option("--force", is_flag=True, help="Overwrite FILE.")
+@user_option
+@json_option
+@pass_invocation
+def export(invocation: Invocation, target: str, force: bool, user: str | None, as_json: bool) -> None:
+    """Write everything of a user to FILE, or to stdout (`-`), as JSON lines.
+
+    With --json and FILE, stdout gets the number of lines as JSON.
+    """
+    with writing(invocation, user) as (service, user_id):
+        if target == STDOUT:
+            number = _write(service.export(user_id), _to_stdout())
+        else:
+            with _replacing(Path(target), force) as file:
+                number = _write(_watched(service, user_id), file.write)
+    if as_json and target != STDOUT:
+        emit_json({"file": target, "lines": number})
+    else:
+        note(f"exported {number} lines of {user_id}")
+
+
+@click.command("import")
+@click.argument("source", metavar="FILE", type=click.File("rb"))
+@user_option
+@json_option
+@pass_invocation
+def import_(invocation: Invocation, source: BinaryIO, user: str | None, as_json: bool) -> None:
+    """Take in what export wrote, from FILE or stdin (`-`); what is there already stays."""
+    with writing(invocation, user) as (service, user_id), _progress(source) as progress:
+        taken = service.import_lines(user_id, source, progress)
+    kinds = ", ".join(f"{number} {kind}" for kind, number in taken.lines.items()) or "nothing in it"
+    emit_result(as_json, plain(taken), f"imported for {user_id}: {kinds}")
+
+
+def _write(lines: Iterable[bytes], write: Callable[[bytes], object]) -> int:
+    number = 0
+    for line in lines:
+        write(line)
+        number += 1
+    return number
+
+
+def _to_stdout() -> Callable[[bytes], object]:
+    """Bytes as they are; on a terminal with what it might obey escaped, which is the same JSON."""
+    if sys.stdout.isatty():
+        return lambda line: click.echo(safe_json(line.decode()), nl=False)
+    return lambda line: sys.stdout.buffer.write(line)
+
+
+def _watched(service: "Service", user_id: str) -> Iterator[bytes]:
+    """The lines of an export, with a progress bar if somebody is watching."""
+    lines = service.export(user_id)
+    if not sys.stderr.isatty():
+        yield from lines
+        return
+    expected = sum(service.row_counts(user_id).values())
+    with click.progressbar(lines, length=expected, label="exporting", file=sys.stderr) as bar:
+        yield from bar
+
+
+@contextmanager
+def _progress(source: BinaryIO) -> Iterator[Callable[[int], None]]:
+    """Takes the sizes of what was read; draws a bar if somebody is watching and the end is known."""
+    size = _size(source)
+    if size and sys.stderr.isatty():
+        with click.progressbar(length=size, label="importing", file=sys.stderr) as bar:
+            yield bar.update
+    else:
+        yield lambda read: None
+
+
+def _size(source: BinaryIO) -> int:
+    try:
+        status = os.fstat(source.fileno())
+    except OSError:
+        return 0
+    return status.st_size if stat.S_ISREG(status.st_mode) else 0
+
+
+@contextmanager
+def _replacing(path: Path, force: bool) -> Iterator[IO[bytes]]:
+    """A private file that takes the place of `path` once it is whole, and disappears if it never is."""
+    from tempfile import NamedTemporaryFile
+
+    target = Path(os.path.realpath(path))
+    _check_target(target, force)
+    try:
+        with NamedTemporaryFile(dir=target.parent, prefix=f".{target.name}.", delete=False) as file:
+            try:
+                yield file.file
+                file.flush()
+                os.fsync(file.fileno())
+                os.replace(file.name, target)
+            except BaseException:
+                os.unlink(file.name)
+                raise
+    except OSError as error:
+        raise InvalidInput(f"cannot write {path}: {error.strerror}") from error
+
+
+def _check_target(target: Path, force: bool) -> None:
+    if not target.exists():
+        return
+    if not target.is_file():
+        raise InvalidInput(f"{target} is not a regular file; `shepherd memory export - > FILE` writes to it")
+    if not force:
+        raise InvalidInput(f"{target} exists; --force overwrites it")

@@ -1,0 +1,78 @@
+"""`shepherd worker`: extract in the foreground until told to stop."""
+
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import FrameType
+from typing import TYPE_CHECKING
+
+import click
+
+from shepherd_memory.frontends.cli.invocation import Invocation, pass_invocation
+from shepherd_memory.frontends.cli.output import say
+
+if TYPE_CHECKING:
+    from shepherd_memory.service import Service
+
+LOOK_SECONDS = 1.0
+SIGNALS = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name))
+
+
+@click.command()
+@click.option("--json", "as_json", is_flag=True, help="Log JSON lines, and leave the greeting out.")
+@pass_invocation
+def worker(invocation: Invocation, as_json: bool) -> None:
+    """Extract facts in the foreground, for all users, until Ctrl-C or SIGTERM; then the exit code is 0.
+
+    Without a configured endpoint it waits for one. Changes of the configuration take effect as it runs.
+    """
+    with _stop_signals() as stop:
+        from shepherd_memory.frontends.cli.logs import log_to_stderr
+        from shepherd_memory.frontends.cli.watch import Watch
+        from shepherd_memory.service import open_service
+
+        log_to_stderr(as_json, invocation.debug)
+        with open_service(invocation.config, config_path=invocation.config_path) as service:
+            if not as_json:
+                _greet(invocation, service)
+            watch = Watch(service)
+            while not stop.wait(LOOK_SECONDS):
+                watch.look()
+        if not as_json:
+            say("stopped; what waits goes on at the next start")
+
+
+@contextmanager
+def _stop_signals() -> Iterator[threading.Event]:
+    """An event that the usual signals set."""
+    stop = threading.Event()
+
+    def handle(number: int, frame: FrameType | None) -> None:
+        stop.set()
+
+    before = {number: signal.signal(number, handle) for number in SIGNALS}
+    try:
+        yield stop
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _greet(invocation: Invocation, service: "Service") -> None:
+    from shepherd_memory.frontends.cli.advice import extraction_line, how_to_configure, program
+    from shepherd_memory.frontends.cli.opening import user_of
+    from shepherd_memory.worker import extraction_endpoint
+
+    shepherd, config = program(invocation), service.config
+    say(f"database    {service.database.url}")
+    say(f"user        {user_of(invocation, None)}  (the worker works for all users)")
+    say(f"extraction  {extraction_line(config)}")
+    if extraction_endpoint(config) is None:
+        say("            nothing is extracted until it is on; no restart is needed after")
+        for command in how_to_configure(invocation, config):
+            say(f"  {command}")
+    say("to try, from another terminal")
+    for command in ('remember "I moved to Lisbon last month"', "queue status", "facts"):
+        say(f"  {shepherd} {command}")
+    say("Ctrl-C ends it")

@@ -1,0 +1,42 @@
+"""What the acceptance tests share: processes, a configuration file, a look from outside."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.acceptance.processes import Processes, children
+from tests.acceptance.settings import SettingsFile
+from tests.endpoint import ScriptedEndpoint
+
+
+@pytest.fixture(autouse=True)
+def _no_process_is_left() -> Iterator[None]:
+    yield
+    left = children()
+    for process in left:
+        process.kill()
+    assert not left, f"left behind: {left}"
+
+
+@pytest.fixture
+def processes(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Processes]:
+    folder = tmp_path / "logs"
+    folder.mkdir()
+    running = Processes(folder)
+    try:
+        yield running
+    finally:
+        running.end()
+
+
+@pytest.fixture
+def endpoint() -> Iterator[ScriptedEndpoint]:
+    with ScriptedEndpoint() as running:
+        yield running
+
+
+@pytest.fixture
+def settings(tmp_path: Path, database_url: str, endpoint: ScriptedEndpoint) -> SettingsFile:
+    """A configuration file for this test's database and endpoint, with little patience."""
+    return SettingsFile(tmp_path / "config.toml", memory_database=database_url, endpoint=endpoint.url)

@@ -1,0 +1,88 @@
+"""The tests' real processes: started from the project's root, killed, and never left behind."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+ROOT = Path(__file__).parents[2]
+KEEPER = str(ROOT / "tests" / "postgres.py")
+POLL_SECONDS = 0.01
+
+
+def wait_until(condition: Callable[[], Any], what: str, seconds: float = 30.0) -> Any:
+    """Wait for something to be true, and return it; asks every few milliseconds."""
+    deadline = time.monotonic() + seconds
+    while not (value := condition()):
+        if time.monotonic() > deadline:
+            raise AssertionError(f"not within {seconds} s: {what}")
+        time.sleep(POLL_SECONDS)
+    return value
+
+
+def seconds_of(action: Callable[[], Any]) -> float:
+    """How long something takes."""
+    start = time.monotonic()
+    action()
+    return time.monotonic() - start
+
+
+class Processes:
+    """Starts processes whose output goes to one file each, and ends them all in the end."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._started: list[subprocess.Popen[bytes]] = []
+
+    def python(self, module: str, *arguments: object, **environment: str) -> subprocess.Popen[bytes]:
+        """`python -m module arguments`."""
+        path = self.folder / f"{len(self._started):03}-{module.rpartition('.')[2]}.log"
+        with path.open("wb") as log:
+            process = subprocess.Popen(
+                [sys.executable, "-m", module, *map(str, arguments)],
+                cwd=ROOT,
+                env={**os.environ, **environment},
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+            )
+        self._started.append(process)
+        return process
+
+    def logs(self) -> str:
+        """All that the processes have written so far."""
+        return "\n".join(
+            f"== {path.name}\n{path.read_text(errors='replace')}"
+            for path in sorted(self.folder.glob("*.log"))
+        )
+
+    def end(self) -> None:
+        for process in self._started:
+            if process.poll() is None:
+                process.kill()
+                process.wait()
+
+
+def kill(process: subprocess.Popen[bytes]) -> None:
+    """As the out-of-memory killer does it."""
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+
+
+def children() -> list[psutil.Process]:
+    """The processes below this one, but for the test run's Postgres server."""
+    return [child for child in psutil.Process().children(recursive=True) if not _is_postgres(child)]
+
+
+def _is_postgres(process: psutil.Process) -> bool:
+    try:
+        lineage = [process, *process.parents()]
+        return any(KEEPER in one.cmdline() for one in lineage)
+    except psutil.NoSuchProcess:
+        return True

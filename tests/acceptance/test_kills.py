@@ -1,0 +1,162 @@
+"""Nothing accepted is lost or stored twice, whoever is killed and whatever the endpoint does."""
+
+import os
+import random
+import signal
+import subprocess
+import threading
+import time
+from collections.abc import Callable
+
+import pytest
+
+from shepherd_memory.jobs import DONE, FAILED
+from shepherd_memory.service import Service
+from tests.acceptance.enqueue import acknowledged
+from tests.acceptance.processes import Processes, kill, wait_until
+from tests.acceptance.settings import SettingsFile
+from tests.acceptance.statements import (
+    USERS,
+    answering,
+    assert_stored_once,
+    bewitched,
+    drain,
+    is_drained,
+    remember,
+)
+from tests.acceptance.weather import Weather, refuse_now_and_then
+from tests.endpoint import ScriptedEndpoint
+
+STATEMENTS = 420
+FEWEST_ITEMS = 300
+FEWEST_KILLS = 12
+BEWITCHED = (5, 205)
+"""Only garbage comes back for these until they are parked; a third would point at the endpoint."""
+
+POINTS = ("claimed", "answered", "storing", "committing", "stored")
+SEED = int(os.environ.get("SHEPHERD_TEST_SEED") or random.SystemRandom().randrange(10**6))
+
+
+def failed_items(service: Service) -> list[tuple[str, int]]:
+    users = [f"user-{number}" for number in range(USERS)]
+    return [(user, item.id) for user in users for item in service.items(user, FAILED)]
+
+
+class Chaos:
+    """Kills two processes at random moments and starts them again, each from a thread of its own."""
+
+    def __init__(self, processes: Processes, settings: SettingsFile, endpoint: ScriptedEndpoint) -> None:
+        self.acknowledgements = settings.path.with_name("acknowledged")
+        self.kills = {"enqueuer": 0, "worker": 0}
+        self.is_over = threading.Event()
+        self._processes = processes
+        self._settings = settings
+        self._endpoint = endpoint
+
+    def enqueue(self, chance: random.Random) -> None:
+        """Until all is acknowledged."""
+        while len(set(acknowledged(self.acknowledgements))) < STATEMENTS:
+            process = self._processes.python(
+                "tests.acceptance.enqueue", self._settings.path, self.acknowledgements, STATEMENTS
+            )
+            self._kill_after("enqueuer", process, self._acknowledged, chance.randint(1, 40), chance)
+
+    def work(self, chance: random.Random) -> None:
+        """Until told that it is enough."""
+        while not self.is_over.is_set():
+            process = self._processes.python("tests.acceptance.work", self._settings.path)
+            self._kill_after("worker", process, self._requests, chance.randint(1, 40), chance)
+
+    def _acknowledged(self) -> int:
+        return len(acknowledged(self.acknowledgements))
+
+    def _requests(self) -> int:
+        return len(self._endpoint.requests)
+
+    def _kill_after(
+        self,
+        name: str,
+        process: subprocess.Popen[bytes],
+        progress: Callable[[], int],
+        steps: int,
+        chance: random.Random,
+    ) -> None:
+        enough = progress() + steps
+        wait_until(
+            lambda: progress() >= enough or process.poll() is not None or self.is_over.is_set(), name, 120
+        )
+        time.sleep(chance.uniform(0, 0.01))
+        if process.poll() is None:
+            kill(process)
+            self.kills[name] += 1
+        assert process.returncode in (0, -signal.SIGKILL)
+
+
+@pytest.mark.slow
+def test_killed_processes_and_a_flapping_endpoint_lose_nothing_and_store_nothing_twice(
+    settings: SettingsFile,
+    processes: Processes,
+    endpoint: ScriptedEndpoint,
+    record_property: Callable[..., None],
+) -> None:
+    print(f"SHEPHERD_TEST_SEED={SEED}")
+    released = threading.Event()
+    settings.set(memory_extraction_timeout=0.5)
+    weather = Weather(SEED, bewitched(BEWITCHED, released))
+    endpoint.default = weather
+    chaos = Chaos(processes, settings, endpoint)
+    threads = [
+        threading.Thread(target=chaos.enqueue, args=(random.Random(SEED + 1),), name="chaos-enqueue"),
+        threading.Thread(target=chaos.work, args=(random.Random(SEED + 2),), name="chaos-work"),
+        threading.Thread(target=refuse_now_and_then, args=(endpoint, weather, SEED + 3), name="chaos-refuse"),
+    ]
+    with settings.service() as service:
+        try:
+            for thread in threads:
+                thread.start()
+            threads[0].join()
+            wait_until(
+                lambda: chaos.kills["worker"] >= FEWEST_KILLS or is_drained(service), "enough kills", 120
+            )
+        finally:
+            chaos.is_over.set()
+            weather.clear.set()
+            for thread in threads:
+                thread.join()
+        processes.python("tests.acceptance.work", settings.path)
+        drain(service)
+        parked = failed_items(service)
+        released.set()
+        assert all(service.retry(*item) for item in parked)
+        drain(service)
+        report = {
+            "kills": chaos.kills,
+            "weather": dict(weather.seen),
+            "items": service.status().items,
+            "replayed": len(parked),
+        }
+        print(report)
+        record_property("chaos", report)
+        assert sorted(set(acknowledged(chaos.acknowledgements))) == list(range(STATEMENTS))
+        assert_stored_once(service, range(STATEMENTS))
+        assert service.status().items[DONE] >= FEWEST_ITEMS
+        assert min(chaos.kills.values()) >= 5
+        assert len(parked) >= len(BEWITCHED)
+        assert set(weather.seen) >= {"500", "429", "garbage", "timeout", "refused", "success"}
+
+
+@pytest.mark.parametrize("point", POINTS)
+def test_a_worker_that_dies_at_a_named_point_stores_its_item_once(
+    point: str, settings: SettingsFile, processes: Processes, endpoint: ScriptedEndpoint
+) -> None:
+    endpoint.default = answering()
+    with settings.service() as service:
+        for number in range(10):
+            remember(service, number)
+        for visit in (1, 3):
+            doomed = processes.python("tests.acceptance.work", settings.path, "--at", point, "--visit", visit)
+            assert doomed.wait(30) == -signal.SIGKILL
+        assert not is_drained(service)
+        processes.python("tests.acceptance.work", settings.path)
+        drain(service)
+        assert_stored_once(service, range(10))

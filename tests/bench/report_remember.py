@@ -1,0 +1,103 @@
+"""What `remember` costs for a typical exchange, and where: `python -m tests.bench.report_remember`."""
+
+import time
+from collections import defaultdict
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from shepherd_memory import documents, intake, queue, sessions, users
+from shepherd_memory.canonical import canonical_text
+from shepherd_memory.database import Database
+from shepherd_memory.documents import MAIN_GROUP
+from shepherd_memory.intake import Intake
+from shepherd_memory.messages import read_messages
+from shepherd_memory.redaction import redact
+from tests.bench.figures import each_database, write_shares, write_table
+from tests.bench.workload import START, exchange
+
+EXCHANGES = 500
+HOW = Intake(keep_documents=True, can_extract=True)
+
+
+class Parts:
+    """Processor seconds by part."""
+
+    def __init__(self) -> None:
+        self.seconds: dict[str, float] = defaultdict(float)
+
+    @contextmanager
+    def part(self, name: str) -> Iterator[None]:
+        began = time.process_time()
+        yield
+        self.seconds[name] += time.process_time() - began
+
+
+def remember_in_parts(database: Database, parts: Parts, number: int) -> None:
+    """The steps of `intake.remember`, one by one."""
+    session_id, now = f"session-{number}", START + number
+    user_id = f"user{number % 50}"
+    with parts.part("read messages: canonical text, redaction, ids"):
+        messages, _ = read_messages(exchange(number), session_id, now)
+        new = [documents.of_message(message, session_id, MAIN_GROUP) for message in messages]
+    writing = database.write()
+    with parts.part("begin and commit"):
+        tx = writing.__enter__()
+    with parts.part("the user's row"):
+        first_id = users.lock(tx, user_id, now, rows=len(new) + 1)
+    with parts.part("documents"):
+        stored = documents.insert(tx, user_id, first_id, new, now)
+    with parts.part("work item"):
+        queue.put(tx, user_id, first_id + len(new), session_id, max(stored), now)
+    with parts.part("session"):
+        sessions.extend(tx, user_id, session_id, max(stored), MAIN_GROUP, now, wanted=True, queued=True)
+    with parts.part("begin and commit"):
+        writing.__exit__(None, None, None)
+
+
+def seconds_of_whole(database: Database) -> float:
+    began = time.process_time()
+    for number in range(EXCHANGES):
+        intake.remember(
+            database,
+            f"whole{number % 50}",
+            exchange(number),
+            f"s{number}",
+            MAIN_GROUP,
+            HOW,
+            True,
+            START + number,
+        )
+    return time.process_time() - began
+
+
+def report_reading() -> None:
+    """Reading alone, which is the same for every database."""
+    parts = Parts()
+    for number in range(EXCHANGES):
+        for message in exchange(number):
+            with parts.part("canonical text"):
+                text = canonical_text(message["content"])
+            with parts.part("redaction"):
+                redact(text)
+        whole = time.process_time()
+        read_messages(exchange(number), "session", START)
+        parts.seconds["whole"] += time.process_time() - whole
+    whole = parts.seconds.pop("whole")
+    parts.seconds["the rest: facets, ids"] = whole - sum(parts.seconds.values())
+    write_shares("read messages (user 400 + assistant 1,500 characters)", parts.seconds, EXCHANGES)
+
+
+def main() -> None:
+    with each_database() as databases:
+        for name, database in databases.items():
+            parts = Parts()
+            for number in range(EXCHANGES):
+                remember_in_parts(database, parts, number)
+            write_shares(f"remember, {name} (our process only)", parts.seconds, EXCHANGES)
+            whole = seconds_of_whole(database) / EXCHANGES * 1e6
+            write_table("", ("", "CPU"), [("the whole in one call", f"{whole:.0f} µs")])
+    report_reading()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,79 @@
+"""Claims and puts beside 100, 10,000 and 100,000 waiting items: the cost does not follow the number.
+
+Only the statements are measured, in one transaction that is rolled back: a commit costs the same for all.
+"""
+
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from itertools import count
+
+import pytest
+from pytest_benchmark.fixture import BenchmarkFixture
+
+from shepherd_memory import jobs, queue, users
+from shepherd_memory.database import Connection, Database, open_database
+from tests.bench.workload import START
+
+WAITING = (100, 10_000, 100_000)
+USERS = 1000
+ROUNDS = 60
+NOW = START + 10_000_000
+
+
+class _Undo(Exception):
+    pass
+
+
+@pytest.fixture(params=WAITING)
+def crowded(request: pytest.FixtureRequest, database_url: str) -> Iterator[Database]:
+    """A database in which so many items wait, of up to a thousand users."""
+    with closing(open_database(database_url)) as database:
+        with database.write() as tx:
+            fill(tx, request.param)
+        with database.write() as tx:
+            tx.execute_script("analyze jobs")
+        yield database
+
+
+def fill(tx: Connection, number: int) -> None:
+    """Items as `jobs.put` leaves them, in one statement."""
+    tx.execute(
+        "insert into jobs (user_id, id, kind, key, status, turn, watermark_through, tries_left, queued_at)"
+        " with recursive n(i) as (select 0 union all select i + 1 from n where i + 1 < :number)"
+        " select 'user' || (i % :users), i + 1, :kind, 'session' || i, 'waiting', i / :users, i, 3, :start + i"
+        " from n",
+        number=number,
+        users=USERS,
+        kind=queue.KIND,
+        start=START,
+    )
+
+
+def measure(benchmark: BenchmarkFixture, database: Database, run: Callable[[Connection], object]) -> None:
+    with pytest.raises(_Undo), database.write() as tx:
+        benchmark.pedantic(run, args=(tx,), rounds=ROUNDS, warmup_rounds=10)
+        raise _Undo
+
+
+@pytest.fixture(autouse=True)
+def _one_table_per_backend(request: pytest.FixtureRequest, benchmark: BenchmarkFixture) -> None:
+    what = request.node.originalname.removeprefix("test_").replace("_", " ")
+    benchmark.group = f"{what}, {request.node.callspec.params['database_url']}"
+
+
+def test_claim_among_waiting_items(benchmark: BenchmarkFixture, crowded: Database) -> None:
+    def claim(tx: Connection) -> None:
+        assert jobs.claim(crowded, tx, queue.KIND, "worker", "token", NOW, NOW + 1) is not None
+
+    measure(benchmark, crowded, claim)
+
+
+def test_put_among_waiting_items(benchmark: BenchmarkFixture, crowded: Database) -> None:
+    numbers = count(1_000_000)
+
+    def put(tx: Connection) -> None:
+        number = next(numbers)
+        job_id = users.lock(tx, f"user{number % USERS}", NOW) + 1_000_000
+        assert queue.put(tx, f"user{number % USERS}", job_id, f"new{number}", number, NOW)
+
+    measure(benchmark, crowded, put)

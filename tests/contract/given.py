@@ -1,0 +1,96 @@
+"""What the contract tests begin with: a clock that they turn, messages, and a service on both."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from shepherd_memory.clock import SECOND
+from shepherd_memory.config import Config
+from shepherd_memory.database import Database
+from shepherd_memory.erasure import user_tables
+from shepherd_memory.service import Service, open_service
+from shepherd_memory.worker import Outcome
+
+NOON = 1_800_000_000 * SECOND - 1_800_000_000 * SECOND % (86_400 * SECOND) + 43_200 * SECOND
+"""A noon far from any midnight, in 2027."""
+
+MODEL = "scripted"
+
+
+class ManualClock:
+    """A clock that stands still until a test moves it."""
+
+    def __init__(self, now: int = NOON) -> None:
+        self.now = now
+
+    def __call__(self) -> int:
+        return self.now
+
+    def advance(self, seconds: float) -> None:
+        self.now += round(seconds * SECOND)
+
+
+def user_says(text: str, **more: Any) -> dict[str, Any]:
+    return {"role": "user", "content": text, **more}
+
+
+def config_for(url: str, endpoint_url: str = "", **settings: Any) -> Config:
+    """The settings of a service on `url`, with extraction when there is an endpoint."""
+    model = MODEL if endpoint_url else ""
+    return Config(
+        memory_database=url,
+        memory_extraction_endpoint=endpoint_url,
+        memory_extraction_model=model,
+        **settings,
+    )
+
+
+@contextmanager
+def memory(url: str, clock: ManualClock, endpoint_url: str = "", **settings: Any) -> Iterator[Service]:
+    """A service whose worker only does what a test asks it to."""
+    with open_service(config_for(url, endpoint_url, **settings), worker=False, clock=clock) as service:
+        yield service
+
+
+def drain(service: Service, clock: ManualClock, seconds: float = 1.0, turns: int = 2000) -> list[Outcome]:
+    """Let the worker go on, time passing whenever it has nothing to do, until nothing waits."""
+    outcomes = []
+    for _ in range(turns):
+        outcome = service.worker.run_once()
+        if outcome is not None:
+            outcomes.append(outcome)
+            continue
+        items = service.status().items
+        if not (items["waiting"] or items["running"]):
+            return outcomes
+        clock.advance(seconds)
+    raise AssertionError(f"still not drained: {service.status().items}")
+
+
+def work(service: Service) -> list[Outcome]:
+    """Let the worker go on until it has nothing to do now."""
+    return list(iter(service.worker.run_once, None))
+
+
+def facts_of(service: Service, user_id: str) -> dict[str, str]:
+    return {fact.key: fact.value for fact in service.facts(user_id)}
+
+
+def pairs_of(service: Service, user_id: str) -> list[tuple[str, str]]:
+    return [(pair.question, pair.answer) for pair in service.context(user_id)]
+
+
+def texts_of(service: Service, user_id: str, **facets: Any) -> list[str]:
+    return [document.text for document in service.documents(user_id, **facets)]
+
+
+def everything_of(database: Database, user_id: str) -> dict[str, list[tuple[Any, ...]]]:
+    """Every row of a user in every table, for comparing before and after."""
+    with database.read() as connection:
+        return {
+            table: sorted(
+                connection.rows(f"select * from {table} where user_id = :user_id", user_id=user_id),
+                key=repr,
+            )
+            for table in user_tables(database, connection)
+        }

@@ -1,0 +1,216 @@
+"""The samples in the documentation run as they are written.
+
+A page's ```python blocks are executed in order, in an empty folder; where a line ends in `print(…)  # …`, the
+comment is what it prints. The ```sh blocks of the pages for beginners are run by a shell, and `shepherd …`
+in every other one is at least a command that exists, with arguments that it takes.
+"""
+
+import inspect
+import os
+import re
+import shlex
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import click
+import pytest
+
+from shepherd_memory import Config, database, open_service
+from shepherd_memory.frontends.cli import cli
+from tests.endpoint import Body, ScriptedEndpoint, Step, by_content, reply, user_text
+
+ROOT = Path(__file__).parents[2]
+README, QUICKSTART, BACKEND = (
+    ROOT / p for p in ("README.md", "docs/quickstart.md", "docs/writing-a-backend.md")
+)
+PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
+
+WRITTEN_ENDPOINT = "http://localhost:11434"
+"""The endpoint of the samples, in whose place the scripted one answers."""
+
+FOUND = {
+    "I'm Steve": {"name": "Steve"},
+    "called Rex": {"dog_name": "Rex"},
+    "live in Lisbon": {"city": "Lisbon"},
+    "moved to Porto": {"city": "Porto"},
+}
+"""What the model of the samples finds in what the user says; it also invents an employer."""
+
+
+def fenced(page: Path, language: str) -> list[str]:
+    """The page's code blocks in a language."""
+    found = re.findall(rf"^```{language}\n(.*?)^```$", page.read_text("utf-8"), re.MULTILINE | re.DOTALL)
+    return [str(block) for block in found]
+
+
+def pages_with(language: str) -> list[Any]:
+    found = [page for page in PAGES if fenced(page, language)]
+    return [pytest.param(page, id=str(page.relative_to(ROOT))) for page in found]
+
+
+def found_in(body: Body) -> Step:
+    said = user_text(body)
+    facts = {key: value for words, found in FOUND.items() if words in said for key, value in found.items()}
+    return reply(facts | {"employer": "ACME"})
+
+
+@pytest.fixture
+def endpoint() -> Iterator[ScriptedEndpoint]:
+    with ScriptedEndpoint() as scripted:
+        scripted.default = by_content(found_in)
+        yield scripted
+
+
+def promised(block: str) -> list[str]:
+    """What the `print` lines of a block say that they print."""
+    return re.findall(r"^ *print\(.*\)  # (.*)$", block, re.MULTILINE)
+
+
+@pytest.mark.parametrize("page", [page for page in pages_with("python") if page.values[0] != BACKEND])
+def test_the_python_samples_of_the_page_run_and_print_what_they_say(
+    page: Path,
+    endpoint: ScriptedEndpoint,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, Any] = {"__name__": "__main__"}
+    for block in fenced(page, "python"):
+        source = block.replace(WRITTEN_ENDPOINT, endpoint.url)
+        exec(compile(source, str(page), "exec"), names)
+        assert capsys.readouterr().out.splitlines() == promised(block)
+
+
+def logical_lines(block: str) -> list[str]:
+    return block.replace("\\\n", " ").splitlines()
+
+
+def commands(line: str) -> Iterator[list[str]]:
+    """The `shepherd` commands in a line of shell, as words, without redirections."""
+    lexer = shlex.shlex(line, posix=True, punctuation_chars=True)
+    lexer.whitespace_split = True
+    words: list[str] = []
+    for word in [*lexer, ";"]:
+        if set(word) <= set("|&;"):
+            yield from _shepherd(words)
+            words = []
+        else:
+            words.append(word)
+
+
+def _shepherd(words: list[str]) -> Iterator[list[str]]:
+    plain = [
+        word for before, word in zip(["", *words], words, strict=False) if not {before, word} & {"<", ">"}
+    ]
+    while plain and re.fullmatch(r"\w+=.*|sudo|-u|.*/env", plain[0]):
+        plain.pop(0)
+    if plain and plain[0].rpartition("/")[2] == "shepherd":
+        yield plain[1:]
+
+
+def parse(command: click.Command, words: list[str], parent: click.Context | None = None) -> None:
+    """Let click read the words, down to the last command, and run nothing."""
+    try:
+        with command.make_context("shepherd" if parent is None else command.name, words, parent) as context:
+            rest = [*context._protected_args, *context.args]
+            if isinstance(command, click.Group) and rest:
+                name, below, left = command.resolve_command(context, rest)
+                assert below is not None, name
+                parse(below, left, context)
+    except click.exceptions.Exit:
+        return  # --help and --version answer while they are read
+
+
+@pytest.mark.parametrize("page", pages_with("sh"))
+def test_every_command_of_the_page_exists_and_takes_its_arguments(
+    page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    lines = [line for block in fenced(page, "sh") for line in logical_lines(block)]
+    for words in [words for line in lines for words in commands(line)]:
+        for name in [word for word in words if word.endswith((".jsonl", ".json"))]:
+            Path(name).touch()  # click looks whether the file to read is there
+        try:
+            parse(cli, words)
+        except click.UsageError as error:
+            pytest.fail(f"shepherd {shlex.join(words)}: {error.format_message()}")
+
+
+def runnable(block: str) -> bool:
+    """Whether a block is only of commands of ours that come to an end by themselves."""
+    lines = [line for line in logical_lines(block) if line.strip() and not line.startswith("#")]
+    ours = all(any(commands(line)) for line in lines)
+    return ours and not re.search(r"^shepherd worker|postgresql://|…", block, re.MULTILINE)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("page", [README, QUICKSTART], ids=lambda page: page.name)
+def test_the_shell_samples_of_the_page_run(page: Path, endpoint: ScriptedEndpoint, tmp_path: Path) -> None:
+    script = "\n".join(filter(runnable, fenced(page, "sh"))).replace(WRITTEN_ENDPOINT, endpoint.url)
+    assert script
+    done = subprocess.run(
+        ["bash", "-euxo", "pipefail", "-c", script],
+        cwd=tmp_path,
+        env={**os.environ, "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_the_backend_of_the_guide_works(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (source,) = fenced(BACKEND, "python")
+    (tmp_path / "shepherd_toy.py").write_text(source)
+    (entry_points,) = fenced(BACKEND, "toml")
+    installed = tmp_path / "shepherd_toy-0.dist-info"
+    installed.mkdir()
+    (installed / "METADATA").write_text("Metadata-Version: 2.1\nName: shepherd-toy\nVersion: 0\n")
+    group = entry_points.replace('project.entry-points."', "").replace('"]', "]").replace('"', "")
+    (installed / "entry_points.txt").write_text(group)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    with open_service(Config(memory_database=f"toy://{tmp_path}/memory.db"), worker=False) as service:
+        service.remember("steve", [{"role": "user", "content": "I live in Lisbon."}])
+        service.set_fact("steve", "city", "Lisbon")
+        assert [document.text for document in service.documents("steve")] == ["I live in Lisbon."]
+        assert_vectors_are_found(service.database)
+        assert service.erase("steve").left == {}
+
+
+def assert_vectors_are_found(opened: database.Database) -> None:
+    with opened.write() as tx:
+        tx.execute(
+            "insert into vectors (user_id, kind, row_id, model, embedding)"
+            " values ('steve', 'fact', 1, 'm', :vector)",
+            vector=opened.vector([0.0, 1.0]),
+        )
+        (found,) = opened.nearest(tx, "steve", "m", [0.0, 2.0], 5)
+    assert (found.row_id, round(found.cosine, 3)) == (1, 1.0)
+
+
+def members(protocol: type) -> set[str]:
+    methods = {name for name, _ in inspect.getmembers(protocol, inspect.isfunction) if name[0] != "_"}
+    return methods | set(inspect.get_annotations(protocol))
+
+
+@pytest.mark.parametrize("protocol", [database.Database, database.Connection], ids=lambda p: p.__name__)
+def test_the_guide_names_every_part_of_the_protocol(protocol: type) -> None:
+    named = set(re.findall(rf"^\| `{protocol.__name__}\.(\w+)", BACKEND.read_text("utf-8"), re.MULTILINE))
+    assert named == members(protocol)
+
+
+def test_commands_are_found_between_pipes_and_redirections() -> None:
+    line = "echo hi | A=1 shepherd remember - > out.json && sudo -u shepherd /opt/bin/shepherd queue status  # so"
+    assert list(commands(line)) == [["remember", "-"], ["queue", "status"]]
+
+
+def test_a_command_that_does_not_exist_is_refused() -> None:
+    with pytest.raises(click.UsageError):
+        parse(cli, ["facts", "sett", "city", "Porto"])
+    with pytest.raises(click.UsageError):
+        parse(cli, ["config", "set", "user_id", "steve", "--colour"])
