@@ -27,6 +27,15 @@ def canonical_text(text: str) -> str:
     return joined.replace("\0", REPLACEMENT)
 
 
+def as_text(value: object) -> str:
+    """Anything as canonical text; what cannot be written out is U+FFFD."""
+    try:
+        return canonical_text(str(value))
+    except (ValueError, RecursionError):
+        # Python refuses to write integers of more than 4,300 digits.
+        return REPLACEMENT
+
+
 def canonical_json(value: object, depth: int = 0) -> Any:
     """`value` as plain JSON data that orjson accepts and both databases can hold."""
     if isinstance(value, str):
@@ -34,9 +43,9 @@ def canonical_json(value: object, depth: int = 0) -> Any:
     if value is None or isinstance(value, bool):
         return value
     if isinstance(value, int):
-        return value if _INT64_MIN <= value <= _INT64_MAX else str(value)
+        return int(value) if _INT64_MIN <= value <= _INT64_MAX else as_text(value)
     if isinstance(value, float):
-        return value if math.isfinite(value) else None
+        return float(value) if math.isfinite(value) else None
     return _canonical_other(value, depth)
 
 
@@ -44,14 +53,14 @@ def _canonical_other(value: object, depth: int) -> Any:
     if depth >= MAX_DEPTH:
         return REPLACEMENT
     if isinstance(value, Mapping):
-        return {canonical_text(str(key)): canonical_json(entry, depth + 1) for key, entry in value.items()}
+        return {as_text(key): canonical_json(entry, depth + 1) for key, entry in value.items()}
     if isinstance(value, list | tuple | set | frozenset):
         return [canonical_json(entry, depth + 1) for entry in value]
     if isinstance(value, bytes | bytearray):
         return canonical_text(bytes(value).decode("utf-8", "replace"))
     if isinstance(value, datetime | date):
         return value.isoformat()
-    return canonical_text(str(value))
+    return as_text(value)
 
 
 def dump_json(value: object) -> str:

@@ -34,14 +34,20 @@ def parse_us(value: object) -> int | None:
     """Microseconds of a datetime, an ISO 8601 string or epoch seconds; None if it is none of these."""
     try:
         if isinstance(value, datetime):
-            return to_us(value)
+            return _readable(to_us(value))
         if isinstance(value, str):
-            return to_us(datetime.fromisoformat(value.strip()))
+            return _readable(to_us(datetime.fromisoformat(value.strip())))
         if isinstance(value, int | float) and not isinstance(value, bool):
             return to_us(datetime.fromtimestamp(value, UTC))
     except (ValueError, OverflowError, OSError):
         return None
     return None
+
+
+def _readable(microseconds: int) -> int:
+    """With its zone taken off, a moment can lie before the year 1 or after 9999."""
+    from_us(microseconds)
+    return microseconds
 
 
 def iso(microseconds: int | None) -> str | None:

@@ -2,14 +2,14 @@
 
 import hashlib
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from functools import lru_cache
 
 from shepherd_memory.database import Connection
 from shepherd_memory.provenance import Provenance
 from shepherd_memory.rows import build
-from shepherd_memory.tombstones import CONTEXT, bury, is_buried
+from shepherd_memory.tombstones import CONTEXT, after_deletion, bury, is_buried
 from shepherd_memory.users import raise_epoch
 from shepherd_memory.words import content_stems, words
 
@@ -82,6 +82,14 @@ def put(
         **asdict(where),
     )
     return STORED if row is not None and row[0] == context_id else REFRESHED
+
+
+def put_by_hand(
+    tx: Connection, user_id: str, context_id: int, question: str, answer: str, where: Provenance, now: int
+) -> str:
+    """Store what the user gives or accepts now: STORED or REFRESHED, even if they deleted it before."""
+    stated_at = after_deletion(tx, user_id, CONTEXT, digest(question, answer), now)
+    return put(tx, user_id, context_id, question, answer, replace(where, stated_at=stated_at), now)
 
 
 def _refresh(
@@ -171,13 +179,13 @@ def newest(connection: Connection, user_id: str, limit: int) -> list[Context]:
 def delete(tx: Connection, user_id: str, context_id: int, now: int) -> bool:
     """Delete a pair; older statements of it will not bring it back."""
     row = tx.row(
-        "delete from context where user_id = :user_id and id = :id returning digest",
+        "delete from context where user_id = :user_id and id = :id returning digest, stated_at",
         user_id=user_id,
         id=context_id,
     )
     if row is None:
         return False
-    bury(tx, user_id, CONTEXT, row[0], now)
+    bury(tx, user_id, CONTEXT, row[0], max(now, row[1]))
     raise_epoch(tx, user_id)
     return True
 

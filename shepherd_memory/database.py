@@ -66,6 +66,9 @@ class Database(Protocol):
     def migrating(self) -> AbstractContextManager[Connection]:
         """A write transaction that no other process's migration runs beside."""
 
+    def is_prepared(self, connection: Connection) -> bool:
+        """Whether nothing of the backend's own, beside migrations, is left for `migrating` to bring about."""
+
     def migrations(self) -> Traversable:
         """The folder of this backend's numbered `.sql` files."""
 
@@ -139,14 +142,20 @@ def load_migrations(folder: Traversable) -> list[Migration]:
 
 def _read_migration(file: Traversable) -> Migration:
     number, _, name = file.name.removesuffix(".sql").partition("_")
+    if not (number.isascii() and number.isdigit()):
+        raise DatabaseRefused(f"a migration's name begins with its number: {file.name}")
     return Migration(int(number), name, file.read_text(encoding="utf-8"))
 
 
 def migrate(database: Database) -> int:
     """Apply what is missing, all in one transaction under a lock; returns the version reached."""
     known = load_migrations(database.migrations())
+    # Looked at first without the lock: a long write elsewhere must not keep a reader from opening.
+    with database.read() as connection:
+        if _version_reached(database, connection) == len(known) and database.is_prepared(connection):
+            return len(known)
     with database.migrating() as tx:
-        current = schema_version(tx) if database.has_table(tx, "schema_migrations") else 0
+        current = _version_reached(database, tx)
         if current > len(known):
             raise DatabaseRefused(
                 f"{database.url} was written by a newer version (schema {current}, this one knows "
@@ -158,6 +167,10 @@ def migrate(database: Database) -> int:
             tx.execute_script(migration.sql)
             _record(tx, migration)
     return len(known)
+
+
+def _version_reached(database: Database, connection: Connection) -> int:
+    return schema_version(connection) if database.has_table(connection, "schema_migrations") else 0
 
 
 def schema_version(connection: Connection) -> int:
@@ -189,6 +202,7 @@ def nearest_by_scan(
 
 
 OLD_CONTEXT_COLUMNS = frozenset({"user_message", "assistant_response"})
+OLD_FULL_TEXT = ("context_fts", "conversations_fts")
 OLD_FACT_COLUMNS = frozenset({"key", "value", "created_at", "updated_at"})
 
 
@@ -200,8 +214,8 @@ def set_aside_old_tables(tx: Connection, tables: Mapping[str, frozenset[str]]) -
         # A copy, not a rename: the old triggers on the table would be carried along, and may be broken.
         tx.execute_script(f"create table legacy_{name} as select * from {name}")
         tx.execute_script(f"drop table {name}")
-    if old_context:
-        tx.execute_script("drop table if exists context_fts")
+    for name in OLD_FULL_TEXT if old_context else ():
+        tx.execute_script(f"drop table if exists {name}")
     _refuse_foreign(tables, taken={*old_context, *old_facts})
 
 

@@ -1,8 +1,10 @@
 """Erasing a user everywhere, with a receipt."""
 
 from dataclasses import dataclass
+from datetime import datetime
 
 from shepherd_memory import users
+from shepherd_memory.clock import from_us
 from shepherd_memory.database import Connection, Database
 from shepherd_memory.errors import DatabaseError
 
@@ -12,7 +14,7 @@ class Receipt:
     """What was erased: rows per table, what a check found left (nothing), and what may remain elsewhere."""
 
     user_id: str
-    erased_at: int
+    erased_at: datetime
     rows: dict[str, int]
     left: dict[str, int]
     note: str
@@ -21,7 +23,7 @@ class Receipt:
 def erase(database: Database, user_id: str, now: int) -> Receipt:
     """Remove every row of a user from every table that has users, then from the files beneath."""
     with database.write() as tx:
-        users.lock(tx, user_id, now)
+        users.lock_existing(tx, user_id)
         tables = user_tables(database, tx)
         # The user's own row goes last: it is the lock that all writers wait for.
         ordered = sorted(tables, key=lambda name: (name == "users", name))
@@ -31,7 +33,7 @@ def erase(database: Database, user_id: str, now: int) -> Receipt:
         left = {name: _count(connection, name, user_id) for name in tables}
     return Receipt(
         user_id,
-        now,
+        from_us(now),
         {name: number for name, number in erased.items() if number},
         {name: number for name, number in left.items() if number},
         note,

@@ -4,12 +4,13 @@ from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 
 from shepherd_memory.candidates import normalise_key
+from shepherd_memory.canonical import as_text
 from shepherd_memory.clock import to_us
 from shepherd_memory.database import Connection
 from shepherd_memory.errors import InvalidInput
 from shepherd_memory.provenance import Provenance
 from shepherd_memory.rows import build
-from shepherd_memory.tombstones import FACT, bury, is_buried
+from shepherd_memory.tombstones import FACT, after_deletion, bury, is_buried
 from shepherd_memory.users import raise_epoch
 
 COLUMNS = (
@@ -51,10 +52,21 @@ class PastFact:
 
 def fact_key(raw: str) -> str:
     """`raw` as facts are keyed: snake_case without a `user_` prefix."""
-    key = normalise_key(raw)
+    key = normalise_key(as_text(raw))
     if not key:
         raise InvalidInput(f"{raw!r} has no letters or digits to make a fact's key of")
     return key
+
+
+def put_by_hand(
+    tx: Connection, user_id: str, key: str, value: str, where: Provenance, now: int, history_id: int
+) -> str:
+    """Take in what the user sets or accepts now: it wins, whatever times the older statements bear."""
+    current = get(tx, user_id, key)
+    stated_at = after_deletion(tx, user_id, FACT, key, now)
+    if current is not None:
+        stated_at = max(stated_at, to_us(current.stated_at))
+    return put(tx, user_id, key, value, replace(where, stated_at=stated_at), now, history_id)
 
 
 def put(
@@ -164,11 +176,15 @@ def history(connection: Connection, user_id: str, key: str) -> list[PastFact]:
 
 def delete(tx: Connection, user_id: str, key: str, now: int) -> bool:
     """Delete a fact and its history; older statements will not bring it back."""
-    found = tx.execute("delete from facts where user_id = :user_id and key = :key", user_id=user_id, key=key)
+    found = tx.row(
+        "delete from facts where user_id = :user_id and key = :key returning stated_at",
+        user_id=user_id,
+        key=key,
+    )
     past = tx.execute(
         "delete from fact_history where user_id = :user_id and key = :key", user_id=user_id, key=key
     )
-    bury(tx, user_id, FACT, key, now)
+    bury(tx, user_id, FACT, key, max(now, found[0]) if found else now)
     raise_epoch(tx, user_id)
     return bool(found or past)
 

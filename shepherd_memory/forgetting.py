@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from shepherd_memory import context, documents, facts, rejections, tombstones, users
+from shepherd_memory import context, documents, facts, queue, rejections, tombstones, users
 from shepherd_memory.database import Connection, Database
 from shepherd_memory.tombstones import DOCUMENT
 
@@ -23,25 +23,29 @@ class Forgotten:
 def forget_fact(database: Database, user_id: str, key: str, now: int) -> Forgotten:
     """Delete a fact with its history."""
     with database.write() as tx:
-        users.lock(tx, user_id, now)
+        if users.lock_existing(tx, user_id) is None:
+            return Forgotten()
         return Forgotten(facts=int(facts.delete(tx, user_id, facts.fact_key(key), now)))
 
 
 def forget_context(database: Database, user_id: str, context_id: int, now: int) -> Forgotten:
     """Delete a question and its answer."""
     with database.write() as tx:
-        users.lock(tx, user_id, now)
+        if users.lock_existing(tx, user_id) is None:
+            return Forgotten()
         return Forgotten(context=int(context.delete(tx, user_id, context_id, now)))
 
 
 def forget_document(database: Database, user_id: str, document_id: int, now: int) -> Forgotten:
     """Delete a document; the same message handed in again stays out."""
     with database.write() as tx:
-        users.lock(tx, user_id, now)
+        if users.lock_existing(tx, user_id) is None:
+            return Forgotten()
         gone = documents.delete(tx, user_id, document_id)
         if gone is None:
             return Forgotten()
         _bury_document(tx, user_id, gone, now)
+        queue.leave_out(tx, user_id, gone.session_id, document_id)
         users.raise_epoch(tx, user_id)
         return Forgotten(documents=1)
 
@@ -49,7 +53,8 @@ def forget_document(database: Database, user_id: str, document_id: int, now: int
 def forget_session(database: Database, user_id: str, session_id: str, now: int) -> Forgotten:
     """Delete a session's documents and everything that was extracted from them."""
     with database.write() as tx:
-        users.lock(tx, user_id, now)
+        if users.lock_existing(tx, user_id) is None:
+            return Forgotten()
         gone = documents.delete_session(tx, user_id, session_id)
         for document in gone:
             _bury_document(tx, user_id, document, now)

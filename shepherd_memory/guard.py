@@ -8,6 +8,7 @@ from shepherd_memory.candidates import is_about_assistant, is_transient, normali
 from shepherd_memory.canonical import canonical_text
 from shepherd_memory.clock import from_us
 from shepherd_memory.database import Connection
+from shepherd_memory.errors import InvalidInput
 from shepherd_memory.extraction import Answer
 from shepherd_memory.grounding import Grounding, ground
 from shepherd_memory.provenance import Provenance
@@ -191,5 +192,11 @@ _PUT: dict[str, Callable[[Connection, str, int, Proposal, int], str]] = {
 
 def admit_by_hand(tx: Connection, user_id: str, row_id: int, refused: rejections.Rejection, now: int) -> None:
     """The user overrules a refusal: it is stated by them, now."""
-    where = Provenance(now + 1, "accepted by hand", refused.session_id, refused.message_id)
-    _PUT[refused.kind](tx, user_id, row_id, Proposal(refused.kind, refused.name, refused.content, where), now)
+    name = normalise_key(refused.name) if refused.kind == FACT else refused.name
+    if not name or not refused.content:
+        raise InvalidInput("there is no key or no value in what was refused: nothing can be stored of it")
+    where = Provenance(now, "accepted by hand", refused.session_id, refused.message_id)
+    if refused.kind == FACT:
+        facts.put_by_hand(tx, user_id, name, refused.content, where, now, row_id)
+    else:
+        context.put_by_hand(tx, user_id, row_id, name, refused.content, where, now)

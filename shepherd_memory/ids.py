@@ -2,7 +2,7 @@
 
 import hashlib
 
-from shepherd_memory.canonical import canonical_text
+from shepherd_memory.canonical import as_text, canonical_text
 from shepherd_memory.errors import InvalidInput
 from shepherd_memory.redaction import redact
 
@@ -12,7 +12,7 @@ MAX_ID_LENGTH = 256
 
 def storable_id(raw: object) -> str:
     """`raw` as a session's or message's id; one that is too long or holds a secret becomes its digest."""
-    text = canonical_text(str(raw))
+    text = as_text(raw)
     return text if len(text) <= MAX_ID_LENGTH and redact(text) == text else digest_of(text)
 
 

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from shepherd_memory import documents, queue, sessions, users
-from shepherd_memory.canonical import canonical_text, dump_json
+from shepherd_memory.canonical import canonical_json, canonical_text, dump_json
 from shepherd_memory.database import Connection, Database
 from shepherd_memory.documents import MAIN_GROUP, NewDocument
 from shepherd_memory.ids import storable_id
@@ -59,7 +59,8 @@ def remember(
         return replace(nothing, reason="there is nothing to store in these messages")
     if not how.keep_documents and not (extract and how.can_extract):
         return replace(nothing, reason="memory_documents is off, and no extraction will read these messages")
-    new = [documents.of_message(message, session, group_name) for message in messages]
+    group = storable_id(group_name or MAIN_GROUP)
+    new = [documents.of_message(message, session, group) for message in messages]
     with database.write() as tx:
         first_id = users.lock(tx, user_id, now, rows=len(new) + 1)
         stored, queued = _store(tx, user_id, first_id, new, how, extract, now)
@@ -81,7 +82,7 @@ def _store(
     if not stored:
         return 0, False
     said = [
-        Said(document_id, document.message_id, document.created_at, document.text)
+        Said(document_id, document.message_id, min(document.created_at, now), document.text)
         for document_id, document in enumerate(new, first_id)
         if document_id in stored and document.role == "user" and document.text
     ]
@@ -132,5 +133,5 @@ def _clean(document: NewDocument, extra: object) -> NewDocument:
         source_file=text(document.source_file),
         tool_names=text(document.tool_names),
         cwd=text(document.cwd),
-        extra=None if extra is None else dump_json(redact_json(extra)),
+        extra=None if extra is None else dump_json(redact_json(canonical_json(extra))),
     )

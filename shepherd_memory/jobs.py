@@ -116,12 +116,18 @@ def finish(tx: Connection, job: Job, outcome: str, now: int) -> bool:
 
 
 def advance(tx: Connection, job: Job, watermark: int, payload: str, outcome: str) -> bool:
-    """A first part of a claimed job is done: what follows `watermark` waits again, with all its tries."""
+    """A first part of a claimed job is done: what follows `watermark` waits again, with all its tries.
+
+    It takes the next of its user's turns: a long session is many calls, and others come in between.
+    """
     return _owned(
         tx,
         job,
         "status = 'waiting', run_at = 0, watermark_from = :watermark, payload = :payload, outcome = :outcome,"
-        f" tries_left = :tries, successes_seen = null, last_error = '', {_LET_GO}",
+        " tries_left = :tries, successes_seen = null, last_error = '',"
+        " turn = coalesce((select max(turn) + 1 from jobs where user_id = :user_id and kind = :kind"
+        f" and status = 'waiting'), turn + 1), {_LET_GO}",
+        kind=job.kind,
         watermark=watermark,
         payload=payload,
         outcome=outcome,
@@ -129,9 +135,12 @@ def advance(tx: Connection, job: Job, watermark: int, payload: str, outcome: str
     )
 
 
-def split(tx: Connection, job: Job, watermark: int, payload: str, job_id: int, now: int) -> bool:
+def split(
+    tx: Connection, job: Job, watermark: int, payload: str, rest_payload: str, job_id: int, now: int
+) -> bool:
     """Cut a claimed job in two: it keeps what ends at `watermark`, a new waiting one gets the rest."""
-    if not _owned(tx, job, "watermark_through = :watermark", watermark=watermark):
+    kept = "watermark_through = :watermark, payload = :payload"
+    if not _owned(tx, job, kept, watermark=watermark, payload=payload):
         return False
     # claims = 1: it is no longer untouched, so that it never stands in the way of the key's newest item.
     tx.execute(
@@ -145,7 +154,7 @@ def split(tx: Connection, job: Job, watermark: int, payload: str, job_id: int, n
         turn=job.turn,
         watermark=watermark,
         through=job.watermark_through,
-        payload=payload,
+        payload=rest_payload,
         tries=TRIES,
         now=now,
     )
@@ -167,19 +176,19 @@ def release(tx: Connection, job: Job, run_at: int, error: str, successes_seen: i
 def step_aside(
     tx: Connection, job: Job, run_at: int, error: str, successes_seen: int, tries_left: int
 ) -> bool:
-    """Put back a claimed job that may be at fault: behind all others, with this many tries left."""
+    """Put back a claimed job that may be at fault: a turn later, with this many tries left.
+
+    Only one turn: most often the endpoint is at fault, and then every item in turn comes by here.
+    """
     return _owned(
         tx,
         job,
         "status = 'waiting', run_at = :run_at, last_error = :error, tries_left = :tries_left,"
-        " successes_seen = :seen, turn = coalesce((select max(turn) + 1 from jobs where kind = :kind"
-        " and status = 'waiting'), turn),"
-        f" {_LET_GO}",
+        f" successes_seen = :seen, turn = turn + 1, {_LET_GO}",
         run_at=run_at,
         error=error,
         tries_left=tries_left,
         seen=successes_seen,
-        kind=job.kind,
     )
 
 
@@ -205,6 +214,17 @@ def _owned(tx: Connection, job: Job, assignments: str, **parameters: Any) -> boo
     return touched == 1
 
 
+def take_back(tx: Connection, user_id: str, kind: str, key: str) -> int:
+    """Put back what runs for this key: what it was claimed for has changed, and it begins anew."""
+    return tx.execute(
+        f"update jobs set status = 'waiting', run_at = 0, {_LET_GO}"
+        " where user_id = :user_id and kind = :kind and key = :key and status = 'running'",
+        user_id=user_id,
+        kind=kind,
+        key=key,
+    )
+
+
 def expire_leases(tx: Connection, now: int, retry_us: int) -> int:
     """Put back what killed workers held. A job that keeps killing its worker waits longer each time."""
     return tx.execute(
@@ -226,6 +246,17 @@ def defer_user(tx: Connection, user_id: str, kind: str, run_at: int, why: str) -
         kind=kind,
         run_at=run_at,
         why=why,
+    )
+
+
+def bring_forward(tx: Connection, kind: str, now: int, retry_us: int, old_retry_us: int) -> int:
+    """The retry interval is shorter now: what waits for the old one to pass waits no longer than the new."""
+    return tx.execute(
+        "update jobs set run_at = :soon where kind = :kind and status = 'waiting'"
+        " and run_at > :soon and run_at <= :late",
+        kind=kind,
+        soon=now + retry_us,
+        late=now + old_retry_us,
     )
 
 
@@ -301,12 +332,15 @@ def everybodys(
     return [build(Job, row) for row in (reversed(rows) if newest else rows)]
 
 
-def oldest_waiting(connection: Connection, kind: str) -> tuple[str, int, int] | None:
-    """(user, id, queued at) of the job that has waited longest."""
+def oldest_waiting(
+    connection: Connection, kind: str, due_by: int | None = None
+) -> tuple[str, int, int] | None:
+    """(user, id, queued at) of the job that has waited longest; `due_by` leaves out what is put off."""
     row = connection.row(
         "select user_id, id, queued_at from jobs where kind = :kind and status = 'waiting'"
-        " order by queued_at limit 1",
+        f"{'' if due_by is None else ' and run_at <= :due_by'} order by queued_at, id limit 1",
         kind=kind,
+        **({} if due_by is None else {"due_by": due_by}),
     )
     return None if row is None else (row[0], row[1], row[2])
 

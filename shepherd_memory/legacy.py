@@ -1,10 +1,11 @@
 """Databases of the original shepherd: their rows, set aside by the migration, become ours."""
 
 from shepherd_memory import context, facts, users
-from shepherd_memory.canonical import canonical_text
-from shepherd_memory.clock import SECOND
+from shepherd_memory.canonical import as_text
+from shepherd_memory.clock import parse_us
 from shepherd_memory.database import Connection, Database, Row
 from shepherd_memory.errors import InvalidInput
+from shepherd_memory.identity import is_known
 from shepherd_memory.ids import MAX_ID_LENGTH
 from shepherd_memory.provenance import Provenance
 from shepherd_memory.redaction import redact
@@ -22,7 +23,7 @@ def adopt(database: Database, now: int) -> int:
     with database.read() as connection:
         if not any(database.has_table(connection, name) for name in (*_PAIRS, _FACTS)):
             return 0
-    with database.write() as tx:
+    with database.migrating() as tx:
         # Read again under the lock: another process may have adopted them meanwhile.
         columns = _set_aside(database, tx)
         taken = sum(_adopt_table(tx, name, columns[name], now) for name in sorted(columns))
@@ -49,10 +50,12 @@ def _adopt_table(tx: Connection, name: str, columns: frozenset[str], now: int) -
 
 def _adopt_fact(tx: Connection, row: Row, now: int) -> bool:
     user_id, key, value, updated_at, created_at = row
-    where = Provenance(_moment(updated_at) or _moment(created_at) or now, SOURCE)
+    where = Provenance(min(_moment(updated_at) or _moment(created_at) or now, now), SOURCE)
     try:
         name = facts.fact_key(_text(key))
     except InvalidInput:
+        return False
+    if not _text(value):
         return False
     row_id = users.lock(tx, _user(user_id), now)
     return facts.put(tx, _user(user_id), name, _text(value), where, now, row_id) == facts.STORED
@@ -60,23 +63,26 @@ def _adopt_fact(tx: Connection, row: Row, now: int) -> bool:
 
 def _adopt_pair(tx: Connection, row: Row, now: int) -> bool:
     user_id, question, answer, timestamp = row
-    where = Provenance(_moment(timestamp) or now, SOURCE)
+    where = Provenance(min(_moment(timestamp) or now, now), SOURCE)
     row_id = users.lock(tx, _user(user_id), now)
     result = context.put(tx, _user(user_id), row_id, _text(question), _text(answer), where, now)
     return result == context.STORED
 
 
 def _user(user_id: object) -> str:
-    return _text(user_id)[:MAX_ID_LENGTH] or OLD_USER
+    name = _text(user_id)[:MAX_ID_LENGTH]
+    return name if is_known(name) else OLD_USER
 
 
 def _text(value: object) -> str:
-    return redact(canonical_text("" if value is None else str(value)))
+    if isinstance(value, bytes):
+        value = value.decode("utf-8", "replace")
+    return redact("" if value is None else as_text(value))
 
 
-def _moment(epoch_seconds: object) -> int | None:
+def _moment(stamp: object) -> int | None:
     """The original wrote seconds; as text or as a number, depending on its version."""
     try:
-        return round(float(str(epoch_seconds)) * SECOND) or None
-    except (ValueError, OverflowError):
-        return None
+        return parse_us(float(str(stamp))) or None
+    except ValueError:
+        return parse_us(stamp)

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from shepherd_memory.canonical import canonical_json, canonical_text, dump_json
+from shepherd_memory.canonical import as_text, canonical_json, canonical_text, dump_json
 from shepherd_memory.clock import parse_us
 from shepherd_memory.ids import MAX_ID_LENGTH, digest_of, storable_id
 from shepherd_memory.redaction import redact, redact_json
@@ -60,11 +60,11 @@ def _refusal(raw: object) -> str | None:
     if not isinstance(raw, Mapping):
         return "not a message: a dict with role and content is expected"
     role = raw.get("role")
+    if not isinstance(role, str):
+        return "unknown role"
     if role in INSTRUCTION_ROLES:
         return "instructions are not part of what was said"
-    if not isinstance(role, str) or role not in STORED_ROLES:
-        return "unknown role"
-    return None
+    return None if role in STORED_ROLES else "unknown role"
 
 
 def _read(raw: Mapping[Any, Any], session_id: str, index: int, now: int) -> Message:
@@ -92,21 +92,23 @@ def text_of(content: object) -> str:
         return "\n".join(filter(None, map(_part_text, content)))
     if content is None or isinstance(content, Mapping):
         return _part_text(content)
-    return canonical_text(str(content))
+    return as_text(content)
 
 
 def _part_text(part: object) -> str:
     if isinstance(part, str):
         return canonical_text(part)
-    if isinstance(part, Mapping) and part.get("type", "text") in TEXT_PART_TYPES:
-        text = part.get("text")
-        return canonical_text(text) if isinstance(text, str) else ""
+    if not isinstance(part, Mapping):
+        return ""
+    kind, text = part.get("type", "text"), part.get("text")
+    if isinstance(kind, str) and kind in TEXT_PART_TYPES and isinstance(text, str):
+        return canonical_text(text)
     return ""
 
 
 def _extra(raw: Mapping[Any, Any]) -> str | None:
     """Everything that has no column of its own, so that nothing a caller hands in is lost."""
-    kept = {str(key): value for key, value in raw.items() if key not in _COLUMNS and value is not None}
+    kept = {key: value for key, value in raw.items() if key not in _COLUMNS and value is not None}
     if isinstance(kept.get("content"), str):
         del kept["content"]
     if "created_at" in raw and parse_us(raw["created_at"]) is None and raw["created_at"] is not None:

@@ -50,7 +50,8 @@ class Patience:
         self._reset()
 
     def failed(self, now: int, retry_after_seconds: float | None) -> None:
-        """The endpoint did not answer."""
+        """The endpoint did not answer: whatever it refused before, this is another trouble."""
+        self._pauses = 0
         self._failures += 1
         self._failed_at = now
         self._retry_after_seconds = retry_after_seconds

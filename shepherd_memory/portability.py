@@ -11,19 +11,22 @@ from typing import Any, BinaryIO
 
 import orjson
 
-from shepherd_memory import users
+from shepherd_memory import facts, tombstones, users
 from shepherd_memory.canonical import canonical_json, dump_json, load_json
-from shepherd_memory.clock import iso, parse_us
+from shepherd_memory.clock import iso, parse_us, to_us
 from shepherd_memory.context import digest
 from shepherd_memory.database import Connection, Database, Row
 from shepherd_memory.errors import InvalidInput
 from shepherd_memory.ids import storable_id
+from shepherd_memory.provenance import Provenance
 from shepherd_memory.redaction import redact_json
 
 FORMAT = "shepherd-memory"
 VERSION = 1
 BATCH = 500
 LONGEST_LINE = 64 * 1024 * 1024
+GREATEST_NUMBER = 10**15
+"""Far above any count of ours, and far enough below 64 bits to be added to."""
 
 TEXT, NUMBER, MOMENT, MOMENT_OR_NONE, JSON = "text", "number", "moment", "moment or null", "json"
 
@@ -81,10 +84,7 @@ KINDS: dict[str, Kind] = {
             **_USE,
         },
         "key",
-        _not_buried("fact", "key") + " on conflict (user_id, key) do update set value = excluded.value,"
-        " stated_at = excluded.stated_at, source = excluded.source, session_id = excluded.session_id,"
-        " message_id = excluded.message_id, updated_at = excluded.updated_at"
-        " where excluded.stated_at > facts.stated_at",
+        _not_buried("fact", "key"),
     ),
     "context": Kind(
         "context",
@@ -171,6 +171,9 @@ _SESSION_COLUMNS = {
 }
 
 
+_COLUMNS = {SESSION: _SESSION_COLUMNS, **{name: kind.columns for name, kind in KINDS.items()}}
+
+
 @dataclass(frozen=True)
 class Imported:
     """How many lines of each kind were read."""
@@ -248,7 +251,9 @@ def take_in(
     """
     counts: dict[str, int] = {}
     numbered = enumerate(iter(lambda: lines.readline(LONGEST_LINE), b""), 1)
-    _check_header(next(numbered, (1, b""))[1])
+    header = next(numbered, (1, b""))[1]
+    _check_header(header)
+    progress(len(header))
     while batch := _next_batch(numbered):
         read = [_read(number, raw) for number, raw in batch]
         with database.write() as tx:
@@ -298,7 +303,7 @@ def _parse(number: int, raw: bytes) -> Line:
 def _read(number: int, raw: bytes) -> tuple[str, Line]:
     line = _parse(number, raw)
     name = line.pop("line", None)
-    columns = _SESSION_COLUMNS if name == SESSION else KINDS[name].columns if name in KINDS else None
+    columns = _COLUMNS.get(name) if isinstance(name, str) else None
     if columns is None:
         raise InvalidInput(f"line {number}: unknown kind of line {name!r}")
     if set(line) != set(columns):
@@ -307,7 +312,10 @@ def _read(number: int, raw: bytes) -> tuple[str, Line]:
             f"line {number}: a {name} has exactly {', '.join(columns)}; wrong: {', '.join(odd)}"
         )
     values = {column: _value(number, column, what, line[column]) for column, what in columns.items()}
-    return name, _recomputed(name, values)
+    try:
+        return name, _recomputed(name, values)
+    except InvalidInput as error:
+        raise InvalidInput(f"line {number}: {error}") from error
 
 
 def _value(number: int, column: str, what: str, value: Any) -> Any:
@@ -319,7 +327,7 @@ def _value(number: int, column: str, what: str, value: Any) -> Any:
         value = parse_us(value) if isinstance(value, str) else None
     elif what == TEXT and isinstance(value, str):
         return redact_json(canonical_json(value))
-    elif what == NUMBER and type(value) is int and value >= 0:
+    elif what == NUMBER and type(value) is int and 0 <= value <= GREATEST_NUMBER:
         return value
     else:
         value = None
@@ -333,14 +341,26 @@ def _recomputed(name: str, values: Line) -> Line:
     for column in ("session_id", "message_id", "key", "day", "purpose"):
         if column in values:
             values[column] = storable_id(values[column])
+    if name in ("tombstone", "rejection") and values["kind"] not in _KINDS_OF[name]:
+        raise InvalidInput(f"the kind of a {name} is one of {', '.join(_KINDS_OF[name])}")
+    if name in ("fact", "past_fact") or (name == "tombstone" and values["kind"] == tombstones.FACT):
+        return {**values, "key": facts.fact_key(values["key"])}
     if name == "context":
         return {**values, "digest": digest(values["question"], values["answer"])}
     return values
 
 
+_KINDS_OF = {
+    "tombstone": (tombstones.FACT, tombstones.CONTEXT, tombstones.DOCUMENT),
+    "rejection": (tombstones.FACT, tombstones.CONTEXT),
+}
+
+
 def _insert(tx: Connection, user_id: str, row_id: int, name: str, values: Line) -> None:
     if name == SESSION:
         _insert_session(tx, user_id, values)
+        return
+    if name == "fact" and _join_fact(tx, user_id, row_id, values):
         return
     kind = KINDS[name]
     columns = [*(["id"] if kind.has_id else []), *kind.columns]
@@ -352,6 +372,17 @@ def _insert(tx: Connection, user_id: str, row_id: int, name: str, values: Line) 
         id=row_id,
         **values,
     )
+
+
+def _join_fact(tx: Connection, user_id: str, row_id: int, values: Line) -> bool:
+    """Whether the user has this fact already: then the newer statement is in view, the older in history."""
+    current = facts.get(tx, user_id, values["key"])
+    if current is None:
+        return False
+    if values["stated_at"] != to_us(current.stated_at):
+        where = Provenance(values["stated_at"], values["source"], values["session_id"], values["message_id"])
+        facts.put(tx, user_id, values["key"], values["value"], where, values["updated_at"], row_id)
+    return True
 
 
 def _typed(column: str, what: str) -> str:

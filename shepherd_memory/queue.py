@@ -10,6 +10,7 @@ from shepherd_memory import documents, jobs, sessions, users
 from shepherd_memory.canonical import dump_canonical, load_json
 from shepherd_memory.clock import to_us
 from shepherd_memory.database import Connection, Database
+from shepherd_memory.documents import Document
 from shepherd_memory.extraction.prompt import LONGEST_STATEMENT, shorten
 from shepherd_memory.injection import strip_injection
 from shepherd_memory.jobs import Job
@@ -101,13 +102,19 @@ def load(connection: Connection, job: Job, max_turns: int) -> Slice:
         connection, job.user_id, job.key, job.watermark_from, job.watermark_through, max_turns + 1
     )
     carried = _from_payload(job.payload)
-    said = [Said(d.id, d.message_id, to_us(d.created_at), d.text, d.source) for d in stored] + carried
+    said = [*map(_said, stored), *carried]
     said.sort(key=lambda one: one.document_id)
     taken = list(map(_readable, said[: _fitting(said, max_turns)]))
     rest = len(taken) < len(said)
     through = taken[-1].document_id if rest else job.watermark_through
     left = "".join(_to_line(one) for one in carried if one.document_id > through)
     return Slice(tuple(taken), through, rest, left)
+
+
+def _said(document: Document) -> Said:
+    # Nothing was said after it was stored: a clock that runs ahead must not win over all that comes later.
+    said_at = to_us(min(document.created_at, document.stored_at))
+    return Said(document.id, document.message_id, said_at, document.text, document.source)
 
 
 def _fitting(said: Sequence[Said], max_turns: int) -> int:
@@ -134,7 +141,9 @@ def end_slice(tx: Connection, job: Job, part: Slice, outcome: str, now: int) -> 
 
 def park_slice(tx: Connection, job: Job, part: Slice, job_id: int, error: str, now: int) -> bool:
     """The slice has failed for good; what follows it in the item goes on as an item of its own."""
-    if part.rest and not jobs.split(tx, job, part.through, part.rest_payload, job_id, now):
+    # The carried texts are in the order of their ids: those of the rest are the tail.
+    kept = job.payload.removesuffix(part.rest_payload)
+    if part.rest and not jobs.split(tx, job, part.through, kept, part.rest_payload, job_id, now):
         return False
     if not jobs.park(tx, job, error, now):
         return False
@@ -161,7 +170,7 @@ def trim(database: Database, limit: int, now: int) -> int:
 def drop(database: Database, user_id: str, job_id: int, reason: str, now: int) -> bool:
     """End a waiting or failed item without extracting it; its session's watermark goes on."""
     with database.write() as tx:
-        users.lock(tx, user_id, now)
+        users.lock_existing(tx, user_id)
         job = jobs.get(tx, user_id, job_id)
         if job is None or not jobs.drop(tx, user_id, job_id, reason, now):
             return False
@@ -172,8 +181,28 @@ def drop(database: Database, user_id: str, job_id: int, reason: str, now: int) -
 def retry(database: Database, user_id: str, job_id: int, now: int) -> bool:
     """Put a failed or dropped item back, or make a waiting one due now."""
     with database.write() as tx:
-        users.lock(tx, user_id, now)
+        users.lock_existing(tx, user_id)
         return jobs.retry(tx, user_id, job_id, now)
+
+
+def leave_out(tx: Connection, user_id: str, session_id: str, document_id: int) -> None:
+    """A document was deleted: an item that is being worked on begins anew, and none carries its text."""
+    jobs.take_back(tx, user_id, KIND, session_id)
+    carrying = tx.rows(
+        "select id, payload from jobs where user_id = :user_id and kind = :kind and key = :key"
+        " and payload <> ''",
+        user_id=user_id,
+        kind=KIND,
+        key=session_id,
+    )
+    for job_id, payload in carrying:
+        kept = [one for one in _from_payload(payload) if one.document_id != document_id]
+        tx.execute(
+            "update jobs set payload = :payload where user_id = :user_id and id = :id",
+            user_id=user_id,
+            id=job_id,
+            payload="".join(map(_to_line, kept)),
+        )
 
 
 def queue_session(
@@ -184,10 +213,10 @@ def queue_session(
     `only_wanted` leaves alone what was stored without asking for extraction.
     """
     with database.write() as tx:
-        job_id = users.lock(tx, user_id, now)
+        job_id = users.lock_existing(tx, user_id)
         session = sessions.get(tx, user_id, session_id)
         through = _queue_through(session, only_wanted)
-        if session is None or through <= session.queued_through:
+        if job_id is None or session is None or through <= session.queued_through:
             return False
         said = documents.statements(tx, user_id, session_id, session.queued_through, through, limit=1)
         if said:

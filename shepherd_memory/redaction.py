@@ -4,6 +4,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from hashlib import sha256
+from itertools import count
 
 Span = tuple[int, int]
 Judge = Callable[[re.Match[str]], Span | None]
@@ -150,18 +151,29 @@ class _Rule:
     judge: Judge
     floating: bool
 
-    def spans(self, text: str, searched: str, anchors: Iterable[str]) -> list[Span]:
-        matches = self.pattern.finditer(text) if self.floating else self._anchored(text, searched, anchors)
-        return [span for match in matches if (span := self.judge(match))]
-
-    def _anchored(self, text: str, searched: str, anchors: Iterable[str]) -> Iterator[re.Match[str]]:
+    def spans(self, text: str, searched: str, anchors: Iterable[str]) -> Iterator[Span]:
+        if self.floating:
+            yield from filter(None, map(self.judge, self.pattern.finditer(text)))
+            return
         for anchor in anchors:
-            # str.find is many times faster than letting the pattern search.
-            position = searched.find(anchor)
-            while position >= 0:
-                if match := self.pattern.match(text, position):
-                    yield match
-                position = searched.find(anchor, position + 1)
+            yield from self._anchored(text, searched, anchor)
+
+    def _anchored(self, text: str, searched: str, anchor: str) -> Iterator[Span]:
+        # str.find is many times faster than letting the pattern search.
+        position = searched.find(anchor)
+        while position >= 0:
+            match = self.pattern.match(text, position)
+            span = self.judge(match) if match else None
+            if span:
+                yield span
+            position = searched.find(anchor, max(position + 1, _resume(match, span)))
+
+
+def _resume(match: re.Match[str] | None, span: Span | None) -> int:
+    """Go on behind a match, but inside a refused value: `password: password=...` names two."""
+    if span:
+        return span[1]
+    return match.end() if match and "bare" not in match.re.groupindex else 0
 
 
 @dataclass(frozen=True)
@@ -220,7 +232,9 @@ def _random_span(match: re.Match[str]) -> Span | None:
 
 
 # Not \b: a token may follow a letter that ends an escape (\n in JSON, %3D in a URL, a colour code).
-_START = r"(?:(?<![A-Za-z0-9_-])|(?<=\\[nrt])|(?<=%[0-9A-Fa-f]{2})|(?<=[0-9;]m))"
+_START = (
+    r"(?:(?<![A-Za-z0-9_-])|(?<=\\[nrt])|(?<=%[0-9A-Fa-f]{2})|(?<=\x1b\[\dm)|(?<=\x1b\[\d\dm)|(?<=;\d\dm))"
+)
 # A long token copied from a terminal is broken at the edge of the window.
 _WRAPPED = r"(?:[\w-]|(?<=[\w-]{60})\r?\n(?=[\w-]{12}))"
 _ALNUM = "[A-Za-z0-9]"
@@ -469,9 +483,12 @@ def _is_password_like(value: str) -> bool:
     return _has_letter_and_digit(value) or not _WORDS.match(value.rstrip("!?"))
 
 
+_SPACED_LETTER = re.compile("[^\\W_\u2e80-\U0010ffff]")
+
+
 def _has_substance(value: str) -> bool:
     """Refuse punctuation, such as the `}],` between two JSON strings, and words of scripts without spaces."""
-    return sum(c.isalnum() and c < "\u2e80" for c in value) > 2
+    return len(_SPACED_LETTER.findall(value, 0, 40)) > 2
 
 
 def _is_word_password(value: str) -> bool:
@@ -485,17 +502,21 @@ def _is_quoted_password(value: str) -> bool:
     return not any(word.strip(".,:!?").lower() in _ORDINARY for word in value.split(" "))
 
 
-_MAX_VALUE = 400
+_MAX_VALUE = 200
 _REST = re.compile(r"[^\s\"'`<>,;&|\\]*")
 _CLAUSE_END = re.compile(r"[*_`\"'”)\]]{0,3}[ \t]*(?:[.,;!?)](?:\s|$)|[\r\n]|[,;]|\\+[nr]|$)")
 _OPENING = {")": "(", "]": "[", "}": "{"}
 
 
 def _bare_span(match: re.Match[str]) -> Span:
-    """An unquoted value, with what the bounded pattern left of it."""
     start, end = match.span("bare")
-    rest = _REST.match(match.string, end) if end - start >= _MAX_VALUE else None
-    return start, _trimmed(match.string, start, rest.end() if rest else end)
+    return start, _trimmed(match.string, start, end)
+
+
+def _extended(match: re.Match[str], span: Span) -> Span:
+    """Take in what the bounded pattern left of a very long value."""
+    rest = _REST.match(match.string, span[1]) if span[1] - span[0] >= _MAX_VALUE else None
+    return span[0], rest.end() if rest else span[1]
 
 
 def _trimmed(text: str, start: int, end: int) -> int:
@@ -517,9 +538,10 @@ def _assigned_password(match: re.Match[str]) -> Span | None:
         return match.span("quoted") if _is_quoted_password(match["quoted"]) else None
     span = _bare_span(match)
     value = _value(match, span)
-    if _CODE.match(value) or _NAMES_SECRET.search(value):
+    if _CODE.match(value) or _NAMES_SECRET.search(value[-40:]):
         return None
-    return span if _is_password_like(value) or _is_assigned_word(match, value, span[1]) else None
+    is_password = _is_password_like(value) or _is_assigned_word(match, value, span[1])
+    return _extended(match, span) if is_password else None
 
 
 def _is_assigned_word(match: re.Match[str], value: str, end: int) -> bool:
@@ -533,13 +555,24 @@ def _is_assigned_word(match: re.Match[str], value: str, end: int) -> bool:
 
 def _assigned_key(match: re.Match[str]) -> Span | None:
     span = _bare_span(match) if match["quoted"] is None else match.span("quoted")
-    return span if _is_key_like(_value(match, span)) else None
+    return _extended(match, span) if _is_key_like(_value(match, span)) else None
 
 
 def _option_span(match: re.Match[str]) -> Span | None:
-    """`--token abc`: the name needs its two dashes, and the value more than a word."""
+    """`--token abc123`; without the dashes, only what is as long as a key."""
+    span = _told_span(match)
     before = match.string[max(0, match.start() - 40) : match.start()]
-    return _told_span(match) if re.search(r"--[\w-]*$", before) else None
+    is_sure = span and (span[1] - span[0] >= 16 or re.search(r"--[\w-]*$", before))
+    return span if is_sure else None
+
+
+_STRICT_KEY = re.compile(r"(?=[\w-]*[a-z])(?=[\w-]*[A-Z])(?=[\w-]*\d)[\w-]{20,}", re.ASCII)
+
+
+def _plain_key_span(match: re.Match[str]) -> Span | None:
+    """A mere `key` names anything; its value must be random beyond doubt."""
+    span = _assigned_key(match)
+    return span if span and _STRICT_KEY.fullmatch(_value(match, span)) else None
 
 
 def _element_span(match: re.Match[str]) -> Span | None:
@@ -582,7 +615,8 @@ _SAID_BEFORE = re.compile(r"(\S{4,100})\s+as\s+(?:(?:the|my|your|an?|our)\s+)?(?
 def _said_before_span(match: re.Match[str]) -> Span | None:
     """`use hunter2 as the password`: the secret is the word before."""
     offset = max(0, match.start() - 160)
-    said = _SAID_BEFORE.search(match.string[offset : match.start()])
+    before = match.string[offset : match.start()]
+    said = _SAID_BEFORE.search(before) if " as " in before[-40:] else None
     if not said or not _is_password_like(said[1].strip("\"'`,")) or _CODE.match(said[1]):
         return None
     return _shifted(said.span(1), offset)
@@ -659,7 +693,7 @@ _SEPARATOR = (
 _WHERE = r"(?:\s+(?:for|to|of|on|at|in|from|für|von|vom|zum|para|de|del|du|per|для|от)\s+[^.,;:=\n]{1,60}?)?"
 _APOSTROPHE = "['\u2019]"
 _VERB = (
-    rf"(?:{_APOSTROPHE}s\s+|\s+(?:is|was|are|will be|ist|lautet|war|es|est|è|é|jest|это)\s+"
+    rf"(?:{_APOSTROPHE}s\s+|\s+(?:is|was|are|will be|ist|lautet|war|es|est|è|é|jest|это)(?::|\s)\s*"
     "|\\s*[—\u2013→]\\s*|\\s+-\\s+|\\s*(?:是|为|は|는|은)\\s*)"
     r"(?:(?:now|currently|still|just|simply|literally|jetzt|ahora|maintenant)\s+)?(?::\s*)?[*_]{0,3}"
 )
@@ -676,7 +710,7 @@ def _named_rules(kind: str, name: str, anchors: str, assigned: Judge, spoken: Ju
     for rest, judge in (
         (rf"{_NAME_SUFFIX}{_SEPARATOR}{_VALUE}", assigned),
         (rf"(?<!\bpass){_WHERE}{_VERB}{_VALUE}", spoken),
-        (rf"[ \t]+{_VALUE}", _option_span),
+        (rf"(?<!\bpass)[ \t]+{_VALUE}", _option_span),
         (element, _element_span),
     ):
         yield _rule(kind, anchors, name + rest, judge, re.IGNORECASE)
@@ -724,7 +758,9 @@ _PHRASES = _table(
         _unless_placeholder,
     ),
     _rule("password", "sshpass", r"sshpass\s+-p\s*[\"']?(?P<secret>[^\s\"']{1,200})"),
-    _rule("password", "mysql", r"mysql\w*\s(?:[^\n|;]{0,200}?\s)?-p(?P<secret>[^\s\"'-][^\s\"']{0,200})"),
+    _rule(
+        "password", "mysql", r"mysql\w{0,20}\s(?:[^\n|;]{0,200}?\s)?-p(?P<secret>[^\s\"'-][^\s\"']{0,200})"
+    ),
     _rule("password", "login", r"login[ \t]+\S{1,100}[ \t]+password[ \t]+(?P<secret>\S{1,200})"),
     _rule("password", ":5432:", r":5432:[^:\s]{1,80}:[^:\s]{1,80}:(?P<secret>[^\s:]{1,200})"),
     _rule(
@@ -784,8 +820,15 @@ _PHRASES = _table(
     _rule(
         "password",
         _PASSWORD_ANCHORS,
-        rf"(?!pass\b){_PASSWORD_NAME}(?:\s+(?:to|as|auf|a|à|на))?\s+{_VALUE}",
+        rf"(?!pass\b){_PASSWORD_NAME}(?:\s+(?:to|as|auf|a|à|на)|:)?\s+{_VALUE}",
         _told_span,
+        re.IGNORECASE,
+    ),
+    _rule(
+        "secret",
+        "key",
+        rf"(?<![^\W_])(?<!public.)key{_NAME_SUFFIX}(?:{_SEPARATOR}|{_VERB}){_VALUE}",
+        _plain_key_span,
         re.IGNORECASE,
     ),
     _rule("password", "pass", r"pass(?:word|phrase|code)", _said_before_span, re.IGNORECASE),
@@ -835,9 +878,9 @@ def _redact_whole(value: str, kind: str) -> str:
 def _free_name(name: object, taken: dict[object, object]) -> object:
     """A redacted key, numbered where two keys would become one."""
     redacted = redact(name) if isinstance(name, str) else name
-    if redacted == name or redacted not in taken:
+    if redacted not in taken:
         return redacted
-    return f"{redacted}#{len(taken)}"
+    return next(free for number in count(len(taken)) if (free := f"{redacted}#{number}") not in taken)
 
 
 def _kind_of_name(name: object, value: object) -> str | None:

@@ -25,7 +25,7 @@ from shepherd_memory import (
     rejections,
     users,
 )
-from shepherd_memory.canonical import canonical_text
+from shepherd_memory.canonical import as_text, canonical_text
 from shepherd_memory.clock import Clock, now_us, parse_us
 from shepherd_memory.config import Config, LiveConfig, default_database_path
 from shepherd_memory.context import Context
@@ -163,14 +163,14 @@ class Service:
         """Replace a fact by what the user says now; the old value goes to history."""
         if not _is_known(user_id):
             raise InvalidInput(UNKNOWN_USER)
-        name, text = facts.fact_key(key), redact(canonical_text(str(value))).strip()
+        name, text = facts.fact_key(key), redact(as_text(value)).strip()
         if not text:
             raise InvalidInput(f"the value of {name} is empty; use forget to delete a fact")
         now = self._clock()
         with self.database.write() as tx:
             row_id = users.lock(tx, user_id, now)
-            # One microsecond past a deletion made in the same instant: saying it again brings it back.
-            facts.put(tx, user_id, name, text, Provenance(now + 1, source), now, row_id)
+            where = Provenance(now, redact(as_text(source)))
+            facts.put_by_hand(tx, user_id, name, text, where, now, row_id)
             stored = facts.get(tx, user_id, name)
         assert stored is not None
         return stored
@@ -193,13 +193,14 @@ class Service:
         """Store a question and its answer as the user gives them; `stored` or `refreshed`."""
         if not _is_known(user_id):
             raise InvalidInput(UNKNOWN_USER)
-        asked, answered = (redact(canonical_text(str(text))).strip() for text in (question, answer))
+        asked, answered = (redact(as_text(text)).strip() for text in (question, answer))
         if not asked or not answered:
             raise InvalidInput("a question and an answer are needed")
         now = self._clock()
         with self.database.write() as tx:
             row_id = users.lock(tx, user_id, now)
-            return context.put(tx, user_id, row_id, asked, answered, Provenance(now + 1, source), now)
+            where = Provenance(now, redact(as_text(source)))
+            return context.put_by_hand(tx, user_id, row_id, asked, answered, where, now)
 
     def add_document(
         self,
@@ -270,7 +271,9 @@ class Service:
         if not _is_known(user_id):
             return []
         session = storable_id(session_id) if session_id else ""
-        facets = Facets(type, category, session, role, speaker_name, speaker_type, group, source)
+        place = storable_id(group) if group else ""
+        given = (type, category, session, role, speaker_name, speaker_type, place, source)
+        facets = Facets(*map(canonical_text, given))
         start = None if since is None else _moment(since, 0)
         with self.database.read() as connection:
             return documents.select(connection, user_id, facets, start, after_id, limit, newest)
@@ -333,6 +336,8 @@ class Service:
 
     def accept(self, user_id: str, rejection_id: int) -> Rejection:
         """Overrule the guard: store what it refused, as stated by the user now."""
+        if not _is_known(user_id):
+            raise InvalidInput(UNKNOWN_USER)
         now = self._clock()
         with self.database.write() as tx:
             row_id = users.lock(tx, user_id, now)
@@ -344,11 +349,14 @@ class Service:
 
     def usage(self, user_id: str) -> list[ledger.Usage]:
         """The tokens that a user's memory has cost, by day and purpose."""
+        if not _is_known(user_id):
+            return []
         with self.database.read() as connection:
             return ledger.listing(connection, user_id)
 
     def row_counts(self, user_id: str) -> dict[str, int]:
         """How many rows a user has in which table."""
+        checked_user_id(user_id)
         return erasure.count_rows(self.database, user_id)
 
     def items(
@@ -361,8 +369,11 @@ class Service:
         newest: bool = False,
     ) -> list[Job]:
         """The user's work items, oldest first; `newest` takes the last ones where `limit` leaves some out."""
+        if not _is_known(user_id):
+            return []
+        session = storable_id(session_id) if session_id else None
         with self.database.read() as connection:
-            return jobs.listing(connection, user_id, queue.KIND, status, limit, session_id, newest)
+            return jobs.listing(connection, user_id, queue.KIND, status, limit, session, newest)
 
     def everybodys_items(
         self, status: str | None = None, *, limit: int = 1000, newest: bool = False
@@ -373,12 +384,16 @@ class Service:
 
     def retry(self, user_id: str, item_id: int) -> bool:
         """Put a failed or dropped item back into the queue, or make a waiting one due now."""
+        if not _is_known(user_id):
+            return False
         retried = queue.retry(self.database, user_id, item_id, self._clock())
         self.worker.wake()
         return retried
 
     def drop(self, user_id: str, item_id: int) -> bool:
         """Take a waiting or failed item out of the queue; its documents stay."""
+        if not _is_known(user_id):
+            return False
         return queue.drop(self.database, user_id, item_id, "dropped by hand", self._clock())
 
     def endpoint(self) -> EndpointState:

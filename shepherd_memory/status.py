@@ -33,7 +33,9 @@ def read_status(database: Database, config: Config, config_problem: str | None, 
     with database.read() as connection:
         endpoint = endpoints.get(connection, endpoints.EXTRACTION)
         items = jobs.count(connection, queue.KIND)
-        oldest = jobs.oldest_waiting(connection, queue.KIND)
+        # An item that waits for tomorrow, because its user's tokens of today are spent, is no delay.
+        due_by = now + round(config.memory_extraction_retry_interval * SECOND)
+        oldest = jobs.oldest_waiting(connection, queue.KIND, due_by)
         lag = (now - oldest[2]) / SECOND if oldest else 0.0
         moving = jobs.moved_since(connection, queue.KIND, now - round(config.memory_health_max_lag * SECOND))
         return Status(
@@ -44,15 +46,22 @@ def read_status(database: Database, config: Config, config_problem: str | None, 
             items=items,
             oldest_waiting_seconds=lag,
             users=_count_users(connection),
-            problems=tuple(_problems(config, config_problem, endpoint, lag, moving)),
+            problems=tuple(_problems(config, config_problem, endpoint, items, lag, moving)),
         )
 
 
 def _problems(
-    config: Config, config_problem: str | None, endpoint: EndpointState, lag: float, moving: bool
+    config: Config,
+    config_problem: str | None,
+    endpoint: EndpointState,
+    items: dict[str, int],
+    lag: float,
+    moving: bool,
 ) -> list[str]:
     found = [config_problem] if config_problem else []
-    if endpoint.state == endpoints.PAUSED:
+    # With nothing waiting nobody would call the endpoint again, and the pause would stay for ever.
+    held_up = extraction_endpoint(config) is not None and items[jobs.WAITING] > 0
+    if endpoint.state == endpoints.PAUSED and held_up:
         found.append(f"extraction is paused: {endpoint.reason}")
     if lag > config.memory_health_max_lag and not moving:
         reason = endpoint.reason or "is a worker running?"

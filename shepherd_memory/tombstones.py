@@ -21,6 +21,18 @@ def bury(tx: Connection, user_id: str, kind: str, key: str, now: int, session_id
     )
 
 
+def after_deletion(connection: Connection, user_id: str, kind: str, key: str, now: int) -> int:
+    """When the user says it now by hand: later than its deletion, even one in the same instant."""
+    row = connection.row(
+        "select deleted_at from tombstones where user_id = :user_id and kind = :kind and session_id = ''"
+        " and key = :key",
+        user_id=user_id,
+        kind=kind,
+        key=key,
+    )
+    return max(now, row[0] if row else now) + 1
+
+
 def is_buried(connection: Connection, user_id: str, kind: str, key: str, stated_at: int) -> bool:
     """Whether this was deleted after it was stated."""
     row = connection.row(

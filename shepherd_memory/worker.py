@@ -5,7 +5,8 @@ import os
 import socket
 import threading
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 
 from shepherd_memory import endpoints, guard, jobs, ledger, queue, users
@@ -79,6 +80,7 @@ class Worker:
         self._patience = Patience()
         self._held: Job | None = None
         self._upkeep_at = 0
+        self._retry_us = 0
         self._wake = threading.Event()
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name="shepherd-worker")
@@ -119,6 +121,7 @@ class Worker:
         self._fault("claimed")
         outcome = self._deal_with(self._held, config, endpoint)
         self._held = None
+        logger.debug("item %d: %s, %s", outcome.job_id, outcome.status, outcome.detail)
         return outcome
 
     def _run(self) -> None:
@@ -142,8 +145,11 @@ class Worker:
     def _blame_held(self, problem: str) -> None:
         """An item that we cannot deal with loses a try like one that the endpoint refuses."""
         job = self._held
-        if job is not None:
-            whole = Slice((), job.watermark_through, False, "")
+        if job is None:
+            return
+        whole = Slice((), job.watermark_through, False, "")
+        # Should the database be away as well, the item comes back when its lease has run out.
+        with suppress(DatabaseError):
             self._blame(job, whole, self._config(), Extraction(problem=problem))
 
     def _lease_until(self, config: Config) -> int:
@@ -161,7 +167,10 @@ class Worker:
         retry_us = round(config.memory_extraction_retry_interval * SECOND)
         with self._database.write() as tx:
             jobs.expire_leases(tx, now, retry_us)
+            if retry_us < self._retry_us:
+                jobs.bring_forward(tx, queue.KIND, now, retry_us, self._retry_us)
             jobs.prune(tx, now - KEEP_ENDED_DAYS * DAY)
+        self._retry_us = retry_us
         if queue.catch_up(self._database, now):
             self._upkeep_at = 0
         queue.trim(self._database, config.memory_extraction_queue_limit, now)
@@ -185,11 +194,11 @@ class Worker:
         now = self._clock()
         tomorrow = next_day(now)
         why = f"waits for tomorrow: {config.memory_extraction_daily_tokens} tokens are spent today"
-        with self._database.write() as tx:
+        with _fenced() as fence, self._database.write() as tx:
             users.lock(tx, job.user_id, now)
-            jobs.release(tx, job, tomorrow, why, job.successes_seen)
+            fence.check(jobs.release(tx, job, tomorrow, why, job.successes_seen))
             jobs.defer_user(tx, job.user_id, queue.KIND, tomorrow, why)
-        return Outcome(job.user_id, job.id, jobs.WAITING, why)
+        return _lost(job) if fence.lost else Outcome(job.user_id, job.id, jobs.WAITING, why)
 
     def _call(self, job: Job, part: Slice, config: Config, endpoint: Endpoint) -> Outcome:
         try:
@@ -212,16 +221,15 @@ class Worker:
         now = self._clock()
         with self._database.read() as connection:
             review = guard.review(connection, job.user_id, job.key, part.said, extraction.answer)
-        try:
-            with self._database.write() as tx:
-                first_id = users.lock(tx, job.user_id, now, rows=review.size)
-                admitted = guard.admit(tx, job.user_id, first_id, review, now)
-                self._fault("storing")
-                _fence(queue.end_slice(tx, job, part, admitted.summary, now))
-                self._account(tx, job, extraction, now)
-                self._fault("committing")
-        except _LostItem:
-            return Outcome(job.user_id, job.id, LOST, "another worker has taken over")
+        with _fenced() as fence, self._database.write() as tx:
+            first_id = users.lock(tx, job.user_id, now, rows=review.size)
+            admitted = guard.admit(tx, job.user_id, first_id, review, now)
+            self._fault("storing")
+            fence.check(queue.end_slice(tx, job, part, admitted.summary, now))
+            self._account(tx, job, extraction, now)
+            self._fault("committing")
+        if fence.lost:
+            return _lost(job)
         self._fault("stored")
         return Outcome(job.user_id, job.id, jobs.DONE, admitted.summary)
 
@@ -241,8 +249,8 @@ class Worker:
             endpoints.note_trouble(tx, endpoints.EXTRACTION, endpoints.UNAVAILABLE, str(error), now)
             blamed = job.successes_seen is not None and seen > job.successes_seen
             if not blamed:
-                wait = round(config.memory_extraction_retry_interval * SECOND)
-                jobs.release(tx, job, now + wait, str(error), seen)
+                run_at = now + round(config.memory_extraction_retry_interval * SECOND)
+                jobs.step_aside(tx, job, run_at, str(error), seen, job.tries_left)
         queue.trim(self._database, config.memory_extraction_queue_limit, now)
         if blamed:
             return self._blame(job, part, config, Extraction(problem=str(error)))
@@ -274,27 +282,48 @@ class Worker:
         """The item loses a try; after the last one it is parked."""
         now = self._clock()
         last_try = job.tries_left <= 1
-        with self._database.write() as tx:
+        with _fenced() as fence, self._database.write() as tx:
             rest_id = users.lock(tx, job.user_id, now)
             seen = endpoints.get(tx, endpoints.EXTRACTION).successes
             self._account(tx, job, extraction, now)
             if last_try:
-                queue.park_slice(tx, job, part, rest_id, extraction.problem, now)
+                fence.check(queue.park_slice(tx, job, part, rest_id, extraction.problem, now))
             else:
                 run_at = now + round(config.memory_extraction_retry_interval * SECOND)
-                jobs.step_aside(tx, job, run_at, extraction.problem, seen, job.tries_left - 1)
+                fence.check(jobs.step_aside(tx, job, run_at, extraction.problem, seen, job.tries_left - 1))
+        if fence.lost:
+            return _lost(job)
         if last_try:
             logger.error("item %d has failed and is parked: %s", job.id, extraction.problem)
         return Outcome(job.user_id, job.id, jobs.FAILED if last_try else jobs.WAITING, extraction.problem)
 
 
 class _LostItem(Exception):
-    """The lease ran out and another worker has the item: what we made of it is rolled back."""
+    """The lease ran out, or the item is gone: what we made of it is rolled back."""
 
 
-def _fence(owned: bool) -> None:
-    if not owned:
-        raise _LostItem
+class _Fence:
+    """Whether the item turned out to be somebody else's."""
+
+    lost = False
+
+    def check(self, owned: bool) -> None:
+        if not owned:
+            raise _LostItem
+
+
+@contextmanager
+def _fenced() -> Iterator[_Fence]:
+    """Around a transaction that stores for an item: if the item is no longer ours, nothing is stored."""
+    fence = _Fence()
+    try:
+        yield fence
+    except _LostItem:
+        fence.lost = True
+
+
+def _lost(job: Job) -> Outcome:
+    return Outcome(job.user_id, job.id, LOST, "it was taken over or erased meanwhile")
 
 
 def statements_of(said: Sequence[Said]) -> list[Statement]:

@@ -123,9 +123,15 @@ class PostgresDatabase:
     def migrating(self) -> Iterator[PostgresConnection]:
         with self.write() as tx:
             tx.row("select pg_advisory_xact_lock(:lock)", lock=MIGRATION_LOCK)
-            tx.execute_script(f"create schema if not exists {self.schema}")
+            # Asked first: who may not create schemas may not say "if not exists" either.
+            if not tx.row("select 1 from pg_namespace where nspname = :schema", schema=self.schema):
+                tx.execute_script(f"create schema {self.schema}")
             yield tx
             self.has_pgvector = search.prepare(tx)
+
+    def is_prepared(self, connection: Connection) -> bool:
+        self.has_pgvector = search.uses_pgvector(connection)
+        return self.has_pgvector or not search.may_use_pgvector(connection)
 
     def migrations(self) -> Traversable:
         return files("shepherd_postgres") / "migrations"

@@ -7,29 +7,32 @@ from shepherd_memory.database import Connection, Neighbour, nearest_by_scan
 
 def prepare(tx: Connection) -> bool:
     """Use pgvector if it can be had; whether it is in use. Vectors stored without it are converted."""
-    if not _has_extension(tx):
+    if not may_use_pgvector(tx):
         return False
-    column = tx.row(
-        "select udt_name from information_schema.columns where table_schema = current_schema()"
-        " and table_name = 'vectors' and column_name = 'embedding'"
-    )
-    if column is not None and column[0] != "vector":
+    tx.execute_script("create extension if not exists vector with schema public")
+    if not uses_pgvector(tx):
         tx.execute_script("alter table vectors alter column embedding type vector using embedding::vector")
     return True
 
 
-def _has_extension(tx: Connection) -> bool:
-    if tx.row("select 1 from pg_extension where extname = 'vector'"):
-        return True
-    # Asked, not tried: a refused `create extension` would end the transaction.
-    may_create = tx.row(
-        "select 1 from pg_available_extension_versions v join pg_roles r on r.rolname = current_user"
-        " where v.name = 'vector' and (r.rolsuper or v.trusted)"
+def uses_pgvector(connection: Connection) -> bool:
+    """Whether vectors are stored as pgvector's."""
+    column = connection.row(
+        "select udt_name from information_schema.columns where table_schema = current_schema()"
+        " and table_name = 'vectors' and column_name = 'embedding'"
     )
-    if may_create is None:
-        return False
-    tx.execute_script("create extension if not exists vector with schema public")
-    return True
+    return column is not None and column[0] == "vector"
+
+
+def may_use_pgvector(connection: Connection) -> bool:
+    """Whether the extension is there, or can be made; asked, because a refusal would end the transaction."""
+    found = connection.row(
+        "select 1 from pg_extension where extname = 'vector' union all"
+        " select 1 from pg_available_extension_versions v join pg_roles r on r.rolname = current_user"
+        " where v.name = 'vector' and (r.rolsuper"
+        " or v.trusted and has_database_privilege(current_database(), 'create')) limit 1"
+    )
+    return found is not None
 
 
 def to_text(values: Sequence[float]) -> str:

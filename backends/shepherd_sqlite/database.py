@@ -155,6 +155,9 @@ class SqliteDatabase:
             finally:
                 tx.raw.text_factory = str
 
+    def is_prepared(self, connection: Connection) -> bool:
+        return True
+
     def migrations(self) -> Traversable:
         return files("shepherd_sqlite") / "migrations"
 
@@ -164,7 +167,8 @@ class SqliteDatabase:
 
         assert isinstance(connection, SqliteConnection)
         inspected = sqlite_utils.Database(connection.raw, recursive_triggers=False, execute_plugins=False)
-        return {table.name: frozenset(table.columns_dict) for table in inspected.tables}
+        ours = (table for table in inspected.tables if not table.name.startswith("sqlite_"))
+        return {table.name: frozenset(table.columns_dict) for table in ours}
 
     def has_table(self, connection: Connection, name: str) -> bool:
         return bool(

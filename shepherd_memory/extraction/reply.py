@@ -12,10 +12,14 @@ from urllib.parse import urlsplit
 
 from shepherd_memory.errors import EndpointError, EndpointMisconfigured, EndpointUnavailable, ItemRejected
 from shepherd_memory.extraction.dialect import Refusal
+from shepherd_memory.redaction import redact
 
 LONGEST_RETRY_AFTER_SECONDS = 3600.0
 LONGEST_QUOTE = 200
 _LONGEST_REFUSAL = 4_000
+
+# No call takes so many; a greater number is nonsense that would overflow the ledger.
+_MOST_TOKENS = 1_000_000_000
 
 # So many characters in a row that are also in the conversation count as a quotation of it.
 _QUOTATION = 12
@@ -77,7 +81,7 @@ class Failure:
         return Refusal(self.status, self.reply.body[:_LONGEST_REFUSAL].decode("utf-8", "replace"))
 
     def error(self, secret: str, conversation: Sequence[str]) -> EndpointError:
-        """The error to raise; it quotes the endpoint, but neither the key nor the conversation."""
+        """The error to raise; it quotes the endpoint, but no secret and not the conversation."""
         said = _quotable(self.message, secret, conversation)
         what = f"{self.reply.place} answered {self.status}" + (f": {said}" if said else "")
         if self.status in (408, 425, 429) or self.status >= 500:
@@ -166,7 +170,7 @@ def _counted(
 
 
 def _count(value: Any) -> int | None:
-    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
+    return value if type(value) is int and 0 <= value <= _MOST_TOKENS else None
 
 
 def _status_of(reply: Reply, error: Mapping[str, Any]) -> int:
@@ -234,6 +238,8 @@ def _quotable(message: str, secret: str, conversation: Sequence[str]) -> str:
     text = " ".join(message.split())
     if secret:
         text = text.replace(secret, "(key)")
+    # Redacted before it is cut: half of a secret is not known for one.
+    text = redact(text[:_LONGEST_REFUSAL])
     text = "".join(c if c.isprintable() else "?" for c in text[:LONGEST_QUOTE])
     return "(its message quotes the conversation)" if _quotes(text, conversation) else text
 

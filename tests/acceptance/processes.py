@@ -55,6 +55,10 @@ class Processes:
         self._started.append(process)
         return process
 
+    def shepherd(self, config_path: Path, *arguments: object) -> subprocess.Popen[bytes]:
+        """`shepherd --config … arguments`."""
+        return self.python("shepherd_memory", "--config", config_path, *arguments)
+
     def logs(self) -> str:
         """All that the processes have written so far."""
         return "\n".join(

@@ -10,7 +10,7 @@ import psutil
 import pytest
 
 from shepherd_memory import jobs, queue
-from shepherd_memory.clock import now_us, to_us
+from shepherd_memory.clock import now_us
 from shepherd_memory.service import Service
 from tests.acceptance.processes import Processes, kill, wait_until
 from tests.acceptance.settings import SettingsFile

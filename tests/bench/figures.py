@@ -21,6 +21,10 @@ def write_table(title: str, head: Sequence[str], rows: Sequence[Sequence[object]
         sys.stdout.write("  ".join(["", name.ljust(widths[0]), *figures]) + "\n")
 
 
+def write_line(text: str) -> None:
+    sys.stdout.write(f"  {text}\n")
+
+
 def write_shares(title: str, seconds: Mapping[str, float], number: int) -> None:
     """How a whole is made up of its parts, per one of `number`."""
     whole = sum(seconds.values())

@@ -4,7 +4,7 @@ Only the statements are measured, in one transaction that is rolled back: a comm
 """
 
 from collections.abc import Callable, Iterator
-from contextlib import closing
+from contextlib import closing, suppress
 from itertools import count
 
 import pytest
@@ -16,7 +16,7 @@ from tests.bench.workload import START
 
 WAITING = (100, 10_000, 100_000)
 USERS = 1000
-ROUNDS = 60
+ROUNDS = 300
 NOW = START + 10_000_000
 
 
@@ -40,8 +40,8 @@ def fill(tx: Connection, number: int) -> None:
     tx.execute(
         "insert into jobs (user_id, id, kind, key, status, turn, watermark_through, tries_left, queued_at)"
         " with recursive n(i) as (select 0 union all select i + 1 from n where i + 1 < :number)"
-        " select 'user' || (i % :users), i + 1, :kind, 'session' || i, 'waiting', i / :users, i, 3, :start + i"
-        " from n",
+        " select 'user' || (i % :users), i + 1, :kind, 'session' || i, 'waiting', i / :users, i, 3,"
+        " :start + i from n",
         number=number,
         users=USERS,
         kind=queue.KIND,
@@ -49,9 +49,35 @@ def fill(tx: Connection, number: int) -> None:
     )
 
 
-def measure(benchmark: BenchmarkFixture, database: Database, run: Callable[[Connection], object]) -> None:
-    with pytest.raises(_Undo), database.write() as tx:
-        benchmark.pedantic(run, args=(tx,), rounds=ROUNDS, warmup_rounds=10)
+def measure_claims(benchmark: BenchmarkFixture, database: Database) -> None:
+    """Claim one item many times; it is put back in between."""
+    claimed: list[jobs.Job] = []
+
+    def put_back(tx: Connection) -> None:
+        if claimed:
+            assert jobs.release(tx, claimed.pop(), 0, "", None)
+
+    def claim(tx: Connection) -> None:
+        job = jobs.claim(database, tx, queue.KIND, "worker", "token", NOW, NOW + 1)
+        assert job is not None
+        claimed.append(job)
+
+    measure(benchmark, database, claim, put_back)
+
+
+def measure(
+    benchmark: BenchmarkFixture,
+    database: Database,
+    run: Callable[[Connection], None],
+    prepare: Callable[[Connection], None] = lambda tx: None,
+) -> None:
+    with suppress(_Undo), database.write() as tx:
+
+        def set_up() -> tuple[tuple[Connection], dict[str, object]]:
+            prepare(tx)
+            return (tx,), {}
+
+        benchmark.pedantic(run, setup=set_up, rounds=ROUNDS)
         raise _Undo
 
 
@@ -62,10 +88,15 @@ def _one_table_per_backend(request: pytest.FixtureRequest, benchmark: BenchmarkF
 
 
 def test_claim_among_waiting_items(benchmark: BenchmarkFixture, crowded: Database) -> None:
-    def claim(tx: Connection) -> None:
-        assert jobs.claim(crowded, tx, queue.KIND, "worker", "token", NOW, NOW + 1) is not None
+    measure_claims(benchmark, crowded)
 
-    measure(benchmark, crowded, claim)
+
+def test_claim_behind_items_not_due(benchmark: BenchmarkFixture, crowded: Database) -> None:
+    """The worst order: all but the last hundred have the earlier turn and wait for another day."""
+    with crowded.write() as tx:
+        late = "update jobs set run_at = :tomorrow where id <= (select max(id) from jobs) - 100"
+        tx.execute(late, tomorrow=NOW * 2)
+    measure_claims(benchmark, crowded)
 
 
 def test_put_among_waiting_items(benchmark: BenchmarkFixture, crowded: Database) -> None:

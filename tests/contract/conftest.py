@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from shepherd_memory.database import Database, open_database
-from tests.contract.given import ManualClock
+from tests.contract.given import ManualClock, empty
 from tests.endpoint import ScriptedEndpoint, echo
 from tests.postgres import PostgresServer
 
@@ -24,10 +24,7 @@ def shared_postgres(postgres_server: PostgresServer) -> Iterator[Database]:
 
 @pytest.fixture
 def emptied_postgres_url(postgres_server: PostgresServer, shared_postgres: Database) -> str:
-    with shared_postgres.write() as tx:
-        for table in shared_postgres.tables(tx):
-            if table != "schema_migrations":
-                tx.execute(f"delete from {table}")
+    empty(shared_postgres)
     return postgres_server.dsn(SHARED)
 
 
@@ -38,6 +35,16 @@ def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
         return f"sqlite:///{tmp_path}/memory.db"
     found: str = request.getfixturevalue("emptied_postgres_url")
     return found
+
+
+@pytest.fixture(scope="module", params=["sqlite", "postgresql"])
+def module_url(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The same, one for all tests of a module that take care not to meet each other."""
+    if request.param == "sqlite":
+        return f"sqlite:///{tmp_path_factory.mktemp('module')}/memory.db"
+    server: PostgresServer = request.getfixturevalue("postgres_server")
+    empty(request.getfixturevalue("shared_postgres"))
+    return server.dsn(SHARED)
 
 
 @pytest.fixture

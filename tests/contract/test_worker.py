@@ -258,7 +258,9 @@ def test_an_item_that_alone_gets_server_errors_steps_aside_and_is_parked_once_ot
         for _ in range(10):
             work(service)
             clock.advance(6)
-        assert item(service, "user1").tries_left == jobs.TRIES, "nobody else shows that it is the item's fault"
+        assert item(service, "user1").tries_left == jobs.TRIES, (
+            "nobody else shows that it is the item's fault"
+        )
         for number in range(2, 8):
             queue_items(service, clock, number)
             work(service)

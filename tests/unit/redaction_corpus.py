@@ -3,6 +3,7 @@
 import base64
 import json
 import random
+import re
 import string
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -15,6 +16,20 @@ HEX = "0123456789abcdef"
 BASE32 = string.ascii_uppercase + "234567"
 BASE58 = "123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz"
 BECH32 = "QPZRY9X8GF2TVDW0S3JN54KHCE6MUA7L"
+
+WORDS = (
+    "correct",
+    "horse",
+    "battery",
+    "staple",
+    "copper",
+    "lantern",
+    "violet",
+    "anchor",
+    "ribbon",
+    "gravel",
+    "orbit",
+)
 
 Maker = Callable[[random.Random], str]
 
@@ -81,8 +96,7 @@ def make_hard_password(rng: random.Random) -> str:
 
 
 def make_words(count: int) -> Maker:
-    pool = "correct horse battery staple copper lantern violet anchor ribbon gravel orbit timber mango canyon".split()
-    return lambda rng: " ".join(rng.choice(pool) for _ in range(count))
+    return lambda rng: " ".join(rng.choice(WORDS) for _ in range(count))
 
 
 def make_basic(rng: random.Random) -> str:
@@ -286,10 +300,14 @@ HELD_OUT: list[Template] = [
 
 TUNED: list[Template] = [
     ("openai", "openai", "openai.api_key = '§'"),
-    ("openai", "openai_project", "Incorrect API key provided: §. You can find your API key in the dashboard."),
+    (
+        "openai",
+        "openai_project",
+        "Incorrect API key provided: §. You can find your API key in the dashboard.",
+    ),
     ("openai", "openai_project", "the log says Authorization: Bearer § and then 429"),
     ("openai", "openai", 'tool output: {"stdout": "KEY\\n§\\n"}'),
-    ("openai", "openai", "我的密钥是§，帮我看看为什么报错"),
+    ("openai", "openai", "我的密钥是§\uff0c帮我看看为什么报错"),
     ("openai", "openai_project", "\x1b[32m§\x1b[0m"),
     ("anthropic", "anthropic", "ANTHROPIC_API_KEY: §"),
     ("anthropic", "anthropic", "sure, the key is § (don't share it)"),
@@ -302,7 +320,11 @@ TUNED: list[Template] = [
     ("other-llm", "pinecone", "pc = Pinecone(api_key='§')"),
     ("other-llm", "huggingface", "https://user:§@huggingface.co/acme/model"),
     ("google", "google", "firebaseConfig = { apiKey: '§', projectId: 'acme' }"),
-    ("google", "google_access", "curl -H 'Authorization: Bearer §' https://www.googleapis.com/drive/v3/files"),
+    (
+        "google",
+        "google_access",
+        "curl -H 'Authorization: Bearer §' https://www.googleapis.com/drive/v3/files",
+    ),
     ("google", "google_oauth", "GOOGLE_CLIENT_SECRET=§"),
     ("github", "github", "here's a PAT: §"),
     ("github", "github", "remote add origin https://§@github.com/acme/widgets.git"),
@@ -321,7 +343,11 @@ TUNED: list[Template] = [
     ("aws", "aws_id", "the user with key § was disabled"),
     ("azure", "azure_client", "AZURE_CLIENT_SECRET=§"),
     ("azure", "azure_client", "az login --service-principal -u app -p § --tenant acme"),
-    ("azure", "azure_storage", "Endpoint=sb://acme.servicebus.windows.net/;SharedAccessKeyName=Root;SharedAccessKey=§"),
+    (
+        "azure",
+        "azure_storage",
+        "Endpoint=sb://acme.servicebus.windows.net/;SharedAccessKeyName=Root;SharedAccessKey=§",
+    ),
     ("stripe", "stripe_restricted", "we use the restricted key § in the worker"),
     ("stripe", "stripe_test", "STRIPE_KEY=§"),
     ("stripe", "stripe_hook", "endpoint_secret = '§'"),
@@ -387,7 +413,7 @@ TUNED: list[Template] = [
     ("assignment", "hard", "<add key='x'/><dbPassword>§</dbPassword>"),
     ("assignment", "hard", "dbPass=§"),
     ("assignment", "password", "пароль: §"),
-    ("assignment", "password", "密码：§"),
+    ("assignment", "password", "密码\uff1a§"),
     ("speech", "password", "the password's § in case you need it"),
     ("speech", "password", "My Netflix password is §!"),
     ("speech", "password", 'password is "§", with a capital letter'),
@@ -405,6 +431,10 @@ TUNED: list[Template] = [
     ("speech", "hex32", "their token is § if you want to try"),
     ("speech", "words4", "my passphrase for the backup drive is §, keep it safe"),
     ("speech", "words4", "passphrase: §"),
+    ("speech", "password", "my password is: §"),
+    ("speech", "password", "Password:\n§\n"),
+    ("speech", "hex32", "here is the api key §"),
+    ("speech", "opaque", "the Mistral key is §"),
     ("pin", "pin", "PIN: §"),
     ("pin", "pin", "the pin for my debit card is §"),
     ("pin", "pin", "Gate code: §"),
@@ -430,6 +460,13 @@ def read_lines(name: str) -> list[str]:
     return (Path(__file__).parent / name).read_text(encoding="utf-8").splitlines()
 
 
+def leaks(example: Example, redacted: str) -> bool:
+    """Whether six characters in a row of the secret, or all of a shorter one, are still there."""
+    rest = re.sub(r"\[redacted:[a-z0-9-]+\]", "\n", redacted)
+    size = min(6, len(example.secret))
+    parts = {example.secret[i : i + size] for i in range(len(example.secret) - size + 1)}
+    return any(part in rest and part not in example.before + example.after for part in parts)
+
 
 def build(templates: list[Template], held_out: bool, seed: int) -> list[Example]:
     rng = random.Random(seed)
@@ -445,3 +482,4 @@ def build_one(rng: random.Random, template: Template, held_out: bool) -> Example
 POSITIVES = build(HELD_OUT, True, 20260101) + build(TUNED, False, 20260102)
 NEGATIVES_HELD_OUT = read_lines("redaction_negatives_held_out.txt")
 NEGATIVES_TUNED = read_lines("redaction_negatives.txt")
+NEGATIVES = NEGATIVES_HELD_OUT + NEGATIVES_TUNED

@@ -171,7 +171,6 @@ create table jobs (
 create unique index jobs_untouched on jobs (user_id, kind, key) where status = 'waiting' and claims = 0;
 create index jobs_to_claim on jobs (kind, turn, queued_at, run_at) where status = 'waiting';
 create index jobs_of_user on jobs (user_id, kind, turn) where status = 'waiting';
-create index jobs_by_age on jobs (kind, queued_at) where status = 'waiting';
 create index jobs_leased on jobs (lease_until) where status = 'running';
 create index jobs_open on jobs (user_id, kind, key, watermark_from) where status in ('waiting', 'running');
 create index jobs_ended on jobs (ended_at) where status in ('done', 'dropped');

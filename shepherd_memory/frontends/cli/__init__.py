@@ -61,7 +61,10 @@ class LazyGroup(click.Group):
         except ShepherdError as error:
             if ctx.params["debug"]:
                 raise
-            say(f"shepherd: {error}")
+            # Late: only trouble needs it. An error may quote what an endpoint or a file said.
+            from shepherd_memory.frontends.cli.screen import one_line
+
+            say(f"shepherd: {one_line(str(error))}")
             raise click.exceptions.Exit(exit_code(error)) from error
 
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from shepherd_memory.status import Status
 
 ENDPOINT, MODEL, API_KEY = (f"memory_extraction_{name}" for name in ("endpoint", "model", "api_key"))
-EXAMPLES = {ENDPOINT: "http://127.0.0.1:8080", MODEL: "NAME", API_KEY: "-"}
+EXAMPLES = {ENDPOINT: "http://localhost:11434", MODEL: "NAME", API_KEY: "-"}
 
 PROMPT_SECONDS = 30
 """An item that waits longer may be waiting for a worker that is not there."""

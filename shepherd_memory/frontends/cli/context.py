@@ -26,7 +26,7 @@ def context() -> None:
 @json_option
 @pass_invocation
 def list_(invocation: Invocation, user: str | None, as_json: bool) -> None:
-    """List the pairs in the order they were stored."""
+    """List the pairs, oldest first."""
     with reading(invocation, user) as (service, user_id):
         found = service.context(user_id)
     emit_list(found, as_json, ("ID", "STATED", "QUESTION", "ANSWER"), _row)
@@ -41,7 +41,7 @@ def list_(invocation: Invocation, user: str | None, as_json: bool) -> None:
 @json_option
 @pass_invocation
 def add(invocation: Invocation, question: str, answer: str, user: str | None, as_json: bool) -> None:
-    """Store a question and its answer as stated now."""
+    """Store a pair, as stated now."""
     with writing(invocation, user) as (service, user_id):
         result = service.add_context(user_id, question, answer)
     emit_result(as_json, {"result": result}, f"{result}: context of {user_id}")
@@ -53,7 +53,10 @@ def add(invocation: Invocation, question: str, answer: str, user: str | None, as
 @json_option
 @pass_invocation
 def delete(invocation: Invocation, context_id: int, user: str | None, as_json: bool) -> None:
-    """Delete a pair; older statements do not bring it back."""
+    """Delete a pair.
+
+    Older statements do not bring it back, newer ones do.
+    """
     with writing(invocation, user) as (service, user_id):
         gone = service.forget(user_id, context=context_id)
     if not gone.total:

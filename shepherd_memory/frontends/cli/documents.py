@@ -56,7 +56,7 @@ def list_(
     since: datetime | None,
     **facets: Any,
 ) -> None:
-    """List the newest documents, the oldest of them first."""
+    """List the newest documents."""
     given = {name: value for name, value in facets.items() if value}
     with reading(invocation, user) as (service, user_id):
         found = service.documents(user_id, since=since, limit=limit + 1, newest=True, **given)
@@ -74,7 +74,7 @@ def list_(
 @json_option
 @pass_invocation
 def show(invocation: Invocation, document_id: int, user: str | None, as_json: bool) -> None:
-    """Show one document: its facets, then its text."""
+    """Show one document."""
     with reading(invocation, user) as (service, user_id):
         found = service.get_document(user_id, document_id)
     if found is None:
@@ -89,14 +89,28 @@ def show(invocation: Invocation, document_id: int, user: str | None, as_json: bo
 @documents.command()
 @click.argument("text", required=False, type=canonical_text)
 @click.option("--file", "path", type=click.Path(path_type=Path), help="Store what is in this file.")
-@click.option("--type", type=click.Choice(TYPES), default="artifact", show_default=True)
-@click.option("--category", type=click.Choice(CATEGORIES), default="knowledge", show_default=True)
+@click.option("--type", type=click.Choice(TYPES), default="artifact", show_default=True, help="What it is.")
+@click.option(
+    "--category",
+    type=click.Choice(CATEGORIES),
+    default="knowledge",
+    show_default=True,
+    help="What it is about.",
+)
 @click.option("--session", "session_id", type=canonical_text, default="", metavar="ID", help="Its session.")
-@click.option("--role", type=canonical_text, default="", metavar="ROLE", help="user, assistant…")
+@click.option(
+    "--role", type=canonical_text, default="", metavar="ROLE", help="In this role: user, assistant…"
+)
 @click.option(
     "--speaker", "speaker_name", type=canonical_text, default="", metavar="NAME", help="Who said it."
 )
-@click.option("--speaker-type", type=click.Choice(SPEAKER_TYPES), default="human", show_default=True)
+@click.option(
+    "--speaker-type",
+    type=click.Choice(SPEAKER_TYPES),
+    default="human",
+    show_default=True,
+    help="What said it.",
+)
 @click.option("--created-at", type=moment, metavar="TIME", help="When it was said (ISO 8601; local time).")
 @user_option
 @json_option
@@ -110,7 +124,10 @@ def add(
     as_json: bool,
     **facets: Any,
 ) -> None:
-    """Store TEXT, a file, or what comes on stdin (TEXT `-`, or none)."""
+    """Store a document.
+
+    It is TEXT, a file, or what comes on stdin: without TEXT, or with `-`.
+    """
     content = _content(text, path)
     with writing(invocation, user) as (service, user_id):
         document_id = service.add_document(user_id, content, source_file=str(path or ""), **facets)
@@ -123,7 +140,10 @@ def add(
 @json_option
 @pass_invocation
 def delete(invocation: Invocation, document_id: int, user: str | None, as_json: bool) -> None:
-    """Delete a document; the same message handed in again stays out."""
+    """Delete a document.
+
+    The same message handed in again stays out.
+    """
     with writing(invocation, user) as (service, user_id):
         gone = service.forget(user_id, document=document_id)
     if not gone.total:

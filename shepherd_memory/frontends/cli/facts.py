@@ -67,7 +67,10 @@ def get(invocation: Invocation, key: str, user: str | None, as_json: bool) -> No
 @json_option
 @pass_invocation
 def set_(invocation: Invocation, key: str, value: str, user: str | None, as_json: bool) -> None:
-    """Set a fact as stated now; the old value goes to its history."""
+    """Set a fact, as stated now.
+
+    The old value goes to its history.
+    """
     with writing(invocation, user) as (service, user_id):
         stored = service.set_fact(user_id, key, value)
     emit_result(as_json, plain(stored), f"{stored.key} = {stored.value}  (fact of {user_id})")
@@ -79,7 +82,7 @@ def set_(invocation: Invocation, key: str, value: str, user: str | None, as_json
 @json_option
 @pass_invocation
 def history(invocation: Invocation, key: str, user: str | None, as_json: bool) -> None:
-    """Show what a fact was and when, oldest first."""
+    """Show what a fact was, and when."""
     with reading(invocation, user) as (service, user_id):
         found = service.fact_history(user_id, key)
     if not found:
@@ -93,7 +96,10 @@ def history(invocation: Invocation, key: str, user: str | None, as_json: bool) -
 @json_option
 @pass_invocation
 def delete(invocation: Invocation, key: str, user: str | None, as_json: bool) -> None:
-    """Delete a fact and its history; older statements do not bring it back."""
+    """Delete a fact and its history.
+
+    Older statements do not bring it back, newer ones do.
+    """
     with writing(invocation, user) as (service, user_id):
         gone = service.forget(user_id, fact=key)
     if not gone.total:

@@ -5,7 +5,6 @@ from typing import TYPE_CHECKING
 import click
 
 from shepherd_memory.canonical import canonical_text
-from shepherd_memory.clock import from_us, iso
 from shepherd_memory.erasure import Receipt
 from shepherd_memory.errors import InvalidInput, NotFound, ShepherdError
 from shepherd_memory.frontends.cli.invocation import Invocation, pass_invocation
@@ -38,7 +37,7 @@ memory.add_command(rejected)
 @json_option
 @pass_invocation
 def stats(invocation: Invocation, user: str | None, as_json: bool) -> None:
-    """Show how much is stored, and what extraction has cost."""
+    """Show how much is stored, and its cost."""
     with reading(invocation, user) as (service, user_id):
         rows, usage = service.row_counts(user_id), service.usage(user_id)
     counts = {table: number for table, number in rows.items() if table != USER_ROW}
@@ -55,7 +54,10 @@ def stats(invocation: Invocation, user: str | None, as_json: bool) -> None:
 @json_option
 @pass_invocation
 def erase(invocation: Invocation, yes: bool, user: str | None, as_json: bool) -> None:
-    """Remove everything of a user, and print a receipt."""
+    """Remove everything of a user.
+
+    The user id is to be typed first. Prints a receipt.
+    """
     with writing(invocation, user) as (service, user_id):
         rows = service.row_counts(user_id)
         if not any(rows.values()):
@@ -74,7 +76,10 @@ def erase(invocation: Invocation, yes: bool, user: str | None, as_json: bool) ->
 @json_option
 @pass_invocation
 def forget(invocation: Invocation, session: str, user: str | None, as_json: bool) -> None:
-    """Delete a session's documents, and the facts and context that were made of them."""
+    """Forget a session.
+
+    Deletes its documents, and the facts and context that were made of them.
+    """
     with writing(invocation, user) as (service, user_id):
         gone = service.forget(user_id, session=session)
     if not gone.total:
@@ -100,13 +105,13 @@ def _confirm(user_id: str, rows: int) -> None:
 
 def _emit_receipt(receipt: Receipt, as_json: bool) -> None:
     if as_json:
-        emit_json({**plain(receipt), "erased_at": iso(receipt.erased_at)})
+        emit_json(plain(receipt))
         return
     left = ", ".join(f"{number} in {table}" for table, number in receipt.left.items())
     emit_pairs(
         [
             ("erased", receipt.user_id),
-            ("at", local(from_us(receipt.erased_at))),
+            ("at", local(receipt.erased_at)),
             *((f"  {table}", f"{number} rows") for table, number in receipt.rows.items()),
             ("left", left or "nothing, in any table"),
             ("note", receipt.note),

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 import click
 
-from shepherd_memory.canonical import canonical_text
 from shepherd_memory.errors import InvalidInput
 from shepherd_memory.frontends.cli.invocation import Invocation
 from shepherd_memory.frontends.cli.screen import note
 from shepherd_memory.identity import detect_user_id, is_known
+from shepherd_memory.ids import checked_user_id
 
 if TYPE_CHECKING:
     from shepherd_memory.service import Service
@@ -20,7 +20,7 @@ ROW_ID = click.IntRange(1, 2**63 - 1)
 LIMIT = click.IntRange(1, 10**9)
 
 user_option = click.option(
-    "--user", type=canonical_text, metavar="USER_ID", help="Whose memory, if not that of `shepherd whoami`."
+    "--user", metavar="USER_ID", help="Whose memory, if not that of `shepherd whoami`."
 )
 
 
@@ -65,5 +65,5 @@ def opened(invocation: Invocation, worker: bool = False) -> Iterator["Service"]:
 
 
 def user_of(invocation: Invocation, given: str | None) -> str:
-    """Whom the command is about."""
-    return detect_user_id(invocation.config).user_id if given is None else given.strip()
+    """Whom the command is about; an id that cannot be one is refused."""
+    return checked_user_id(detect_user_id(invocation.config).user_id if given is None else given)

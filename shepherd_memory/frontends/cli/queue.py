@@ -48,7 +48,10 @@ def queue() -> None:
 @pass_invocation
 @click.pass_context
 def status(ctx: click.Context, invocation: Invocation, as_json: bool) -> None:
-    """Show how the queue is doing, for all users; the exit code is 1 if it is not healthy."""
+    """Show how the queue is doing.
+
+    It is about all users. The exit code is 0 if all is well and 1 if not.
+    """
     with opened(invocation) as service:
         now, config = service.status(), service.config
     advice = what_to_do(invocation, config, now)
@@ -83,7 +86,10 @@ def list_(
     user: str | None,
     as_json: bool,
 ) -> None:
-    """List work items: of each state the next ones, or of the ended ones the last."""
+    """List work items.
+
+    Of those that are open the oldest come first; of those that are done or dropped the last are shown.
+    """
     if all_users and (user is not None or session is not None):
         raise InvalidInput("--all-users goes with neither --user nor --session")
     if all_users:
@@ -106,7 +112,10 @@ def list_(
 def retry(
     invocation: Invocation, item_ids: tuple[int, ...], failed: bool, user: str | None, as_json: bool
 ) -> None:
-    """Put failed or dropped items back, with all their tries; a waiting one is made due now."""
+    """Put items back into the queue.
+
+    A failed or dropped item gets all its tries again; a waiting one is made due now.
+    """
     _check_choice(item_ids, failed)
     with writing(invocation, user) as (service, user_id):
         wanted = item_ids or _ids(service, user_id, jobs.FAILED)
@@ -129,7 +138,10 @@ def drop(
     user: str | None,
     as_json: bool,
 ) -> None:
-    """Take waiting or failed items out of the queue; their documents stay."""
+    """Take items out of the queue.
+
+    They must be waiting or have failed. Their documents stay.
+    """
     _check_choice(item_ids, failed, all_waiting)
     with writing(invocation, user) as (service, user_id):
         wanted = item_ids or _ids(service, user_id, jobs.FAILED if failed else jobs.WAITING)

@@ -13,7 +13,7 @@ from shepherd_memory.rows import as_json as plain
 
 @click.group(cls=ListedGroup)
 def rejected() -> None:
-    """Show what was refused and why, and accept it all the same.
+    """Show and accept what was refused.
 
     Without a command: list.
     """
@@ -24,7 +24,7 @@ def rejected() -> None:
 @json_option
 @pass_invocation
 def list_(invocation: Invocation, user: str | None, as_json: bool) -> None:
-    """List what was refused, oldest first."""
+    """List what was refused, and why."""
     with reading(invocation, user) as (service, user_id):
         found = service.rejected(user_id)
     emit_list(found, as_json, ("ID", "REFUSED", "KIND", "KEY OR QUESTION", "VALUE OR ANSWER", "REASON"), _row)

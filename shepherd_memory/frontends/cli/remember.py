@@ -16,7 +16,7 @@ from shepherd_memory.frontends.cli.given import stdin_text
 from shepherd_memory.frontends.cli.invocation import Invocation, pass_invocation
 from shepherd_memory.frontends.cli.opening import user_option, writing
 from shepherd_memory.frontends.cli.output import json_option
-from shepherd_memory.frontends.cli.screen import emit_json, note
+from shepherd_memory.frontends.cli.screen import emit_json, note, one_line
 from shepherd_memory.intake import Remembered
 from shepherd_memory.jobs import Job
 from shepherd_memory.rows import as_json as plain
@@ -161,9 +161,10 @@ def _conclude(result: Remembered, item: Job | None, wait: float | None, as_json:
     if wait is None or item is None:
         return
     if item.status in (jobs.WAITING, jobs.RUNNING):
-        raise EndpointUnavailable(f"not extracted after {wait:g} s: {item.last_error or 'it still waits'}")
+        why = one_line(item.last_error) or "it still waits"
+        raise EndpointUnavailable(f"not extracted after {wait:g} s: {why}")
     if item.status != jobs.DONE:
-        raise EndpointUnavailable(f"extraction {item.status}: {item.last_error or item.outcome}")
+        raise EndpointUnavailable(f"extraction {item.status}: {one_line(item.last_error or item.outcome)}")
     if not as_json:
         note(f"extracted: {item.outcome}")
 

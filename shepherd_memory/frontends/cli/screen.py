@@ -52,7 +52,8 @@ def note(text: str) -> None:
 
 def emit_text(text: str) -> None:
     """One memory for stdout: as it is into a pipe, escaped on a terminal."""
-    click.echo(block(text) if sys.stdout.isatty() else text)
+    # `color`: without it click takes escape sequences out of what goes into a pipe.
+    click.echo(block(text) if sys.stdout.isatty() else text, color=True)
 
 
 def emit_json(value: object) -> None:

@@ -30,9 +30,9 @@ STDOUT = "-"
 @json_option
 @pass_invocation
 def export(invocation: Invocation, target: str, force: bool, user: str | None, as_json: bool) -> None:
-    """Write everything of a user to FILE, or to stdout (`-`), as JSON lines.
+    """Write everything of a user as JSON lines.
 
-    With --json and FILE, stdout gets the number of lines as JSON.
+    They go to FILE, or to stdout with `-` or none. With --json and FILE the number of lines is printed.
     """
     with writing(invocation, user) as (service, user_id):
         if target == STDOUT:
@@ -52,7 +52,10 @@ def export(invocation: Invocation, target: str, force: bool, user: str | None, a
 @json_option
 @pass_invocation
 def import_(invocation: Invocation, source: BinaryIO, user: str | None, as_json: bool) -> None:
-    """Take in what export wrote, from FILE or stdin (`-`); what is there already stays."""
+    """Take in what export wrote.
+
+    It comes from FILE, or from stdin with `-`. What is there already stays.
+    """
     with writing(invocation, user) as (service, user_id), _progress(source) as progress:
         taken = service.import_lines(user_id, source, progress)
     kinds = ", ".join(f"{number} {kind}" for kind, number in taken.lines.items()) or "nothing in it"
@@ -92,6 +95,7 @@ def _progress(source: BinaryIO) -> Iterator[Callable[[int], None]]:
     if size and sys.stderr.isatty():
         with click.progressbar(length=size, label="importing", file=sys.stderr) as bar:
             yield bar.update
+            bar.update(size - bar.pos)
     else:
         yield lambda read: None
 

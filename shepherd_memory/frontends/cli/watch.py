@@ -9,13 +9,14 @@ from shepherd_memory.config import Config
 from shepherd_memory.endpoints import EndpointState
 from shepherd_memory.errors import DatabaseError
 from shepherd_memory.frontends.cli.advice import extraction_line
+from shepherd_memory.worker import extraction_endpoint
 
 if TYPE_CHECKING:
     from shepherd_memory.service import Service
 
 PROGRESS_SECONDS = 10.0
 
-logger = logging.getLogger(__name__)
+logger = logging.getLogger("shepherd_memory.worker")
 
 
 class Watch:
@@ -30,7 +31,10 @@ class Watch:
 
     def look(self) -> None:
         """Log what is new; a database that is away is the worker's to report."""
-        self._compare_config(self._service.config)
+        config = self._service.config
+        self._compare_config(config)
+        if extraction_endpoint(config) is None:
+            return
         try:
             endpoint = self._service.endpoint()
         except DatabaseError:
@@ -60,5 +64,5 @@ class Watch:
             self._answers = endpoint.successes
         more = endpoint.successes - self._answers
         if more > 0 and time.monotonic() >= self._progress_at + PROGRESS_SECONDS:
-            logger.info("%d more answered", more)
+            logger.info("the endpoint has answered %d calls", more)
             self._answers, self._progress_at = endpoint.successes, time.monotonic()

@@ -2,7 +2,7 @@
 
 import signal
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from types import FrameType
 from typing import TYPE_CHECKING
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from shepherd_memory.service import Service
 
 LOOK_SECONDS = 1.0
+TO_TRY = ('remember "I moved to Lisbon last month"', "facts", "queue status")
 SIGNALS = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name))
 
 
@@ -23,9 +24,10 @@ SIGNALS = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP"
 @click.option("--json", "as_json", is_flag=True, help="Log JSON lines, and leave the greeting out.")
 @pass_invocation
 def worker(invocation: Invocation, as_json: bool) -> None:
-    """Extract facts in the foreground, for all users, until Ctrl-C or SIGTERM; then the exit code is 0.
+    """Extract in the foreground, until told to stop.
 
-    Without a configured endpoint it waits for one. Changes of the configuration take effect as it runs.
+    It works for all users. Without a configured endpoint it waits for one; changes of the configuration take
+    effect as it runs. Ctrl-C, SIGTERM and SIGHUP end it, with exit code 0.
     """
     with _stop_signals() as stop:
         from shepherd_memory.frontends.cli.logs import log_to_stderr
@@ -64,15 +66,18 @@ def _greet(invocation: Invocation, service: "Service") -> None:
     from shepherd_memory.frontends.cli.opening import user_of
     from shepherd_memory.worker import extraction_endpoint
 
-    shepherd, config = program(invocation), service.config
+    config = service.config
     say(f"database    {service.database.url}")
-    say(f"user        {user_of(invocation, None)}  (the worker works for all users)")
+    say(f"user        {user_of(invocation, None)}  (a worker works for all users)")
     say(f"extraction  {extraction_line(config)}")
     if extraction_endpoint(config) is None:
-        say("            nothing is extracted until it is on; no restart is needed after")
-        for command in how_to_configure(invocation, config):
-            say(f"  {command}")
-    say("to try, from another terminal")
-    for command in ('remember "I moved to Lisbon last month"', "queue status", "facts"):
-        say(f"  {shepherd} {command}")
-    say("Ctrl-C ends it")
+        say("\nTo switch extraction on while this runs, in another terminal:")
+        _say_commands(how_to_configure(invocation, config))
+    say("\nTo try it:")
+    _say_commands(f"{program(invocation)} {command}" for command in TO_TRY)
+    say("\nCtrl-C ends it.")
+
+
+def _say_commands(commands: Iterable[str]) -> None:
+    for command in commands:
+        say(f"  {command}")

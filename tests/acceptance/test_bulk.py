@@ -1,0 +1,65 @@
+"""Thousands of waiting items: one worker drains them, in fair order, without growing."""
+
+import sys
+
+import psutil
+import pytest
+
+from shepherd_memory import jobs
+from shepherd_memory.service import Service
+from tests.acceptance.processes import Processes, wait_until
+from tests.acceptance.settings import SettingsFile
+from tests.acceptance.statements import numbers_in
+from tests.endpoint import Body, ScriptedEndpoint, Step, by_content, reply
+
+ITEMS = {"sqlite": 10_000, "postgresql": 1_500}
+"""Fewer on Postgres, whose server works on the same two cores for each commit."""
+
+LATECOMERS, ITEMS_EACH = 10, 10
+WARM_UP = 500
+MOST_GROWTH_BYTES = 48 * 1024 * 1024
+
+
+def remember_all(service: Service, count: int) -> int:
+    """One user says nearly everything; ten others come last, with a little each. Their first number."""
+    first_late = count - LATECOMERS * ITEMS_EACH
+    for number in range(count):
+        user_id = "talker" if number < first_late else f"latecomer-{number % LATECOMERS}"
+        said = {"role": "user", "content": f"My code_{number} is zebra_{number}."}
+        service.remember(user_id, [said], f"session-{number}")
+    return first_late
+
+
+@pytest.mark.slow
+def test_a_long_queue_is_drained_fairly_and_in_bounded_memory(
+    database_url: str, settings: SettingsFile, endpoint: ScriptedEndpoint, processes: Processes
+) -> None:
+    count = ITEMS[database_url.partition(":")[0]]
+    order: list[int] = []
+
+    def answer(body: Body) -> Step:
+        numbers = numbers_in(body)
+        order.extend(numbers)
+        return reply({f"code_{number}": f"zebra_{number}" for number in numbers})
+
+    endpoint.default = by_content(answer)
+    # Long, so that a busy machine does not look like a dead worker.
+    settings.set(memory_extraction_lease=30, memory_extraction_timeout=30)
+    with settings.service() as service:
+        first_late = remember_all(service, count)
+        assert service.status().items[jobs.WAITING] == count
+        worker = psutil.Process(processes.shepherd(settings.path, "worker").pid)
+        wait_until(lambda: len(order) >= WARM_UP, "the first items", 60)
+        before = worker.memory_info().rss
+        wait_until(lambda: len(order) >= count, "the last item", 240)
+        wait_until(lambda: service.status().items[jobs.DONE] == count, "all are done")
+        growth = worker.memory_info().rss - before
+        spent = sum(worker.cpu_times()[:2])
+        sys.stdout.write(f"{count} items, {spent:.1f} s of CPU, {before / 1e6:.1f} + {growth / 1e6:.1f} MB\n")
+        assert growth < MOST_GROWTH_BYTES
+        assert sorted(order) == list(range(count))
+        assert max(order.index(number) for number in range(first_late, count)) < 3 * LATECOMERS * ITEMS_EACH
+        talked = [number for number in order if number < first_late]
+        assert talked == sorted(talked)
+        assert len(service.facts("talker")) == first_late
+        assert all(len(service.facts(f"latecomer-{n}")) == ITEMS_EACH for n in range(LATECOMERS))

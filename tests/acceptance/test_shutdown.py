@@ -1,0 +1,139 @@
+"""Shutdown takes under two seconds, whatever the worker is waiting for, and gives its item back."""
+
+import signal
+import socket
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+
+import psutil
+import pytest
+
+from shepherd_memory.config import load_config
+from shepherd_memory.jobs import DONE, RUNNING, WAITING
+from shepherd_memory.service import Service, open_service
+from tests.acceptance.processes import Processes, seconds_of, wait_until
+from tests.acceptance.settings import SettingsFile
+from tests.acceptance.statements import answering, assert_stored_once, drain, remember
+from tests.endpoint import ScriptedEndpoint, Step, drip, hang, status
+
+PROMISED_SECONDS = 2.0
+EXIT_SECONDS = 1.0
+"""What a Python process may take to end, besides what was promised."""
+
+WAITS: dict[str, tuple[Step, str]] = {
+    "a retry wait": (status(503), "unavailable"),
+    "a long Retry-After": (status(429, retry_after=600), "unavailable"),
+    "a pause": (status(401), "paused"),
+}
+CALLS: dict[str, Step] = {
+    "an answer that does not begin": hang(),
+    "an answer that stops after its headers": hang(after_headers=True),
+    "an answer that drips": drip(),
+    "headers that drip": drip(in_headers=True),
+}
+UNCONNECTED = "a connection that nobody accepts"
+NOTHING = "nothing to do"
+MANNERS = (*WAITS, *CALLS, UNCONNECTED, NOTHING)
+
+
+@contextmanager
+def blackhole() -> Iterator[str]:
+    """The URL of a port that answers no further connection: its queue of one is full."""
+    with ExitStack() as stack:
+        listening = stack.enter_context(socket.socket())
+        listening.bind(("127.0.0.1", 0))
+        listening.listen(0)
+        for _ in range(2):
+            waiting = stack.enter_context(socket.socket())
+            waiting.setblocking(False)
+            waiting.connect_ex(listening.getsockname())
+        yield f"http://127.0.0.1:{listening.getsockname()[1]}"
+
+
+class Stage:
+    """Brings a worker into the state in which it is to be stopped."""
+
+    def __init__(self, manner: str, settings: SettingsFile, endpoint: ScriptedEndpoint, url: str) -> None:
+        self._manner = manner
+        self._endpoint = endpoint
+        settings.set(memory_extraction_timeout=120, memory_extraction_retry_interval=120)
+        if manner == UNCONNECTED:
+            settings.set(memory_extraction_endpoint=url)
+        elif manner in WAITS:
+            endpoint.default = WAITS[manner][0]
+        elif manner in CALLS:
+            endpoint.default = CALLS[manner]
+        else:
+            endpoint.default = answering()
+
+    def wait_for(self, service: Service, pid: int) -> None:
+        if self._manner in WAITS:
+            state = WAITS[self._manner][1]
+            wait_until(lambda: service.status().endpoint.state == state, state)
+        elif self._manner in CALLS:
+            self._endpoint.wait_for(1, 30)
+        elif self._manner == UNCONNECTED:
+            wait_until(lambda: is_connecting(pid), "a connection attempt")
+        else:
+            drain(service)
+
+
+def is_connecting(pid: int) -> bool:
+    connections = psutil.Process(pid).net_connections("tcp")
+    return any(one.status == psutil.CONN_SYN_SENT and one.raddr.port > 0 for one in connections)
+
+
+@pytest.fixture(params=MANNERS)
+def stage(
+    request: pytest.FixtureRequest, settings: SettingsFile, endpoint: ScriptedEndpoint
+) -> Iterator[Stage]:
+    with blackhole() as url:
+        yield Stage(request.param, settings, endpoint, url)
+
+
+def test_the_service_ends_in_time_during(
+    stage: Stage, settings: SettingsFile, endpoint: ScriptedEndpoint
+) -> None:
+    with settings.service() as outside:
+        with ExitStack() as stack:
+            service = stack.enter_context(settings.service(worker=True))
+            remember(service, 0)
+            stage.wait_for(outside, psutil.Process().pid)
+            took = seconds_of(stack.close)
+        assert took < PROMISED_SECONDS
+        assert_given_back(outside)
+
+
+def test_the_worker_process_ends_in_time_on_sigterm_during(
+    stage: Stage, settings: SettingsFile, endpoint: ScriptedEndpoint, processes: Processes
+) -> None:
+    with settings.service() as outside:
+        remember(outside, 0)
+        process = processes.shepherd(settings.path, "worker")
+        stage.wait_for(outside, process.pid)
+        process.send_signal(signal.SIGTERM)
+        took = seconds_of(lambda: process.wait(30))
+        assert took < PROMISED_SECONDS + EXIT_SECONDS
+        assert process.returncode == 0
+        assert_given_back(outside)
+
+
+def assert_given_back(service: Service) -> None:
+    """The item is nobody's: the next worker need not wait for a lease."""
+    items = service.status().items
+    assert items[RUNNING] == 0
+    assert items[WAITING] + items[DONE] == 1
+
+
+def test_what_was_given_back_is_done_at_the_next_start_without_waiting_for_the_lease(
+    settings: SettingsFile, endpoint: ScriptedEndpoint
+) -> None:
+    settings.set(memory_extraction_timeout=120, memory_extraction_lease=3600)
+    endpoint.default = hang()
+    with settings.service(worker=True) as service:
+        remember(service, 0)
+        endpoint.wait_for(1)
+    endpoint.default = answering()
+    with open_service(load_config(settings.path, {})) as service:
+        drain(service)
+        assert_stored_once(service, [0])

@@ -1,0 +1,66 @@
+"""An endpoint that answers at once, in a process of its own, so that its cost is not the worker's.
+
+It knows no HTTP but where a request ends, and gives everybody the same answer.
+"""
+
+import json
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from tests.bench.workload import CONTEXT, FACTS
+
+
+@contextmanager
+def instant_endpoint() -> Iterator[str]:
+    """The URL of an endpoint that lives as long as the block."""
+    command = [sys.executable, "-m", "tests.bench.instant_endpoint"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stdout is not None
+            yield f"http://127.0.0.1:{process.stdout.readline().strip()}"
+        finally:
+            process.terminate()
+
+
+def answer() -> bytes:
+    """One completion, head and body."""
+    content = json.dumps({"facts": FACTS, "context": CONTEXT})
+    message = {"role": "assistant", "content": content}
+    usage = {"prompt_tokens": 900, "completion_tokens": 60}
+    body = json.dumps({"choices": [{"message": message, "finish_reason": "stop"}], "usage": usage}).encode()
+    head = f"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
+    return head.encode() + body
+
+
+def serve() -> None:
+    """One connection after another: there is one worker, and it makes one call at a time."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        sys.stdout.write(f"{server.getsockname()[1]}\n")
+        sys.stdout.flush()
+        while True:
+            connection, _ = server.accept()
+            connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            with connection:
+                _answer_all(connection)
+
+
+def _answer_all(connection: socket.socket) -> None:
+    received, reply = b"", answer()
+    while chunk := connection.recv(1 << 20):
+        received += chunk
+        if _is_whole(received):
+            connection.sendall(reply)
+            received = b""
+
+
+def _is_whole(request: bytes) -> bool:
+    head, separator, body = request.partition(b"\r\n\r\n")
+    length = head.lower().partition(b"content-length:")[2].partition(b"\r\n")[0]
+    return bool(separator) and len(body) >= int(length or 0)
+
+
+if __name__ == "__main__":
+    serve()

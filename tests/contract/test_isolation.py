@@ -1,0 +1,504 @@
+"""No user sees, changes or deletes another's row: every function that takes a user_id has a case here."""
+
+import importlib
+import inspect
+import io
+import itertools
+import pkgutil
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
+
+import shepherd_memory
+from shepherd_memory import (
+    context,
+    documents,
+    erasure,
+    facts,
+    forgetting,
+    guard,
+    intake,
+    jobs,
+    ledger,
+    portability,
+    queue,
+    rejections,
+    sessions,
+    tombstones,
+    users,
+)
+from shepherd_memory.database import Connection, Database
+from shepherd_memory.documents import Facets, NewDocument
+from shepherd_memory.errors import NotFound
+from shepherd_memory.extraction import Answer
+from shepherd_memory.guard import Proposal, Review
+from shepherd_memory.identity import is_known
+from shepherd_memory.intake import Intake
+from shepherd_memory.provenance import Provenance
+from shepherd_memory.queue import KIND, Said
+from shepherd_memory.rejections import Refused
+from shepherd_memory.service import Service
+from tests.contract.given import NOON, ManualClock, everything_of, facts_of, memory, pairs_of, user_says
+
+NOW = NOON + 1_000_000
+WHERE = Provenance(NOW, "test", "chat", "m1")
+PARKED, WAITING, RUNNING, REFUSED = 5000, 5001, 5002, 5003
+"""Ids that both users have."""
+
+numbers = itertools.count()
+
+
+@dataclass
+class Pair:
+    """Two users whose rows have the same keys and ids, and differ in one word."""
+
+    service: Service
+    me: str
+    other: str
+
+    mine = "AdasWord"
+    others = "BobsWord"
+
+    @property
+    def database(self) -> Database:
+        return self.service.database
+
+
+@pytest.fixture(scope="module")
+def service(module_url: str) -> Iterator[Service]:
+    with memory(module_url, ManualClock(NOW), "http://127.0.0.1:9") as opened:
+        yield opened
+
+
+@pytest.fixture
+def pair(service: Service) -> Pair:
+    number = next(numbers)
+    both = Pair(service, f"ada{number}", f"bob{number}")
+    for step in FURNISHING:
+        step(service, both.me, both.mine)
+        step(service, both.other, both.others)
+    return both
+
+
+def _insert_rows(service: Service, user_id: str, word: str) -> None:
+    with service.database.write() as tx:
+        rejections.insert(tx, user_id, REFUSED, Refused("fact", "pet", word, "not said", "", WHERE), NOW)
+        ledger.record(tx, user_id, ledger.EXTRACTION, ledger.Spent(1, 0, 5, 5), NOW)
+        tombstones.bury(tx, user_id, tombstones.FACT, "gone", NOW)
+        for job_id, status in ((PARKED, "failed"), (WAITING, "waiting"), (RUNNING, "running")):
+            tx.execute(
+                "insert into jobs (user_id, id, kind, key, status, turn, claims, tries_left, queued_at,"
+                " outcome) values (:user_id, :id, 'extract', 'chat', :status, 0, 1, 3, 0, :word)",
+                user_id=user_id,
+                id=job_id,
+                status=status,
+                word=word,
+            )
+        tx.execute(
+            "insert into vectors (user_id, kind, row_id, model, embedding)"
+            " values (:user_id, 'fact', 1, 'm', :vector)",
+            user_id=user_id,
+            vector=service.database.vector([1.0, 0.0]),
+        )
+
+
+FURNISHING: list[Callable[[Service, str, str], Any]] = [
+    lambda service, user, word: service.remember(
+        user,
+        [user_says(f"my city is {word}", id="m1"), {"role": "assistant", "content": word, "id": "m2"}],
+        "chat",
+    ),
+    lambda service, user, word: service.set_fact(user, "city", f"old {word}"),
+    lambda service, user, word: service.set_fact(user, "city", word),
+    lambda service, user, word: service.add_context(user, "Where?", word),
+    lambda service, user, word: service.add_context(user, "The same?", "the same"),
+    lambda service, user, word: service.add_document(user, word, session_id="files", message_id="d1"),
+    lambda service, user, word: service.remember(user, [user_says(word)], "stored only", extract=False),
+    _insert_rows,
+]
+
+FIRST_DOCUMENT, FIRST_PAIR = 1, 6
+
+
+def in_transaction(function: Callable[..., Any], *arguments: Any, **options: Any) -> Callable[[Pair], Any]:
+    """A case that calls a function of the core for me, with arguments that fit the other as well."""
+
+    def call(pair: Pair) -> Any:
+        with pair.database.write() as tx:
+            return function(tx, pair.me, *arguments, **options)
+
+    return call
+
+
+def on_database(function: Callable[..., Any], *arguments: Any) -> Callable[[Pair], Any]:
+    return lambda pair: function(pair.database, pair.me, *arguments)
+
+
+def on_service(name: str, *arguments: Any, **options: Any) -> Callable[[Pair], Any]:
+    return lambda pair: getattr(pair.service, name)(pair.me, *arguments, **options)
+
+
+def _export_of_me(pair: Pair) -> Any:
+    return list(portability.export(pair.database, pair.me, NOW))
+
+
+def _import(pair: Pair) -> Any:
+    lines = io.BytesIO(b"".join(_export_of_me(pair)))
+    return portability.take_in(pair.database, pair.me, lines, NOW, lambda size: None)
+
+
+def _refused_of_me(pair: Pair) -> rejections.Rejection:
+    with pair.database.write() as tx:
+        (found,) = rejections.listing(tx, pair.me)
+    return found
+
+
+def _accept_by_hand(pair: Pair) -> Any:
+    refused = _refused_of_me(pair)
+    with pair.database.write() as tx:
+        return guard.admit_by_hand(tx, pair.me, 9000, refused, NOW)
+
+
+MESSAGE = user_says("my city is Rome", id="m3")
+SAID = [Said(1, "m1", NOW, "my city is AdasWord")]
+REVIEW = Review(
+    (Proposal("fact", "city", "Rome", WHERE), Proposal("context", "Where?", "Rome", WHERE, FIRST_PAIR)), ()
+)
+NEW = NewDocument("chat", "m1", "text", NOW)
+
+Case = Callable[[Pair], Any]
+
+CORE: dict[str, list[Case]] = {
+    "context.delete": [in_transaction(context.delete, FIRST_PAIR, NOW)],
+    "context.listing": [in_transaction(context.listing)],
+    "context.newest": [in_transaction(context.newest, 100)],
+    "context.of_session": [in_transaction(context.of_session, "")],
+    "context.put": [
+        in_transaction(context.put, 9000, "The same?", "the same", WHERE, NOW),
+        in_transaction(context.put, 9000, "Where then?", "There", WHERE, NOW, FIRST_PAIR),
+    ],
+    "context.put_by_hand": [in_transaction(context.put_by_hand, 9000, "Where?", "BobsPlace", WHERE, NOW)],
+    "documents.delete": [in_transaction(documents.delete, FIRST_DOCUMENT)],
+    "documents.delete_session": [in_transaction(documents.delete_session, "chat")],
+    "documents.insert": [in_transaction(documents.insert, 9000, [NEW], NOW)],
+    "documents.select": [
+        in_transaction(documents.select, Facets()),
+        in_transaction(documents.select, Facets(session_id="chat"), 0, 0, 10, True),
+    ],
+    "documents.statements": [in_transaction(documents.statements, "chat", 0, 10**9, 100)],
+    "erasure.count_rows": [on_database(erasure.count_rows)],
+    "erasure.erase": [on_database(erasure.erase, NOW)],
+    "facts.delete": [in_transaction(facts.delete, "city", NOW)],
+    "facts.delete_session": [in_transaction(facts.delete_session, "", NOW)],
+    "facts.get": [in_transaction(facts.get, "city")],
+    "facts.history": [in_transaction(facts.history, "city")],
+    "facts.listing": [in_transaction(facts.listing)],
+    "facts.put": [in_transaction(facts.put, "city", "Rome", WHERE, NOW, 9000)],
+    "facts.put_by_hand": [in_transaction(facts.put_by_hand, "city", "Rome", WHERE, NOW, 9000)],
+    "forgetting.forget_context": [on_database(forgetting.forget_context, FIRST_PAIR, NOW)],
+    "forgetting.forget_document": [on_database(forgetting.forget_document, FIRST_DOCUMENT, NOW)],
+    "forgetting.forget_fact": [on_database(forgetting.forget_fact, "city", NOW)],
+    "forgetting.forget_session": [on_database(forgetting.forget_session, "chat", NOW)],
+    "guard.admit": [in_transaction(guard.admit, 9000, REVIEW, NOW)],
+    "guard.admit_by_hand": [_accept_by_hand],
+    "guard.review": [
+        in_transaction(guard.review, "chat", SAID, Answer((("city", "AdasWord"),), (("Where?", "AdasWord"),)))
+    ],
+    "identity.is_known": [lambda pair: is_known(pair.me)],
+    "intake.add_document": [on_database(intake.add_document, NEW, {"a": 1}, NOW)],
+    "intake.remember": [
+        on_database(intake.remember, [MESSAGE], "chat", "main", Intake(True, True), True, NOW)
+    ],
+    "jobs.defer_user": [in_transaction(jobs.defer_user, KIND, NOW * 2, "later")],
+    "jobs.drop": [
+        in_transaction(jobs.drop, WAITING, "no", NOW),
+        in_transaction(jobs.drop, PARKED, "no", NOW),
+    ],
+    "jobs.get": [in_transaction(jobs.get, PARKED)],
+    "jobs.listing": [in_transaction(jobs.listing, KIND), in_transaction(jobs.listing, KIND, "failed")],
+    "jobs.put": [in_transaction(jobs.put, 9000, KIND, "chat", NOW)],
+    "jobs.retry": [in_transaction(jobs.retry, PARKED, NOW)],
+    "jobs.take_back": [in_transaction(jobs.take_back, KIND, "chat")],
+    "ledger.listing": [in_transaction(ledger.listing)],
+    "ledger.record": [in_transaction(ledger.record, ledger.EXTRACTION, ledger.Spent(1, 1, 1, 1), NOW)],
+    "ledger.spent_on": [in_transaction(ledger.spent_on, ledger.EXTRACTION, NOW)],
+    "portability.export": [_export_of_me],
+    "portability.take_in": [_import],
+    "queue.drop": [on_database(queue.drop, WAITING, "no", NOW)],
+    "queue.leave_out": [in_transaction(queue.leave_out, "chat", FIRST_DOCUMENT)],
+    "queue.put": [in_transaction(queue.put, 9000, "chat", 10**6, NOW)],
+    "queue.queue_session": [on_database(queue.queue_session, "stored only", NOW)],
+    "queue.retry": [on_database(queue.retry, PARKED, NOW)],
+    "rejections.delete_session": [in_transaction(rejections.delete_session, "chat")],
+    "rejections.insert": [
+        in_transaction(rejections.insert, 9000, Refused("fact", "a", "b", "c", "", WHERE), NOW)
+    ],
+    "rejections.listing": [in_transaction(rejections.listing)],
+    "rejections.take": [in_transaction(rejections.take, REFUSED)],
+    "sessions.extend": [in_transaction(sessions.extend, "chat", 9000, "main", NOW, True, True)],
+    "sessions.get": [in_transaction(sessions.get, "chat")],
+    "sessions.listing": [in_transaction(sessions.listing)],
+    "sessions.mark_queued": [in_transaction(sessions.mark_queued, "chat", 9000)],
+    "sessions.settle": [in_transaction(sessions.settle, "chat", KIND)],
+    "tombstones.after_deletion": [in_transaction(tombstones.after_deletion, tombstones.FACT, "gone", NOW)],
+    "tombstones.bury": [in_transaction(tombstones.bury, tombstones.FACT, "city", NOW)],
+    "tombstones.is_buried": [in_transaction(tombstones.is_buried, tombstones.FACT, "gone", NOW)],
+    "users.lock": [in_transaction(users.lock, NOW)],
+    "users.lock_existing": [in_transaction(users.lock_existing)],
+    "users.raise_epoch": [in_transaction(users.raise_epoch)],
+}
+
+SERVICE: dict[str, list[Case]] = {
+    "accept": [on_service("accept", REFUSED)],
+    "add_context": [on_service("add_context", "The same?", "the same")],
+    "add_document": [on_service("add_document", "text", session_id="files", message_id="d1")],
+    "context": [on_service("context")],
+    "documents": [on_service("documents"), on_service("documents", session_id="chat", since="2000-01-01")],
+    "drop": [on_service("drop", WAITING), on_service("drop", PARKED)],
+    "erase": [on_service("erase")],
+    "export": [lambda pair: list(pair.service.export(pair.me))],
+    "extract": [on_service("extract", "stored only")],
+    "fact_history": [on_service("fact_history", "city")],
+    "facts": [on_service("facts")],
+    "forget": [
+        on_service("forget", fact="city"),
+        on_service("forget", context=FIRST_PAIR),
+        on_service("forget", document=FIRST_DOCUMENT),
+        on_service("forget", session="chat"),
+    ],
+    "get_document": [on_service("get_document", FIRST_DOCUMENT)],
+    "get_fact": [on_service("get_fact", "city")],
+    "import_lines": [
+        lambda pair: pair.service.import_lines(pair.me, io.BytesIO(b"".join(_export_of_me(pair))))
+    ],
+    "items": [on_service("items"), on_service("items", "failed")],
+    "rejected": [on_service("rejected")],
+    "remember": [
+        on_service("remember", [MESSAGE], "chat"),
+        on_service("remember", [user_says("again", id="m1")], "chat"),
+    ],
+    "retry": [on_service("retry", PARKED)],
+    "row_counts": [on_service("row_counts")],
+    "set_fact": [on_service("set_fact", "city", "Rome")],
+    "usage": [on_service("usage")],
+}
+
+
+def core_functions() -> set[str]:
+    """Every public function of a core module that takes a user_id."""
+    found = set()
+    for module in pkgutil.iter_modules(shepherd_memory.__path__):
+        if module.name in ("__main__", "frontends", "service"):
+            continue
+        loaded = importlib.import_module(f"shepherd_memory.{module.name}")
+        for name, function in inspect.getmembers(loaded, inspect.isfunction):
+            if function.__module__ == loaded.__name__ and _is_for_a_user(name, function):
+                found.add(f"{module.name}.{name}")
+    return found
+
+
+def _is_for_a_user(name: str, function: Callable[..., Any]) -> bool:
+    return not name.startswith("_") and "user_id" in inspect.signature(function).parameters
+
+
+def test_every_function_that_takes_a_user_id_has_a_case_here() -> None:
+    assert core_functions() == set(CORE)
+    methods = inspect.getmembers(Service, inspect.isfunction)
+    assert {name for name, method in methods if _is_for_a_user(name, method)} == set(SERVICE)
+
+
+CASES = [
+    pytest.param(case, id=f"{name}-{number}")
+    for name, cases in {**CORE, **{f"Service.{name}": cases for name, cases in SERVICE.items()}}.items()
+    for number, case in enumerate(cases)
+]
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_what_is_done_for_one_user_neither_shows_nor_touches_another(pair: Pair, case: Case) -> None:
+    assert [d.id for d in pair.service.documents(pair.me)] == [
+        d.id for d in pair.service.documents(pair.other)
+    ]
+    assert FIRST_PAIR in [found.id for found in pair.service.context(pair.other)]
+    before = everything_of(pair.database, pair.other)
+    result = case(pair)
+    assert pair.others not in repr(result)
+    assert pair.other not in repr(result)
+    assert everything_of(pair.database, pair.other) == before
+
+
+READING = [
+    "context.listing",
+    "context.newest",
+    "documents.select",
+    "documents.statements",
+    "facts.get",
+    "facts.history",
+    "facts.listing",
+    "jobs.get",
+    "jobs.listing",
+    "portability.export",
+    "rejections.listing",
+]
+
+
+@pytest.mark.parametrize("name", READING)
+def test_reading_shows_a_user_their_own(pair: Pair, name: str) -> None:
+    for case in CORE[name]:
+        assert pair.mine in repr(case(pair))
+
+
+def test_ids_that_only_another_user_has_are_not_found(service: Service) -> None:
+    number = next(numbers)
+    owner, curious = f"owner{number}", f"curious{number}"
+    for step in FURNISHING:
+        step(service, owner, "Theirs")
+    service.set_fact(curious, "mood", "curious")
+    before = everything_of(service.database, owner)
+    with pytest.raises(NotFound):
+        service.accept(curious, REFUSED)
+    assert not service.retry(curious, PARKED)
+    assert not service.drop(curious, WAITING)
+    assert not service.extract(curious, "stored only")
+    assert service.get_fact(curious, "city") is None
+    assert service.get_document(curious, FIRST_DOCUMENT) is None
+    for what in ({"fact": "city"}, {"context": FIRST_PAIR}, {"document": 1}, {"session": "chat"}):
+        assert service.forget(curious, **what).total == 0
+    assert everything_of(service.database, owner) == before
+
+
+@pytest.mark.parametrize("user_id", ["unknown", "", "  ", " unknown "])
+def test_the_unknown_user_has_no_memory_whatever_is_called(service: Service, user_id: str) -> None:
+    nobody = Pair(service, user_id, "somebody")
+    for case in itertools.chain.from_iterable(SERVICE.values()):
+        with suppress(shepherd_memory.ShepherdError):
+            case(nobody)
+    assert sum(sum(map(len, rows)) for rows in everything_of(service.database, user_id).values()) == 0
+
+
+def test_asking_about_somebody_who_is_not_there_leaves_no_row(service: Service) -> None:
+    ghost = f"ghost{next(numbers)}"
+    adding = ("add_context", "add_document", "set_fact", "remember", "import_lines")
+    reading = [name for name in SERVICE if name not in adding]
+    for name in reading:
+        for case in SERVICE[name]:
+            with suppress(NotFound):
+                case(Pair(service, ghost, "somebody"))
+    assert everything_of(service.database, ghost) == {
+        table: [] for table in everything_of(service.database, ghost)
+    }
+
+
+PEOPLE = ["ada", "bob", "eve"]
+WORDS = st.sampled_from(["Rome", "Oslo", "Bonn"])
+
+
+class Memories(RuleBasedStateMachine):
+    """Random operations of several users, each with a model of their own."""
+
+    def __init__(self, service: Service, clock: ManualClock) -> None:
+        super().__init__()
+        self.service = service
+        self.clock = clock
+        suffix = next(numbers)
+        self.names = {person: f"{person} {suffix}" for person in PEOPLE}
+        self.facts: dict[str, dict[str, str]] = {person: {} for person in PEOPLE}
+        self.pairs: dict[str, list[str]] = {person: [] for person in PEOPLE}
+        self.texts: dict[str, list[tuple[str, str]]] = {person: [] for person in PEOPLE}
+        self.deleted: dict[str, set[tuple[str, str]]] = {person: set() for person in PEOPLE}
+
+    @rule(person=st.sampled_from(PEOPLE), key=st.sampled_from(["city", "pet"]), value=WORDS)
+    def set_fact(self, person: str, key: str, value: str) -> None:
+        self.clock.advance(1)
+        self.service.set_fact(self.names[person], key, value)
+        self.facts[person][key] = value
+
+    @rule(person=st.sampled_from(PEOPLE), key=st.sampled_from(["city", "pet"]))
+    def forget_fact(self, person: str, key: str) -> None:
+        self.clock.advance(1)
+        forgotten = self.service.forget(self.names[person], fact=key)
+        assert bool(forgotten.facts) == (key in self.facts[person])
+        self.facts[person].pop(key, None)
+
+    @rule(person=st.sampled_from(PEOPLE), word=WORDS)
+    def add_context(self, person: str, word: str) -> None:
+        self.clock.advance(1)
+        added = self.service.add_context(self.names[person], "Where?", word)
+        assert added == ("refreshed" if word in self.pairs[person] else "stored")
+        if added == "stored":
+            self.pairs[person].append(word)
+
+    @rule(person=st.sampled_from(PEOPLE), position=st.integers(0, 3))
+    def forget_context(self, person: str, position: int) -> None:
+        self.clock.advance(1)
+        found = self.service.context(self.names[person])
+        if position < len(found):
+            assert self.service.forget(self.names[person], context=found[position].id).context == 1
+            self.pairs[person].remove(found[position].answer)
+
+    @rule(person=st.sampled_from(PEOPLE), session=st.sampled_from(["a", "b"]), word=WORDS)
+    def remember(self, person: str, session: str, word: str) -> None:
+        self.clock.advance(1)
+        result = self.service.remember(self.names[person], [user_says(word, id=word)], session)
+        known = (session, word) in self.texts[person] or (session, word) in self.deleted[person]
+        assert result.stored == (0 if known else 1)
+        if result.stored:
+            self.texts[person].append((session, word))
+
+    @rule(person=st.sampled_from(PEOPLE), session=st.sampled_from(["a", "b"]))
+    def forget_session(self, person: str, session: str) -> None:
+        self.clock.advance(1)
+        gone = [entry for entry in self.texts[person] if entry[0] == session]
+        assert self.service.forget(self.names[person], session=session).documents == len(gone)
+        self.deleted[person].update(gone)
+        self.texts[person] = [entry for entry in self.texts[person] if entry[0] != session]
+
+    @rule(person=st.sampled_from(PEOPLE))
+    def erase(self, person: str) -> None:
+        assert self.service.erase(self.names[person]).left == {}
+        self.facts[person], self.pairs[person], self.texts[person] = {}, [], []
+        self.deleted[person] = set()
+
+    @invariant()
+    def everybody_has_their_own_and_nothing_else(self) -> None:
+        for person, name in self.names.items():
+            assert facts_of(self.service, name) == self.facts[person]
+            assert pairs_of(self.service, name) == [("Where?", word) for word in self.pairs[person]]
+            found = self.service.documents(name)
+            assert [(document.session_id, document.text) for document in found] == self.texts[person]
+
+
+def test_random_operations_of_several_users_never_mix(module_url: str) -> None:
+    clock = ManualClock(NOW)
+    examples = 20 if module_url.startswith("sqlite") else 10
+    with memory(module_url, clock) as service:
+        run_state_machine_as_test(
+            lambda: Memories(service, clock),
+            settings=settings(
+                max_examples=examples,
+                stateful_step_count=25,
+                deadline=None,
+                suppress_health_check=list(HealthCheck),
+            ),
+        )
+
+
+def test_words_of_two_users_in_one_table_are_found_by_their_owners_only(service: Service) -> None:
+    number = next(numbers)
+    owners = [f"owner {number} {index}" for index in range(8)]
+    for turn in range(5):
+        for owner in owners:
+            service.remember(owner, [user_says(f"{owner} says {turn}", id=str(turn))], "same session")
+
+    def foreign(connection: Connection, owner: str) -> int:
+        found = documents.select(connection, owner, Facets(session_id="same session"))
+        return sum(owner not in document.text for document in found)
+
+    with service.database.read() as connection:
+        assert [foreign(connection, owner) for owner in owners] == [0] * 8

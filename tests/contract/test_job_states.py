@@ -1,0 +1,439 @@
+"""The state table of jobs, as docs/reference/jobs.md has it, against both databases."""
+
+import inspect
+import re
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
+
+from shepherd_memory import jobs, users
+from shepherd_memory.clock import to_us
+from shepherd_memory.database import Connection, Database
+from shepherd_memory.jobs import DONE, DROPPED, FAILED, RUNNING, STATUSES, TRIES, WAITING, Job
+
+PAGE = Path(__file__).parents[2] / "docs" / "reference" / "jobs.md"
+KIND = "test"
+NOTHING = "—"
+
+USERS = st.sampled_from(["ada", "bob", "eve"])
+KEYS = st.sampled_from(["x", "y"])
+
+Transition = tuple[str, str, str]
+
+
+def documented() -> set[Transition]:
+    """(state, event, next state) of each line of the page's table."""
+    lines = re.findall(r"^\| (\S+) \| `(\w+)` \| .* \| (\S+) \|$", PAGE.read_text(), re.MULTILINE)
+    return {(before.strip("`"), event, after.strip("`")) for before, event, after in lines}
+
+
+def event_functions() -> set[str]:
+    """The functions of `jobs` that change rows: those that take a transaction."""
+    return {
+        name
+        for name, function in inspect.getmembers(jobs, inspect.isfunction)
+        if function.__module__ == jobs.__name__
+        and not name.startswith("_")
+        and "tx" in inspect.signature(function).parameters
+    }
+
+
+def test_the_page_names_every_state_and_no_other() -> None:
+    states = {state for before, _, after in documented() for state in (before, after)}
+    assert states - {NOTHING} == set(STATUSES)
+    described = re.findall(r"^\| `(\w+)` \| [^`|]*[^|]*\| [^`|]* \|$", PAGE.read_text(), re.MULTILINE)
+    assert set(described) >= set(STATUSES)
+
+
+def test_the_page_names_every_event_and_no_other() -> None:
+    assert {event for _, event, _ in documented()} == event_functions()
+
+
+@dataclass(frozen=True)
+class Expected:
+    """What the model knows of a job: times in microseconds."""
+
+    user_id: str
+    id: int
+    key: str
+    queued_at: int
+    turn: int
+    status: str = WAITING
+    run_at: int = 0
+    watermark_from: int = 0
+    watermark_through: int = 0
+    payload: str = ""
+    token: str | None = None
+    lease_until: int | None = None
+    claims: int = 0
+    tries_left: int = TRIES
+    successes_seen: int | None = None
+    last_error: str = ""
+    outcome: str = ""
+    started_at: int | None = None
+    ended_at: int | None = None
+
+
+COMPARED = tuple(Expected.__dataclass_fields__)
+
+
+def seen(job: Job) -> dict[str, Any]:
+    values = asdict(job)
+    moments = ("queued_at", "run_at", "lease_until", "started_at", "ended_at")
+    return {
+        name: to_us(values[name]) if name in moments and values[name] is not None else values[name]
+        for name in COMPARED
+    }
+
+
+class JobTable(RuleBasedStateMachine):
+    """Random events, on the database and on the model; after each, both hold the same rows."""
+
+    def __init__(self, database: Database) -> None:
+        super().__init__()
+        self.database = database
+        self.table = documented()
+        self.now = 1_000_000
+        self.rows: dict[tuple[str, int], Expected] = {}
+        self.held: list[Job] = []
+        self.counter = 0
+        with database.write() as tx:
+            tx.execute("delete from jobs")
+            tx.execute("delete from users")
+
+    def tick(self) -> int:
+        # Each event has a moment of its own, so that "oldest" is never a tie.
+        self.now += 1
+        return self.now
+
+    def run(self, event: str, change: Callable[[Connection], Any], after: list[Expected]) -> Any:
+        """Do it in the database; `after` is how the model has the rows that it touches."""
+        assert event in event_functions()
+        with self.database.write() as tx:
+            result = change(tx)
+        for row in after:
+            before = self.rows.get((row.user_id, row.id))
+            transition = (before.status if before else NOTHING, event, row.status)
+            assert transition in self.table, f"not in docs/reference/jobs.md: {transition}"
+            self.rows[row.user_id, row.id] = row
+        return result
+
+    def new_id(self, user_id: str) -> int:
+        with self.database.write() as tx:
+            return users.lock(tx, user_id, self.now)
+
+    def waiting(self, user_id: str | None = None) -> list[Expected]:
+        rows = (row for row in self.rows.values() if row.status == WAITING)
+        return [row for row in rows if user_id in (None, row.user_id)]
+
+    def next_due(self) -> Expected | None:
+        due = [row for row in self.waiting() if row.run_at <= self.now]
+        return min(due, key=lambda row: (row.turn, row.queued_at), default=None)
+
+    def next_turn(self, user_id: str) -> int:
+        own = [row.turn for row in self.waiting(user_id)]
+        served = self.next_due()
+        return max(own) + 1 if own else served.turn if served else 0
+
+    def owned(self, job: Job) -> Expected | None:
+        row = self.rows.get((job.user_id, job.id))
+        return row if row and row.status == RUNNING and row.token == job.token else None
+
+    def on_held(
+        self,
+        data: st.DataObject,
+        event: str,
+        change: Callable[[Connection, Job], bool],
+        becomes: Callable[[Expected], Expected],
+    ) -> None:
+        """An event of a worker, which may have lost its job meanwhile."""
+        if self.held:
+            job = data.draw(st.sampled_from(self.held))
+            row = self.owned(job)
+            changed = self.run(event, lambda tx: change(tx, job), [becomes(row)] if row else [])
+            assert changed == (row is not None)
+
+    def let_go(self, row: Expected, **changes: Any) -> Expected:
+        return replace(row, token=None, lease_until=None, **changes)
+
+    @rule(user_id=USERS, key=KEYS)
+    def put(self, user_id: str, key: str) -> None:
+        now, job_id = self.tick(), self.new_id(user_id)
+        self.counter += 1
+        through, text = self.counter * 10, f"<{self.counter}>"
+        untouched = [row for row in self.waiting(user_id) if row.key == key and row.claims == 0]
+        if untouched:
+            (row,) = untouched
+            after = replace(row, watermark_through=through, payload=row.payload + text)
+        else:
+            turn = self.next_turn(user_id)
+            after = Expected(
+                user_id, job_id, key, now, turn, watermark_from=1, watermark_through=through, payload=text
+            )
+        is_new = self.run(
+            "put", lambda tx: jobs.put(tx, user_id, job_id, KIND, key, now, 1, through, text), [after]
+        )
+        assert is_new == (not untouched)
+
+    @rule(lease=st.integers(1, 50))
+    def claim(self, lease: int) -> None:
+        now, row = self.tick(), self.next_due()
+        token = f"token {now}"
+        after = row and replace(
+            row,
+            status=RUNNING,
+            token=token,
+            lease_until=now + lease,
+            claims=row.claims + 1,
+            started_at=now,
+        )
+        job = self.run(
+            "claim",
+            lambda tx: jobs.claim(self.database, tx, KIND, "worker", token, now, now + lease),
+            [after] if after else [],
+        )
+        assert (job is None) == (row is None)
+        if job is not None:
+            self.held.append(job)
+
+    @rule(data=st.data(), lease=st.integers(1, 50))
+    def renew(self, data: st.DataObject, lease: int) -> None:
+        until = self.tick() + lease
+        self.on_held(
+            data,
+            "renew",
+            lambda tx, job: jobs.renew(tx, job, until),
+            lambda row: replace(row, lease_until=until),
+        )
+
+    @rule(data=st.data())
+    def finish(self, data: st.DataObject) -> None:
+        now = self.tick()
+        self.on_held(
+            data,
+            "finish",
+            lambda tx, job: jobs.finish(tx, job, "1 stored", now),
+            lambda row: self.let_go(
+                row, status=DONE, outcome="1 stored", ended_at=now, payload="", last_error=""
+            ),
+        )
+
+    @rule(data=st.data())
+    def advance(self, data: st.DataObject) -> None:
+        mark = self.tick()
+
+        def becomes(row: Expected) -> Expected:
+            own = [other.turn for other in self.waiting(row.user_id)]
+            return self.let_go(
+                row,
+                status=WAITING,
+                run_at=0,
+                watermark_from=mark,
+                payload="rest",
+                outcome="part",
+                tries_left=TRIES,
+                successes_seen=None,
+                last_error="",
+                turn=max(own) + 1 if own else row.turn + 1,
+            )
+
+        self.on_held(data, "advance", lambda tx, job: jobs.advance(tx, job, mark, "rest", "part"), becomes)
+
+    @rule(data=st.data(), wait=st.integers(0, 20))
+    def release(self, data: st.DataObject, wait: int) -> None:
+        run_at = self.tick() + wait
+        self.on_held(
+            data,
+            "release",
+            lambda tx, job: jobs.release(tx, job, run_at, "busy", 4),
+            lambda row: self.let_go(row, status=WAITING, run_at=run_at, last_error="busy", successes_seen=4),
+        )
+
+    @rule(data=st.data(), wait=st.integers(0, 20), tries=st.integers(1, TRIES))
+    def step_aside(self, data: st.DataObject, wait: int, tries: int) -> None:
+        run_at = self.tick() + wait
+        self.on_held(
+            data,
+            "step_aside",
+            lambda tx, job: jobs.step_aside(tx, job, run_at, "500", 5, tries),
+            lambda row: self.let_go(
+                row,
+                status=WAITING,
+                run_at=run_at,
+                last_error="500",
+                successes_seen=5,
+                tries_left=tries,
+                turn=row.turn + 1,
+            ),
+        )
+
+    @rule(data=st.data())
+    def park(self, data: st.DataObject) -> None:
+        now = self.tick()
+        self.on_held(
+            data,
+            "park",
+            lambda tx, job: jobs.park(tx, job, "400", now),
+            lambda row: self.let_go(
+                row, status=FAILED, tries_left=0, last_error="400", outcome="failed", ended_at=now
+            ),
+        )
+
+    @rule(data=st.data())
+    def split(self, data: st.DataObject) -> None:
+        if not self.held:
+            return
+        job = data.draw(st.sampled_from(self.held))
+        now, job_id, row = self.tick(), self.new_id(job.user_id), self.owned(job)
+        after = []
+        if row:
+            rest = Expected(
+                row.user_id,
+                job_id,
+                row.key,
+                now,
+                job.turn,
+                watermark_from=7,
+                watermark_through=job.watermark_through,
+                payload="tail",
+                claims=1,
+            )
+            after = [replace(row, watermark_through=7, payload="head"), rest]
+        done = self.run("split", lambda tx: jobs.split(tx, job, 7, "head", "tail", job_id, now), after)
+        assert done == (row is not None)
+
+    @rule(user_id=USERS, key=KEYS)
+    def take_back(self, user_id: str, key: str) -> None:
+        self.tick()
+        running = [
+            self.let_go(row, status=WAITING, run_at=0)
+            for row in self.rows.values()
+            if (row.user_id, row.key, row.status) == (user_id, key, RUNNING)
+        ]
+        count = self.run("take_back", lambda tx: jobs.take_back(tx, user_id, KIND, key), running)
+        assert count == len(running)
+
+    @rule(passed=st.integers(0, 60), retry=st.integers(0, 3))
+    def expire(self, passed: int, retry: int) -> None:
+        self.now += passed
+        now = self.tick()
+        after = [
+            self.let_go(
+                row,
+                status=WAITING,
+                last_error="the worker stopped while it ran",
+                run_at=now + retry * (60 if row.claims > 60 else row.claims - 1),
+            )
+            for row in self.rows.values()
+            if row.status == RUNNING and row.lease_until is not None and row.lease_until < now
+        ]
+        count = self.run("expire_leases", lambda tx: jobs.expire_leases(tx, now, retry), after)
+        assert count == len(after)
+
+    @rule(user_id=USERS, wait=st.integers(0, 30))
+    def defer(self, user_id: str, wait: int) -> None:
+        run_at = self.tick() + wait
+        after = [
+            replace(row, run_at=run_at, last_error="tomorrow")
+            for row in self.waiting(user_id)
+            if row.run_at < run_at
+        ]
+        count = self.run(
+            "defer_user", lambda tx: jobs.defer_user(tx, user_id, KIND, run_at, "tomorrow"), after
+        )
+        assert count == len(after)
+
+    @rule(new=st.integers(0, 20), old=st.integers(0, 20))
+    def bring_forward(self, new: int, old: int) -> None:
+        now = self.tick()
+        after = [
+            replace(row, run_at=now + new) for row in self.waiting() if now + new < row.run_at <= now + old
+        ]
+        count = self.run("bring_forward", lambda tx: jobs.bring_forward(tx, KIND, now, new, old), after)
+        assert count == len(after)
+
+    @rule(data=st.data(), stranger=st.booleans())
+    def retry(self, data: st.DataObject, stranger: bool) -> None:
+        if not self.rows:
+            return
+        row, now = data.draw(st.sampled_from(list(self.rows.values()))), self.tick()
+        user_id = "nobody" if stranger else row.user_id
+        after = []
+        if not stranger and row.status in (WAITING, FAILED, DROPPED):
+            after = [
+                replace(
+                    row,
+                    status=WAITING,
+                    run_at=0,
+                    tries_left=TRIES,
+                    successes_seen=None,
+                    claims=row.claims + 1,
+                    outcome="",
+                    ended_at=None,
+                    queued_at=now,
+                )
+            ]
+        done = self.run("retry", lambda tx: jobs.retry(tx, user_id, row.id, now), after)
+        assert done == bool(after)
+
+    @rule(data=st.data(), stranger=st.booleans())
+    def drop(self, data: st.DataObject, stranger: bool) -> None:
+        if not self.rows:
+            return
+        row, now = data.draw(st.sampled_from(list(self.rows.values()))), self.tick()
+        user_id = "nobody" if stranger else row.user_id
+        after = []
+        if not stranger and row.status in (WAITING, FAILED):
+            after = [replace(row, status=DROPPED, outcome="full", ended_at=now)]
+        done = self.run("drop", lambda tx: jobs.drop(tx, user_id, row.id, "full", now), after)
+        assert done == bool(after)
+
+    @rule(age=st.integers(0, 40))
+    def prune(self, age: int) -> None:
+        before = self.tick() - age
+        gone = [
+            row
+            for row in self.rows.values()
+            if row.status in (DONE, DROPPED) and row.ended_at is not None and row.ended_at < before
+        ]
+        assert self.run("prune", lambda tx: jobs.prune(tx, before), []) == len(gone)
+        for row in gone:
+            assert (row.status, "prune", NOTHING) in self.table
+            del self.rows[row.user_id, row.id]
+
+    @invariant()
+    def the_database_holds_what_the_model_holds(self) -> None:
+        with self.database.read() as connection:
+            stored = [
+                seen(job) for user in ("ada", "bob", "eve") for job in jobs.listing(connection, user, KIND)
+            ]
+            counts = jobs.count(connection, KIND)
+        expected = sorted((asdict(row) for row in self.rows.values()), key=lambda r: (r["user_id"], r["id"]))
+        assert stored == expected
+        assert counts == {
+            status: sum(row.status == status for row in self.rows.values()) for status in STATUSES
+        }
+
+    @invariant()
+    def nobody_else_holds_a_running_job(self) -> None:
+        tokens = [row.token for row in self.rows.values() if row.status == RUNNING]
+        assert None not in tokens
+        assert len(tokens) == len(set(tokens))
+
+
+def test_random_events_follow_the_state_table(database: Database) -> None:
+    examples = 60 if database.url.startswith("sqlite") else 30
+    run_state_machine_as_test(
+        lambda: JobTable(database),
+        settings=settings(
+            max_examples=examples,
+            stateful_step_count=40,
+            deadline=None,
+            suppress_health_check=list(HealthCheck),
+        ),
+    )

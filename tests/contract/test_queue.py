@@ -1,0 +1,394 @@
+"""The queue: what is put, how it grows, who gets it next, and what gives way when it is full."""
+
+import logging
+import threading
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from shepherd_memory import jobs, queue, sessions, users
+from shepherd_memory.clock import DAY, SECOND
+from shepherd_memory.config import LiveConfig
+from shepherd_memory.database import Database
+from shepherd_memory.extraction import ExtractionClient
+from shepherd_memory.service import Service, open_service
+from shepherd_memory.worker import KEEP_ENDED_DAYS, Worker
+from tests.contract.given import (
+    NOON,
+    ManualClock,
+    config_for,
+    drain,
+    facts_of,
+    memory,
+    texts_of,
+    user_says,
+    work,
+)
+from tests.endpoint import ScriptedEndpoint, status, user_text
+
+NOWHERE = "http://127.0.0.1:9"
+"""An endpoint that is configured but never called: the tests' worker does not run."""
+
+
+def session_of(service: Service, user_id: str, session_id: str) -> sessions.Session:
+    with service.database.read() as connection:
+        found = sessions.get(connection, user_id, session_id)
+    assert found is not None
+    return found
+
+
+def put_items(database: Database, user_id: str, count: int, now: int, kind: str = queue.KIND) -> None:
+    with database.write() as tx:
+        first = users.lock(tx, user_id, now, rows=count)
+        for number in range(count):
+            jobs.put(tx, user_id, first + number, kind, f"{user_id} {number}", now + number)
+
+
+def test_a_later_slice_of_a_session_extends_the_item_that_nobody_has_touched(
+    url: str, clock: ManualClock
+) -> None:
+    with memory(url, clock, NOWHERE) as service:
+        for number in range(5):
+            assert service.remember("ada", [user_says(f"my pet{number} is Rex")], "chat").queued
+        (item,) = service.items("ada")
+        documents = service.documents("ada")
+        assert (item.watermark_from, item.watermark_through) == (0, documents[-1].id)
+        assert session_of(service, "ada", "chat").queued_through == documents[-1].id
+        assert session_of(service, "ada", "chat").extracted_through == 0
+
+
+def test_an_item_that_was_claimed_is_not_extended_and_nothing_overlaps(
+    url: str, clock: ManualClock, endpoint: ScriptedEndpoint
+) -> None:
+    with memory(url, clock, endpoint.url) as service:
+        service.remember("ada", [user_says("my pet is Rex")], "chat")
+        held = queue.claim(service.database, "elsewhere", clock(), clock() + 30 * SECOND)
+        assert held is not None
+        service.remember("ada", [user_says("my city is Bonn")], "chat")
+        service.remember("ada", [user_says("my car is red")], "chat")
+        first, second = service.items("ada")
+        assert first.watermark_through == second.watermark_from
+        with service.database.write() as tx:
+            jobs.release(tx, held, clock(), "", None)
+        work(service)
+        assert facts_of(service, "ada") == {"pet": "Rex", "city": "Bonn", "car": "red"}
+        asked = [user_text(request.json) for request in endpoint.requests]
+        assert sum("Rex" in text for text in asked) == 1
+        assert sum("Bonn" in text for text in asked) == 1
+
+
+def test_both_watermarks_reach_the_last_message_when_all_is_extracted(
+    url: str, clock: ManualClock, endpoint: ScriptedEndpoint
+) -> None:
+    with memory(url, clock, endpoint.url, memory_extraction_max_turns=2) as service:
+        service.remember("ada", [user_says(f"my pet{n} is Rex") for n in range(5)], "chat")
+        ids = [document.id for document in service.documents("ada")]
+        marks = []
+        while service.worker.run_once():
+            marks.append(session_of(service, "ada", "chat").extracted_through)
+        assert marks == [ids[1], ids[3], ids[4]]
+        assert session_of(service, "ada", "chat").queued_through == ids[4]
+
+
+def test_the_extracted_watermark_stops_before_the_first_item_that_is_still_open(
+    url: str, clock: ManualClock
+) -> None:
+    with memory(url, clock, NOWHERE) as service:
+        service.remember("ada", [user_says("my pet is Rex")], "chat")
+        assert queue.claim(service.database, "w", clock(), clock() + 30 * SECOND)
+        service.remember("ada", [user_says("my city is Bonn")], "chat")
+        _first, second = service.items("ada")
+        service.drop("ada", second.id)
+        assert session_of(service, "ada", "chat").extracted_through == 0
+
+
+def test_above_its_limit_the_queue_drops_the_oldest_and_says_so(
+    url: str, clock: ManualClock, endpoint: ScriptedEndpoint, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.WARNING)
+    endpoint.stop()
+    with memory(url, clock, endpoint.url, memory_extraction_queue_limit=100) as service:
+        for number in range(250):
+            clock.advance(0.01)
+            service.remember("ada", [user_says(f"my plan{number} is Value{number}")], f"chat{number}")
+            if number % 50 == 0:
+                service.worker.run_once()
+        items = service.status().items
+        assert (items["waiting"], items["dropped"]) == (100, 150)
+        waiting = service.items("ada", jobs.WAITING)
+        assert {item.key for item in waiting} == {f"chat{number}" for number in range(150, 250)}
+        assert len(service.documents("ada")) == 250
+        assert "dropped" in caplog.text
+        for item in service.items("ada", jobs.DROPPED):
+            assert "100" in item.outcome
+            session = session_of(service, "ada", item.key)
+            assert session.extracted_through == session.queued_through == session.last_document
+        endpoint.start()
+        drain(service, clock, seconds=5)
+        assert len(facts_of(service, "ada")) == 100
+        (again, *_) = service.items("ada", jobs.DROPPED)
+        assert service.retry("ada", again.id), "what was dropped can be brought back by hand"
+        drain(service, clock)
+        assert len(facts_of(service, "ada")) == 101
+
+
+def test_a_limit_of_zero_drops_nothing(url: str, clock: ManualClock) -> None:
+    with memory(url, clock, NOWHERE) as service:
+        for number in range(30):
+            service.remember("ada", [user_says("hello")], f"chat{number}")
+        assert service.status().items["waiting"] == 30
+
+
+def test_what_was_wanted_without_an_endpoint_is_caught_up_once_there_is_one(
+    url: str, clock: ManualClock, endpoint: ScriptedEndpoint
+) -> None:
+    with memory(url, clock) as service:
+        for number in range(120):
+            result = service.remember("ada", [user_says(f"my plan{number} is Value{number}")], f"c{number}")
+            assert not result.queued
+        service.remember("ada", [user_says("my secretplan is Hidden")], "private", extract=False)
+        assert service.status().items["waiting"] == 0
+    with memory(url, clock, endpoint.url) as service:
+        drain(service, clock)
+        assert len(facts_of(service, "ada")) == 120
+        assert "secretplan" not in facts_of(service, "ada")
+        session = session_of(service, "ada", "private")
+        assert session.queued_through == 0
+        assert service.extract("ada", "private")
+        assert not service.extract("ada", "private"), "nothing is new any more"
+        drain(service, clock)
+        assert facts_of(service, "ada")["secretplan"] == "Hidden"
+
+
+def test_extraction_by_hand_needs_something_new_and_an_endpoint(url: str, clock: ManualClock) -> None:
+    with memory(url, clock) as service:
+        service.remember("ada", [user_says("hello")], "chat", extract=False)
+        assert not service.extract("ada", "chat")
+    with memory(url, clock, NOWHERE) as service:
+        assert not service.extract("ada", "no such session")
+        assert not service.extract("bob", "chat")
+        assert service.extract("ada", "chat")
+        service.remember("ada", [{"role": "assistant", "content": "hi"}], "chat")
+        assert not service.extract("ada", "chat"), "the assistant alone said something new"
+        assert session_of(service, "ada", "chat").extracted_through == 0
+
+
+def test_one_users_thousand_items_do_not_delay_anothers_one(
+    url: str, database: Database, clock: ManualClock
+) -> None:
+    put_items(database, "busy", 1000, NOON - SECOND)
+    put_items(database, "ada", 1, NOON)
+    order = [_claimed(database) for _ in range(4)]
+    assert order.index("ada") <= 1
+    put_items(database, "bob", 1, NOON)
+    put_items(database, "eve", 2, NOON)
+    order = [_claimed(database) for _ in range(6)]
+    assert order.index("bob") <= 2
+    assert order.index("eve") <= 2
+    assert Counter(order)["eve"] == 2
+
+
+def _claimed(database: Database) -> str:
+    job = queue.claim(database, "w", NOON + DAY, NOON + 2 * DAY)
+    assert job is not None
+    return job.user_id
+
+
+def test_one_users_endless_session_does_not_delay_anothers_item(
+    url: str, clock: ManualClock, endpoint: ScriptedEndpoint
+) -> None:
+    with memory(url, clock, endpoint.url, memory_extraction_max_turns=1) as service:
+        service.remember("busy", [user_says(f"my plan{n} is Value{n}") for n in range(30)], "chat")
+        service.worker.run_once()
+        clock.advance(1)
+        service.remember("ada", [user_says("my pet is Rex")], "chat")
+        done = [service.worker.run_once() for _ in range(3)]
+        assert "ada" in [outcome.user_id for outcome in done if outcome]
+
+
+def test_one_users_failures_do_not_send_anothers_item_to_the_end(
+    url: str, clock: ManualClock, endpoint: ScriptedEndpoint
+) -> None:
+    with memory(url, clock, endpoint.url) as service:
+        for number in range(40):
+            clock.advance(0.001)
+            service.remember("busy", [user_says(f"my plan{number} is Value{number}")], f"chat{number}")
+        service.remember("ada", [user_says("my pet is Rex")], "chat")
+        endpoint.script(*[status(500)] * 6)
+        while len(endpoint.requests) < 6:
+            service.worker.run_once()
+            clock.advance(3)
+        clock.advance(6)
+        done = [service.worker.run_once() for _ in range(8)]
+        assert "ada" in [outcome.user_id for outcome in done if outcome]
+
+
+@pytest.mark.parametrize("claimers", [8])
+def test_many_claimers_never_get_the_same_item(url: str, database: Database, claimers: int) -> None:
+    for number in range(6):
+        put_items(database, f"user{number}", 25, NOON)
+    ready = threading.Barrier(claimers)
+
+    def claim_all(worker: int) -> list[tuple[str, int]]:
+        ready.wait()
+        found = iter(lambda: queue.claim(database, str(worker), NOON + SECOND, NOON + 60 * SECOND), None)
+        return [(job.user_id, job.id) for job in found if job]
+
+    with ThreadPoolExecutor(claimers) as pool:
+        claimed = [job for batch in pool.map(claim_all, range(claimers)) for job in batch]
+    assert len(claimed) == len(set(claimed)) == 150
+
+
+def test_a_lease_can_be_renewed_until_it_is_lost(url: str, database: Database) -> None:
+    put_items(database, "ada", 1, NOON)
+    job = queue.claim(database, "w", NOON, NOON + 30 * SECOND)
+    assert job is not None
+    assert queue.renew(database, job, NOON + 60 * SECOND)
+    with database.write() as tx:
+        assert jobs.expire_leases(tx, NOON + 59 * SECOND, 0) == 0
+        assert jobs.expire_leases(tx, NOON + 61 * SECOND, 0) == 1
+    assert not queue.renew(database, job, NOON + 90 * SECOND)
+    other = queue.claim(database, "v", NOON + 62 * SECOND, NOON + 92 * SECOND)
+    assert other is not None
+    assert other.token != job.token
+    with database.write() as tx:
+        assert not jobs.finish(tx, job, "late", NOON + 63 * SECOND)
+        assert jobs.finish(tx, other, "in time", NOON + 63 * SECOND)
+
+
+def test_an_item_that_keeps_killing_its_worker_waits_longer_each_time(url: str, database: Database) -> None:
+    put_items(database, "ada", 1, NOON)
+    now, waits = NOON, []
+    for _ in range(4):
+        job = queue.claim(database, "w", now, now + SECOND)
+        assert job is not None
+        now += 2 * SECOND
+        with database.write() as tx:
+            jobs.expire_leases(tx, now, 5 * SECOND)
+            found = jobs.get(tx, "ada", job.id)
+        assert found is not None
+        wait = round(found.run_at.timestamp() * SECOND) - now
+        waits.append(wait // SECOND)
+        now += wait
+    assert waits == [0, 5, 10, 15]
+
+
+def test_jobs_that_ended_long_ago_are_forgotten_and_failed_ones_are_kept(
+    url: str, clock: ManualClock, endpoint: ScriptedEndpoint
+) -> None:
+    with memory(url, clock, endpoint.url) as service:
+        for name in ("done", "dropped", "failed"):
+            service.remember(name, [user_says("my pet is Rex")], "chat")
+        (dropped,) = service.items("dropped")
+        service.drop("dropped", dropped.id)
+        held = queue.claim(service.database, "w", clock(), clock() + SECOND)
+        assert held is not None
+        with service.database.write() as tx:
+            jobs.park(tx, held, "no", clock())
+        work(service)
+        clock.advance((KEEP_ENDED_DAYS - 1) * 86_400)
+        work(service)
+        assert service.status().items == {"waiting": 0, "running": 0, "done": 1, "failed": 1, "dropped": 1}
+        clock.advance(2 * 86_400)
+        work(service)
+        assert service.status().items == {"waiting": 0, "running": 0, "done": 0, "failed": 1, "dropped": 0}
+
+
+def test_the_items_of_killed_workers_are_taken_up_again(
+    url: str, clock: ManualClock, endpoint: ScriptedEndpoint
+) -> None:
+    with memory(url, clock, endpoint.url) as service:
+        service.remember("ada", [user_says("my pet is Rex")], "chat")
+        assert queue.claim(service.database, "killed", clock(), clock() + 30 * SECOND)
+        work(service)
+        assert facts_of(service, "ada") == {}
+        clock.advance(31)
+        work(service)
+        assert facts_of(service, "ada") == {"pet": "Rex"}
+
+
+def test_two_workers_on_one_database_share_the_items_and_store_each_once(
+    url: str, endpoint: ScriptedEndpoint
+) -> None:
+    config = config_for(url, endpoint.url)
+    with open_service(config) as one, open_service(config) as two:
+        for number in range(40):
+            service = one if number % 2 else two
+            service.remember(f"user{number % 5}", [user_says(f"my plan{number} is V{number}")], f"c{number}")
+        assert one.flush(20)
+        for user in range(5):
+            assert len(facts_of(one, f"user{user}")) == 8
+            assert len(one.context(f"user{user}")) == 8
+        assert len(endpoint.requests) == 40
+
+
+def test_a_document_that_is_forgotten_is_not_carried_on_in_the_queue(
+    url: str, clock: ManualClock, endpoint: ScriptedEndpoint
+) -> None:
+    with memory(url, clock, endpoint.url, memory_documents=False) as service:
+        service.remember("ada", [user_says("my pet is Rex"), user_says("my city is Bonn")], "chat")
+        service.forget("ada", document=service.documents("ada")[0].id)
+        (item,) = service.items("ada")
+        assert "Rex" not in item.payload
+        work(service)
+        assert facts_of(service, "ada") == {"city": "Bonn"}
+
+
+def test_a_document_that_is_forgotten_while_its_item_runs_leaves_no_fact(
+    url: str, database: Database, clock: ManualClock, endpoint: ScriptedEndpoint
+) -> None:
+    live = LiveConfig(config_for(url, endpoint.url))
+    client = ExtractionClient()
+    forgotten: list[int] = []
+
+    def forget(point: str) -> None:
+        if point == "answered" and not forgotten:
+            forgotten.append(service.documents("ada")[0].id)
+            service.forget("ada", document=forgotten[0])
+
+    service = Service(database, live, Worker(database, live.current, clock, client, forget), clock)
+    service.remember("ada", [user_says("my pet is Rex"), user_says("my city is Bonn")], "chat")
+    work(service)
+    client.close()
+    assert facts_of(service, "ada") == {"city": "Bonn"}
+
+
+def test_an_item_that_is_put_is_a_copy_of_what_the_caller_holds(
+    url: str, clock: ManualClock, endpoint: ScriptedEndpoint
+) -> None:
+    for keep in (True, False):
+        with memory(url, clock, endpoint.url, memory_documents=keep) as service:
+            messages = [
+                user_says("my pet is Rex"),
+                {"role": "user", "content": [{"type": "text", "text": "x"}]},
+            ]
+            service.remember(f"ada{keep}", messages, "chat")
+            messages[0]["content"] = "my pet is Fido"
+            messages[1]["content"][0]["text"] = "my city is Bonn"
+            messages.clear()
+            work(service)
+            assert facts_of(service, f"ada{keep}") == {"pet": "Rex"}
+
+
+def test_without_documents_only_what_extraction_made_of_them_is_kept(
+    url: str, clock: ManualClock, endpoint: ScriptedEndpoint
+) -> None:
+    with memory(url, clock, memory_documents=False) as service:
+        result = service.remember("ada", [user_says("my pet is Rex")], "chat")
+        assert (result.stored, result.queued) == (0, False)
+        assert "memory_documents" in result.reason
+        assert service.documents("ada") == []
+    with memory(url, clock, endpoint.url, memory_documents=False) as service:
+        assert not service.remember("ada", [user_says("my pet is Rex")], "chat", extract=False).stored
+        message = user_says("my pet is Rex", id="m1", mood="glad")
+        assert service.remember("ada", [message], "chat").stored == 1
+        assert service.remember("ada", [message], "chat").known == 1
+        (item,) = service.items("ada")
+        assert "Rex" in item.payload
+        service.remember("ada", [user_says("my city is Bonn", id="m2")], "chat")
+        work(service)
+        assert facts_of(service, "ada") == {"pet": "Rex", "city": "Bonn"}
+        assert texts_of(service, "ada") == ["", ""]
+        assert all(document.extra is None for document in service.documents("ada"))
+        assert [found.payload for found in service.items("ada")] == [""]

@@ -1,0 +1,114 @@
+"""Whatever a command does for one user, another's memory stays as it is and out of sight."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import click
+import pytest
+
+from shepherd_memory.frontends.cli import cli
+from shepherd_memory.jobs import STATUSES
+from shepherd_memory.service import Service
+from tests.terminal.shell import data, good, run, with_service
+
+MARK = "anns own words"
+"""In everything that ann has; no bob may ever see it."""
+
+COMMANDS = {
+    "remember": ["hello", "--session", "s"],
+    "facts list": [],
+    "facts get": ["secret"],
+    "facts set": ["secret", "bobs"],
+    "facts history": ["secret"],
+    "facts delete": ["secret"],
+    "context list": [],
+    "context add": ["What did ann say?", "nothing"],
+    "context delete": ["{context}"],
+    "documents list": ["--session", "s"],
+    "documents show": ["{document}"],
+    "documents add": ["a note", "--session", "s"],
+    "documents delete": ["{document}"],
+    "memory stats": [],
+    "memory erase": ["--yes"],
+    "memory export": [],
+    "memory import": ["{file}"],
+    "memory forget": ["--session", "s"],
+    "memory rejected list": [],
+    "memory rejected accept": ["{rejection}"],
+    "queue list": ["--session", "s"],
+    "queue retry": ["{item}"],
+    "queue drop": ["{item}"],
+}
+"""Every command that takes --user, aimed at what is ann's."""
+
+
+def commands_with_user(command: click.Command, path: tuple[str, ...] = ()) -> Iterator[str]:
+    if isinstance(command, click.Group):
+        context = click.Context(command)
+        for name in command.list_commands(context):
+            found = command.get_command(context, name)
+            assert found is not None
+            yield from commands_with_user(found, (*path, name))
+    elif any("--user" in option.opts for option in command.params):
+        yield " ".join(path)
+
+
+def test_every_command_that_takes_a_user_is_tried_here() -> None:
+    assert set(commands_with_user(cli)) == set(COMMANDS)
+
+
+@pytest.fixture
+def anns(no_answer: None, tmp_path: Path) -> dict[str, str]:
+    """One of everything, for ann; where it is."""
+    good("facts", "set", "secret", f"{MARK} before")
+    good("facts", "set", "secret", MARK)
+    good("context", "add", "What did ann say?", MARK)
+    good("remember", MARK, "--session", "s")
+    with_service(_reject)
+    good("documents", "add", "another note", "--user", "bob")
+    file = tmp_path / "bob.jsonl"
+    good("memory", "export", str(file), "--user", "bob")
+    return {
+        "context": str(data("context")[0]["id"]),
+        "document": str(data("documents")[0]["id"]),
+        "item": str(data("queue", "list")[0]["id"]),
+        "rejection": str(data("memory", "rejected")[0]["id"]),
+        "file": str(file),
+    }
+
+
+def _reject(service: Service) -> None:
+    with service.database.write() as tx:
+        tx.execute(
+            "insert into rejections (user_id, id, kind, name, content, reason, detail, stated_at, source,"
+            " session_id, message_id, created_at) values ('ann', 900, 'fact', 'x', :mark, 'not said', '', 0,"
+            " 'live', 's', 'm', 0)",
+            mark=MARK,
+        )
+
+
+def everything_of_ann() -> tuple[Any, ...]:
+    states = [word for state in STATUSES for word in ("--status", state)]
+    exported = good("memory", "export", "--user", "ann").stdout.splitlines()[1:]
+    return exported, data("queue", "list", *states, "--user", "ann"), data("memory", "stats", "--user", "ann")
+
+
+@pytest.mark.parametrize("json_option", [[], ["--json"]])
+@pytest.mark.parametrize("command", COMMANDS)
+def test_bob_neither_sees_nor_changes_what_is_anns(
+    command: str, json_option: list[str], anns: dict[str, str]
+) -> None:
+    before = everything_of_ann()
+    args = [word.format(**anns) for word in COMMANDS[command]]
+    result = run(*command.split(), *args, *json_option, "--user", "bob")
+    assert result.exit_code in (0, 3)
+    assert MARK not in result.output
+    assert everything_of_ann() == before
+
+
+def test_the_mark_is_where_ann_looks(anns: dict[str, str]) -> None:
+    for command in ("facts list", "context list", "documents list", "memory export", "memory rejected list"):
+        assert MARK in good(*command.split()).stdout
+    assert json.loads(good("queue", "list", "--json").stdout)

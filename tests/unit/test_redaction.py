@@ -1,0 +1,218 @@
+"""What `redact` hides, what it leaves, and that no text breaks or stalls it."""
+
+import random
+import re
+import time
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from shepherd_memory.redaction import find_secrets, redact, redact_json
+from tests.unit.redaction_corpus import MAKERS, NEGATIVES, POSITIVES, Example, leaks
+
+# It is a valid Visa number by prefix, length and check digit; nothing in the line says otherwise.
+KNOWN_FALSE_ALARMS = {"Order 4000123412341234 has shipped."}
+
+FRAGMENTS = [
+    "password=", "password is ", "token: ", '"api_key": "', "Bearer ", "sk-", "sk-proj-", "AKIA", "eyJ",
+    "://u:", "@h", "-----BEGIN PRIVATE KEY-----\n", "MIIEvQIBADANBgkqhkiG9w0BAQ", "[redacted:",
+    "[redacted:jwt]", "]", '"', "\\n", "\n", "data:image/png;base64,", "iVBORw0KGgoAAAANSUhEUgAA",
+    "hunter2", "a1B2c3D4e5F6g7H8", "\u200b", "\u0130", "PIN is ", "4821", "4111 1111 1111 1111", ".", ",",
+    " ", "&x=", ";", "<password>", "</password>", "--token ", " as the password", "密码是",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("example", POSITIVES, ids=lambda example: example.kind)
+def test_no_part_of_a_secret_is_left(example: Example) -> None:
+    assert not leaks(example, redact(example.text))
+
+
+@pytest.mark.parametrize("line", [line for line in NEGATIVES if line not in KNOWN_FALSE_ALARMS])
+def test_ordinary_text_is_left_alone(line: str) -> None:
+    assert redact(line) == line
+
+
+def test_the_known_false_alarms_are_all_there_are() -> None:
+    assert {line for line in NEGATIVES if redact(line) != line} == KNOWN_FALSE_ALARMS
+
+
+def test_a_url_keeps_all_but_its_password() -> None:
+    assert (
+        redact("postgres://app:s3cr3t@db:5432/shop")
+        == "postgres://app:[redacted:url-credentials]@db:5432/shop"
+    )
+
+
+def test_the_more_exact_kind_names_the_secret() -> None:
+    key = MAKERS["anthropic"](random.Random(1))
+    assert redact(f"api_key={key}") == "api_key=[redacted:anthropic-key]"
+
+
+def test_findings_say_where_and_what() -> None:
+    text = "my password is hunter2, my PIN is 4821"
+    assert [(f.kind, text[f.start : f.end]) for f in find_secrets(text)] == [
+        ("password", "hunter2"),
+        ("pin", "4821"),
+    ]
+
+
+def test_zero_width_characters_do_not_hide_a_secret_and_stay_elsewhere() -> None:
+    assert redact("pass\u200bword is hunt\u200ber2 👨\u200d👩\u200d👧") == (
+        "pass\u200bword is [redacted:password] 👨\u200d👩\u200d👧"
+    )
+
+
+def test_a_token_broken_by_the_edge_of_a_terminal_goes_whole() -> None:
+    token = "sk-ant-api03-" + "aB3-" * 30
+    assert redact(token[:80] + "\n" + token[80:]) == "[redacted:anthropic-key]"
+
+
+def test_inline_images_are_left_alone() -> None:
+    image = "data:image/png;base64," + "AKIA" + "iVBORw0KGgo" * 50
+    assert redact(f"look: {image} nice") == f"look: {image} nice"
+
+
+def test_a_key_behind_a_data_prefix_is_no_image() -> None:
+    assert "aB3" not in redact("data:text/plain;base64,sk-proj-" + "aB3" * 20)
+
+
+@pytest.mark.parametrize(
+    "text", ["", "\0", "\ud800", "\udfff password=\ud800\ud801x1", "\0password\0=\0hunter2"]
+)
+def test_no_character_is_refused(text: str) -> None:
+    assert isinstance(redact(text), str)
+
+
+def test_five_megabytes_pass() -> None:
+    text = "The quick brown fox. " * 250_000
+    assert redact(text + "password: hunter2") == text + "password: [redacted:password]"
+
+
+@given(st.text())
+def test_any_text_is_redacted_once_and_for_all(text: str) -> None:
+    once = redact(text)
+    assert redact(once) == once
+
+
+@settings(max_examples=500)
+@given(st.lists(st.sampled_from(FRAGMENTS), max_size=14).map("".join))
+def test_texts_made_of_triggers_are_redacted_once_and_for_all(text: str) -> None:
+    once = redact(text)
+    assert redact(once) == once
+
+
+@settings(max_examples=200)
+@given(
+    st.lists(st.sampled_from([*FRAGMENTS, *(example.text for example in POSITIVES)]), max_size=6).map("".join)
+)
+def test_secrets_side_by_side_are_redacted_once_and_for_all(text: str) -> None:
+    once = redact(text)
+    assert redact(once) == once
+
+
+def elapsed(text: str) -> float:
+    start = time.process_time()
+    redact(text)
+    return time.process_time() - start
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "unit",
+    [
+        *FRAGMENTS,
+        "password=a,",
+        "sk-proj-a1",
+        "eyJaaaaaaaa.",
+        "dp.pt.",
+        "ya29.",
+        "mysql",
+        "\x1b[0msk-",
+        "password is a ",
+    ],
+)
+def test_time_grows_with_the_text_and_not_with_its_square(unit: str) -> None:
+    quarter = (unit * 250_000)[:250_000]
+    # Four times the text takes four times as long; its square would take sixteen.
+    assert elapsed(quarter * 4) < 10 * max(elapsed(quarter), 0.05)
+
+
+def test_json_is_redacted_in_keys_and_values() -> None:
+    assert redact_json({"note": "my password is hunter2", "n": [1, None, True, "PIN: 4821"]}) == {
+        "note": "my password is [redacted:password]",
+        "n": [1, None, True, "PIN: [redacted:pin]"],
+    }
+
+
+@pytest.mark.parametrize(
+    "name", ["password", "DB_PASSWORD", "dbPassword", "userPass", "passphrase", "passwd"]
+)
+def test_a_value_under_a_password_key_goes_whole(name: str) -> None:
+    assert redact_json({name: "correct horse"}) == {name: "[redacted:password]"}
+    assert redact_json({name: 12345}) == {name: "[redacted:password]"}
+
+
+@pytest.mark.parametrize(
+    "name", ["api_key", "apiKey", "authorization", "client_secret", "access_token", "AWS_SECRET_KEY"]
+)
+def test_a_value_under_a_key_that_promises_a_secret_goes_whole(name: str) -> None:
+    assert redact_json({name: "letters only"}) == {name: "[redacted:secret]"}
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        {"token": "hello", "logprob": -0.25},
+        {"max_tokens": 512, "tokens": 3, "token_type": "bearer"},
+        {"password": "", "secret": None, "api_key": {"type": "string"}},
+        {"signature": "EqQBCgIYAhIkZGVmZ2hpamtsbW5vcHFyc3R1dnd4eXoxMjM0NTY3ODkw"},
+        {"session_id": "019c8bfe-ec25-79e0-97d7-bda6a9c575ff", "key": "value", "keys": ["a"]},
+        {"pad_token": "<pad>", "next_page_token": "two"},
+    ],
+)
+def test_ordinary_json_is_left_alone(value: object) -> None:
+    assert redact_json(value) == value
+
+
+def test_lists_under_a_telling_key_go_whole() -> None:
+    assert redact_json({"backup_codes": ["abc", "def"]}) == {"backup_codes": ["[redacted:secret]"] * 2}
+
+
+def test_two_secret_keys_of_a_dict_stay_two() -> None:
+    redacted = redact_json({"password=hunter2": 1, "password=hunter3": 2})
+    assert isinstance(redacted, dict)
+    assert list(redacted.values()) == [1, 2]
+    assert not re.search("hunter", str(redacted))
+
+
+def test_the_argument_is_not_changed() -> None:
+    value = {"a": ["password: hunter2"]}
+    redact_json(value)
+    assert value == {"a": ["password: hunter2"]}
+
+
+def test_json_deeper_than_the_stack_is_redacted() -> None:
+    value: object = "password: hunter2"
+    for _ in range(50_000):
+        value = [value]
+    value = redact_json(value)
+    while isinstance(value, list):
+        value = value[0]
+    assert value == "password: [redacted:password]"
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.sampled_from(FRAGMENTS) | st.text(max_size=8),
+    lambda inner: (
+        st.lists(inner, max_size=4)
+        | st.dictionaries(st.sampled_from([*FRAGMENTS, "password", "token", "auth"]), inner, max_size=4)
+    ),
+    max_leaves=12,
+)
+
+
+@given(JSON)
+def test_any_json_is_redacted_once_and_for_all(value: object) -> None:
+    once = redact_json(value)
+    assert redact_json(once) == once
