@@ -23,11 +23,15 @@ class Receipt:
 def erase(database: Database, user_id: str, now: int) -> Receipt:
     """Remove every row of a user from every table that has users, then from the files beneath."""
     with database.write() as tx:
-        users.lock_existing(tx, user_id)
+        known = users.lock_existing(tx, user_id) is not None
+        # Held even if there is no such user: somebody may be storing their first row just now.
+        users.lock(tx, user_id, now)
         tables = user_tables(database, tx)
         # The user's own row goes last: it is the lock that all writers wait for.
         ordered = sorted(tables, key=lambda name: (name == "users", name))
         erased = {name: _delete(tx, name, user_id) for name in ordered}
+        if not known and sum(erased.values()) == 1:
+            erased = {}
     note = _purge(database)
     with database.read() as connection:
         left = {name: _count(connection, name, user_id) for name in tables}

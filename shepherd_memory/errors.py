@@ -47,11 +47,18 @@ class EndpointError(ShepherdError):
 
 
 class EndpointUnavailable(EndpointError):
-    """The endpoint did not answer usefully now; `retry_after_seconds` is what it asked for, if it did."""
+    """The endpoint did not answer usefully now.
 
-    def __init__(self, message: str, retry_after_seconds: float | None = None) -> None:
+    `retry_after_seconds` is what it asked for, if it did; `item_may_be_at_fault` says that the request
+    itself may have been too much for it (a timeout or 5xx, not a refused connection or 429).
+    """
+
+    def __init__(
+        self, message: str, retry_after_seconds: float | None = None, item_may_be_at_fault: bool = False
+    ) -> None:
         super().__init__(message)
         self.retry_after_seconds = retry_after_seconds
+        self.item_may_be_at_fault = item_may_be_at_fault
 
 
 class EndpointMisconfigured(EndpointError):

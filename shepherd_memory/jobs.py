@@ -225,13 +225,23 @@ def take_back(tx: Connection, user_id: str, kind: str, key: str) -> int:
     )
 
 
-def expire_leases(tx: Connection, now: int, retry_us: int) -> int:
+def _free(database: Database, condition: str) -> str:
+    """The rows that fit and that nobody else is changing: who changes many users' rows must not wait.
+
+    Everybody else changes one user's rows, under that user's lock. Waiting for one of them while holding
+    rows that it wants is a deadlock; what is passed over is seen to the next time.
+    """
+    return f"(user_id, id) in (select user_id, id from jobs where {condition} {database.skip_locked})"
+
+
+def expire_leases(database: Database, tx: Connection, now: int, retry_us: int) -> int:
     """Put back what killed workers held. A job that keeps killing its worker waits longer each time."""
+    over = "status = 'running' and lease_until < :now"
     return tx.execute(
         "update jobs set status = 'waiting', token = null, lease_until = null,"
         " last_error = 'the worker stopped while it ran',"
         " run_at = :now + :retry * (case when claims > 60 then 60 else claims - 1 end)"
-        " where status = 'running' and lease_until < :now",
+        f" where {_free(database, over)}",
         now=now,
         retry=retry_us,
     )
@@ -249,11 +259,13 @@ def defer_user(tx: Connection, user_id: str, kind: str, run_at: int, why: str) -
     )
 
 
-def bring_forward(tx: Connection, kind: str, now: int, retry_us: int, old_retry_us: int) -> int:
+def bring_forward(
+    database: Database, tx: Connection, kind: str, now: int, retry_us: int, old_retry_us: int
+) -> int:
     """The retry interval is shorter now: what waits for the old one to pass waits no longer than the new."""
+    later = "kind = :kind and status = 'waiting' and run_at > :soon and run_at <= :late"
     return tx.execute(
-        "update jobs set run_at = :soon where kind = :kind and status = 'waiting'"
-        " and run_at > :soon and run_at <= :late",
+        f"update jobs set run_at = :soon where {_free(database, later)}",
         kind=kind,
         soon=now + retry_us,
         late=now + old_retry_us,
@@ -365,11 +377,10 @@ def has_open(connection: Connection, kind: str) -> bool:
     return row is not None
 
 
-def prune(tx: Connection, done_before: int) -> int:
+def prune(database: Database, tx: Connection, done_before: int) -> int:
     """Forget jobs that ended long ago."""
-    return tx.execute(
-        "delete from jobs where status in ('done', 'dropped') and ended_at < :before", before=done_before
-    )
+    ended = "status in ('done', 'dropped') and ended_at < :before"
+    return tx.execute(f"delete from jobs where {_free(database, ended)}", before=done_before)
 
 
 def moved_since(connection: Connection, kind: str, since: int) -> bool:

@@ -166,10 +166,10 @@ class Worker:
         self._upkeep_at = now + round(min(UPKEEP_SECONDS, config.memory_extraction_lease / 2) * SECOND)
         retry_us = round(config.memory_extraction_retry_interval * SECOND)
         with self._database.write() as tx:
-            jobs.expire_leases(tx, now, retry_us)
+            jobs.expire_leases(self._database, tx, now, retry_us)
             if retry_us < self._retry_us:
-                jobs.bring_forward(tx, queue.KIND, now, retry_us, self._retry_us)
-            jobs.prune(tx, now - KEEP_ENDED_DAYS * DAY)
+                jobs.bring_forward(self._database, tx, queue.KIND, now, retry_us, self._retry_us)
+            jobs.prune(self._database, tx, now - KEEP_ENDED_DAYS * DAY)
         self._retry_us = retry_us
         if queue.catch_up(self._database, now):
             self._upkeep_at = 0
@@ -247,7 +247,8 @@ class Worker:
         with self._database.write() as tx:
             seen = endpoints.get(tx, endpoints.EXTRACTION).successes
             endpoints.note_trouble(tx, endpoints.EXTRACTION, endpoints.UNAVAILABLE, str(error), now)
-            blamed = job.successes_seen is not None and seen > job.successes_seen
+            others_succeeded = job.successes_seen is not None and seen > job.successes_seen
+            blamed = error.item_may_be_at_fault and others_succeeded
             if not blamed:
                 run_at = now + round(config.memory_extraction_retry_interval * SECOND)
                 jobs.step_aside(tx, job, run_at, str(error), seen, job.tries_left)

@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 from shepherd_memory.errors import EndpointMisconfigured, EndpointUnavailable
 from shepherd_memory.extraction.call import Call
 from shepherd_memory.extraction.dialect import Dialect, Schema
-from shepherd_memory.extraction.reply import Completion, Reply, completion_of, failure_of
+from shepherd_memory.extraction.reply import Completion, Reply, completion_of, failure_of, without_key
 
 if TYPE_CHECKING:
     from shepherd_memory.extraction.transport import Transport
@@ -132,7 +132,8 @@ class ExtractionClient:
             reply = self._post(call, endpoint, _body(endpoint, messages, dialect, schema))
             failure = failure_of(reply)
             if failure is None:
-                completion = completion_of(reply, [message["content"] for message in messages])
+                said = [message["content"] for message in messages]
+                completion = without_key(completion_of(reply, said), endpoint.api_key)
                 # Only now: an item that is refused in every dialect says nothing about the endpoint.
                 self._dialects[url, endpoint.model] = dialect
                 return completion

@@ -4,7 +4,7 @@ import json
 import math
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import Any
@@ -85,7 +85,8 @@ class Failure:
         said = _quotable(self.message, secret, conversation)
         what = f"{self.reply.place} answered {self.status}" + (f": {said}" if said else "")
         if self.status in (408, 425, 429) or self.status >= 500:
-            return EndpointUnavailable(what, retry_after_seconds(self.reply.headers))
+            too_much = self.status == 408 or self.status >= 500
+            return EndpointUnavailable(what, retry_after_seconds(self.reply.headers), too_much)
         if 300 <= self.status < 400:
             return EndpointMisconfigured(f"{what}; {self._redirect_advice()}")
         if self.status in _ADVICE:
@@ -119,6 +120,13 @@ def completion_of(reply: Reply, prompt: Sequence[str]) -> Completion:
     if truncated and not text:
         raise ItemRejected("unusable answer: none before the token limit; raise memory_extraction_max_tokens")
     return _counted(text, content, prompt, _member(payload, "usage"), truncated)
+
+
+def without_key(completion: Completion, key: str) -> Completion:
+    """A completion in which the endpoint does not tell us our own key: what it says may be stored."""
+    if not key or key not in completion.text:
+        return completion
+    return replace(completion, text=completion.text.replace(key, "(key)"))
 
 
 def without_thoughts(text: str) -> str:

@@ -54,12 +54,12 @@ class Transport:
             reply = self._exchange(call, url, place, api_key, body)
         except requests.Timeout as error:
             call.expire()
-            raise EndpointUnavailable(f"{place}: {call.cut_because}") from error
+            raise EndpointUnavailable(f"{place}: {call.cut_because}", item_may_be_at_fault=True) from error
         except (requests.RequestException, OSError, UnicodeError) as error:
             raise _meaning(error, place, call) from error
         if call.cut_because:
             # Where a body ends with the connection, a cut looks like its regular end.
-            raise EndpointUnavailable(f"{place}: {call.cut_because}")
+            raise EndpointUnavailable(f"{place}: {call.cut_because}", item_may_be_at_fault=True)
         return reply
 
     def close(self) -> None:
@@ -129,7 +129,7 @@ def _bounded_body(response: requests.Response, place: str) -> bytes:
 
 def _meaning(error: Exception, place: str, call: Call) -> EndpointError:
     if call.cut_because:
-        return EndpointUnavailable(f"{place}: {call.cut_because}")
+        return EndpointUnavailable(f"{place}: {call.cut_because}", item_may_be_at_fault=True)
     if isinstance(error, _BAD_ADDRESS):
         return EndpointMisconfigured(f"memory_extraction_endpoint: {place} cannot be used as an address")
     root = _root_cause(error)

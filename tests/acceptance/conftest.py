@@ -1,5 +1,6 @@
 """What the acceptance tests share: processes, a configuration file, a look from outside."""
 
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -8,6 +9,8 @@ import pytest
 from tests.acceptance.processes import Processes, children
 from tests.acceptance.settings import SettingsFile
 from tests.endpoint import ScriptedEndpoint
+
+LONGEST_LOG = 20_000
 
 
 @pytest.fixture(autouse=True)
@@ -20,7 +23,8 @@ def _no_process_is_left() -> Iterator[None]:
 
 
 @pytest.fixture
-def processes(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Processes]:
+def processes(tmp_path: Path) -> Iterator[Processes]:
+    """Starts processes, and ends them with the test; what they wrote is shown if it fails."""
     folder = tmp_path / "logs"
     folder.mkdir()
     running = Processes(folder)
@@ -28,6 +32,7 @@ def processes(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Proces
         yield running
     finally:
         running.end()
+        sys.stdout.write(running.logs()[-LONGEST_LOG:])
 
 
 @pytest.fixture

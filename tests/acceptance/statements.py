@@ -51,7 +51,7 @@ def is_drained(service: Service) -> bool:
     return items[WAITING] + items[RUNNING] == 0
 
 
-def drain(service: Service, seconds: float = 60.0) -> None:
+def drain(service: Service, seconds: float = 120.0) -> None:
     """Wait for the worker processes to be done with all there is."""
     wait_until(lambda: is_drained(service), "nothing waits", seconds)
 

@@ -12,7 +12,7 @@ from tests.acceptance.settings import SettingsFile
 from tests.acceptance.statements import numbers_in
 from tests.endpoint import Body, ScriptedEndpoint, Step, by_content, reply
 
-ITEMS = {"sqlite": 10_000, "postgresql": 1_500}
+ITEMS = {"sqlite": 2_500, "postgresql": 1_000}
 """Fewer on Postgres, whose server works on the same two cores for each commit."""
 
 LATECOMERS, ITEMS_EACH = 10, 10

@@ -30,7 +30,7 @@ from tests.endpoint import ScriptedEndpoint
 
 STATEMENTS = 420
 FEWEST_ITEMS = 300
-WANTED_KILLS = 15
+WANTED_KILLS = 12
 FEWEST_KILLS = 8
 BEWITCHED = (5, 205)
 """Only garbage comes back for these until they are parked; a third would point at the endpoint."""

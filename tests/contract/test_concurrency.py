@@ -1,6 +1,9 @@
 """Many threads at once: nothing locked, nothing lost, ids in the order of commits."""
 
+import random
 import threading
+import time
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -8,9 +11,9 @@ import pytest
 from shepherd_memory import documents, users
 from shepherd_memory.database import Database
 from shepherd_memory.documents import Facets
-from shepherd_memory.service import open_service
+from shepherd_memory.service import Service, open_service
 from tests.contract.given import NOON, config_for, facts_of, user_says
-from tests.endpoint import ScriptedEndpoint
+from tests.endpoint import ScriptedEndpoint, echo, flapping
 
 THREADS, USERS, EACH = 16, 8, 12
 
@@ -123,3 +126,72 @@ def test_erasing_while_others_write_leaves_a_user_whole_or_gone(url: str) -> Non
         assert final.left == {}
         assert sum(service.row_counts("ada").values()) == 0
         assert facts_of(service, "bob")
+
+
+def test_everything_at_once_ends_without_an_error_or_an_orphan(url: str, endpoint: ScriptedEndpoint) -> None:
+    endpoint.default = flapping(7, echo())
+    config = config_for(
+        url,
+        endpoint.url,
+        memory_extraction_retry_interval=0.05,
+        memory_extraction_lease=0.2,
+        memory_extraction_queue_limit=40,
+        memory_extraction_max_turns=2,
+    )
+    end = time.monotonic() + 2
+    with open_service(config) as one, open_service(config) as two:
+
+        def use(thread: int) -> None:
+            chance = random.Random(thread)
+            while time.monotonic() < end:
+                chance.choice(USES)(chance.choice([one, two]), f"user{chance.randrange(4)}", chance)
+
+        with ThreadPoolExecutor(6) as pool:
+            list(pool.map(use, range(6)))
+        for user in range(4):
+            assert orphans_of(one.database, f"user{user}") == []
+
+
+def _any_item(service: Service, user: str, chance: random.Random) -> int:
+    items = service.items(user)
+    return chance.choice(items).id if items else 0
+
+
+def _any_document(service: Service, user: str, chance: random.Random) -> int:
+    found = service.documents(user)
+    return chance.choice(found).id if found else 0
+
+
+USES: list[Callable[[Service, str, random.Random], object]] = [
+    *[
+        lambda service, user, chance: service.remember(
+            user,
+            [user_says(f"my plan{chance.randrange(30)} is V{n}") for n in range(3)],
+            f"chat{chance.randrange(5)}",
+        )
+    ]
+    * 3,
+    lambda service, user, chance: service.set_fact(user, f"plan{chance.randrange(30)}", "x"),
+    lambda service, user, chance: service.drop(user, _any_item(service, user, chance)),
+    lambda service, user, chance: service.retry(user, _any_item(service, user, chance)),
+    lambda service, user, chance: service.forget(user, session=f"chat{chance.randrange(5)}"),
+    lambda service, user, chance: service.forget(user, document=_any_document(service, user, chance)),
+    lambda service, user, chance: service.erase(user) if chance.random() < 0.2 else None,
+    lambda service, user, chance: (service.status(), service.facts(user), service.context(user)),
+]
+
+
+def orphans_of(database: Database, user_id: str) -> list[str]:
+    """Tables in which a user has rows though there is no such user, or ids that will be given again."""
+    with database.read() as connection:
+        tables = database.tables(connection)
+        row = connection.row("select seq from users where user_id = :user_id", user_id=user_id)
+        last = int(row[0]) if row else 0
+        return [
+            name
+            for name, columns in tables.items()
+            if {"user_id", "id"} <= columns
+            and connection.row(
+                f"select 1 from {name} where user_id = :user_id and id > :last", user_id=user_id, last=last
+            )
+        ]

@@ -251,16 +251,14 @@ def test_whatever_comes_along_with_a_message_is_kept_in_a_defined_form(
 
 
 @pytest.mark.parametrize(
-    "field", ["content", "id", "speaker_name", "created_at", "other", "tool_calls", "role"]
-)
-@pytest.mark.parametrize(
     "value", [HUGE, SURROGATE, "\0", math.nan, {HUGE: SURROGATE}, [[HUGE]], object], ids=range(7)
 )
-def test_no_odd_value_in_any_field_is_an_error(url: str, clock: ManualClock, field: str, value: Any) -> None:
+def test_no_odd_value_in_any_field_is_an_error(url: str, clock: ManualClock, value: Any) -> None:
     with memory(url, clock) as service:
-        message = {"role": "user", "content": "hello", field: value}
-        assert service.remember("ada", [message, user_says("bye")], "chat").stored >= 1
-        assert texts_of(service, "ada")[-1] == "bye"
+        for field in ("content", "id", "speaker_name", "created_at", "other", "tool_calls", "role"):
+            message = {"role": "user", "content": "hello", field: value}
+            assert service.remember(field, [message, user_says("bye")], "chat").stored >= 1
+            assert texts_of(service, field)[-1] == "bye"
 
 
 def test_deeply_nested_values_are_cut_at_a_depth(url: str, clock: ManualClock) -> None:

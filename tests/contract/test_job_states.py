@@ -332,7 +332,7 @@ class JobTable(RuleBasedStateMachine):
             for row in self.rows.values()
             if row.status == RUNNING and row.lease_until is not None and row.lease_until < now
         ]
-        count = self.run("expire_leases", lambda tx: jobs.expire_leases(tx, now, retry), after)
+        count = self.run("expire_leases", lambda tx: jobs.expire_leases(self.database, tx, now, retry), after)
         assert count == len(after)
 
     @rule(user_id=USERS, wait=st.integers(0, 30))
@@ -354,7 +354,9 @@ class JobTable(RuleBasedStateMachine):
         after = [
             replace(row, run_at=now + new) for row in self.waiting() if now + new < row.run_at <= now + old
         ]
-        count = self.run("bring_forward", lambda tx: jobs.bring_forward(tx, KIND, now, new, old), after)
+        count = self.run(
+            "bring_forward", lambda tx: jobs.bring_forward(self.database, tx, KIND, now, new, old), after
+        )
         assert count == len(after)
 
     @rule(data=st.data(), stranger=st.booleans())
@@ -401,7 +403,7 @@ class JobTable(RuleBasedStateMachine):
             for row in self.rows.values()
             if row.status in (DONE, DROPPED) and row.ended_at is not None and row.ended_at < before
         ]
-        assert self.run("prune", lambda tx: jobs.prune(tx, before), []) == len(gone)
+        assert self.run("prune", lambda tx: jobs.prune(self.database, tx, before), []) == len(gone)
         for row in gone:
             assert (row.status, "prune", NOTHING) in self.table
             del self.rows[row.user_id, row.id]

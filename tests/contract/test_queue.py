@@ -246,8 +246,8 @@ def test_a_lease_can_be_renewed_until_it_is_lost(url: str, database: Database) -
     assert job is not None
     assert queue.renew(database, job, NOON + 60 * SECOND)
     with database.write() as tx:
-        assert jobs.expire_leases(tx, NOON + 59 * SECOND, 0) == 0
-        assert jobs.expire_leases(tx, NOON + 61 * SECOND, 0) == 1
+        assert jobs.expire_leases(database, tx, NOON + 59 * SECOND, 0) == 0
+        assert jobs.expire_leases(database, tx, NOON + 61 * SECOND, 0) == 1
     assert not queue.renew(database, job, NOON + 90 * SECOND)
     other = queue.claim(database, "v", NOON + 62 * SECOND, NOON + 92 * SECOND)
     assert other is not None
@@ -265,7 +265,7 @@ def test_an_item_that_keeps_killing_its_worker_waits_longer_each_time(url: str, 
         assert job is not None
         now += 2 * SECOND
         with database.write() as tx:
-            jobs.expire_leases(tx, now, 5 * SECOND)
+            jobs.expire_leases(database, tx, now, 5 * SECOND)
             found = jobs.get(tx, "ada", job.id)
         assert found is not None
         wait = round(found.run_at.timestamp() * SECOND) - now

@@ -9,6 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from shepherd_memory.redaction import find_secrets, redact, redact_json
+from shepherd_memory.redaction.phrases import PHRASES
+from shepherd_memory.redaction.tokens import TOKENS
 from tests.unit.redaction_corpus import MAKERS, NEGATIVES, POSITIVES, Example, leaks
 
 # It is a valid Visa number by prefix, length and check digit; nothing in the line says otherwise.
@@ -28,12 +30,7 @@ def test_no_part_of_a_secret_is_left(example: Example) -> None:
     assert not leaks(example, redact(example.text))
 
 
-@pytest.mark.parametrize("line", [line for line in NEGATIVES if line not in KNOWN_FALSE_ALARMS])
-def test_ordinary_text_is_left_alone(line: str) -> None:
-    assert redact(line) == line
-
-
-def test_the_known_false_alarms_are_all_there_are() -> None:
+def test_ordinary_text_is_left_alone_but_for_the_known_false_alarms() -> None:
     assert {line for line in NEGATIVES if redact(line) != line} == KNOWN_FALSE_ALARMS
 
 
@@ -111,6 +108,11 @@ def test_secrets_side_by_side_are_redacted_once_and_for_all(text: str) -> None:
     assert redact(once) == once
 
 
+def test_every_pattern_compiles() -> None:
+    for rule in (*TOKENS.rules, *PHRASES.rules):
+        assert rule.pattern().pattern
+
+
 def elapsed(text: str) -> float:
     start = time.process_time()
     redact(text)
@@ -133,9 +135,10 @@ def elapsed(text: str) -> float:
     ],
 )
 def test_time_grows_with_the_text_and_not_with_its_square(unit: str) -> None:
-    quarter = (unit * 250_000)[:250_000]
+    quarter = (unit * 25_000)[:25_000]
+    redact(quarter[:400])  # compiles the rules that it needs
     # Four times the text takes four times as long; its square would take sixteen.
-    assert elapsed(quarter * 4) < 10 * max(elapsed(quarter), 0.05)
+    assert elapsed(quarter * 4) < 10 * max(elapsed(quarter), 0.02)
 
 
 def test_json_is_redacted_in_keys_and_values() -> None:

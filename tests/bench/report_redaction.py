@@ -1,4 +1,4 @@
-"""Figures for docs/reference/redaction.md: `python -m tests.bench.redaction_report [TEXTS ...]`."""
+"""Figures for docs/reference/redaction.md: `python -m tests.bench.report_redaction [TEXTS ...]`."""
 
 import argparse
 import json
