@@ -11,7 +11,7 @@ from shepherd_memory.errors import InvalidInput
 from shepherd_memory.provenance import Provenance
 from shepherd_memory.rows import build
 from shepherd_memory.tombstones import FACT, after_deletion, bury, is_buried
-from shepherd_memory.users import raise_epoch
+from shepherd_memory.users import lock, raise_epoch
 
 COLUMNS = (
     "key, value, stated_at, source, session_id, message_id, created_at, updated_at, use_count, last_used_at"
@@ -190,17 +190,36 @@ def delete(tx: Connection, user_id: str, key: str, now: int) -> bool:
 
 
 def delete_session(tx: Connection, user_id: str, session_id: str, now: int) -> int:
-    """Delete the facts, current and past, that were stated in a session; how many."""
+    """Delete the values, current and past, that were stated in a session; how many.
+
+    A key that had another value before has that one again.
+    """
+    past = tx.execute(
+        "delete from fact_history where user_id = :user_id and session_id = :session_id",
+        user_id=user_id,
+        session_id=session_id,
+    )
     rows = tx.rows(
         "select key from facts where user_id = :user_id and session_id = :session_id",
         user_id=user_id,
         session_id=session_id,
     )
     for (key,) in rows:
-        delete(tx, user_id, key, now)
-    past = tx.execute(
-        "delete from fact_history where user_id = :user_id and session_id = :session_id",
-        user_id=user_id,
-        session_id=session_id,
-    )
+        _step_back(tx, user_id, key, now)
     return len(rows) + past
+
+
+def _step_back(tx: Connection, user_id: str, key: str, now: int) -> None:
+    """Delete the current value of a key; the newest one in its history takes its place."""
+    earlier = history(tx, user_id, key)[:-1]
+    delete(tx, user_id, key, now)
+    if not earlier:
+        return
+    tx.execute(
+        "delete from tombstones where user_id = :user_id and kind = 'fact' and key = :key",
+        user_id=user_id,
+        key=key,
+    )
+    for past in earlier:
+        where = Provenance(to_us(past.stated_at), past.source, past.session_id, past.message_id)
+        put(tx, user_id, key, past.value, where, now, lock(tx, user_id, now))

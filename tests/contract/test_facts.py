@@ -5,8 +5,9 @@ from typing import Any
 
 import pytest
 
-from shepherd_memory import jobs
+from shepherd_memory import facts, jobs, users
 from shepherd_memory.errors import InvalidInput, NotFound
+from shepherd_memory.provenance import Provenance
 from shepherd_memory.rejections import KEPT_PER_USER, Refused
 from shepherd_memory.service import Service
 from tests.contract.given import ManualClock, drain, facts_of, memory, pairs_of, user_says, work
@@ -334,3 +335,18 @@ def test_forget_takes_exactly_one_thing(url: str, clock: ManualClock) -> None:
             service.forget("ada")
         with pytest.raises(InvalidInput):
             service.forget("ada", fact="a", document=1)
+
+
+def test_forgetting_a_session_brings_back_what_was_said_before_it(url: str, clock: ManualClock) -> None:
+    with memory(url, clock) as service:
+        for at, (city, session_id) in enumerate([("Lisbon", "one"), ("Porto", "two"), ("Faro", "three")], 1):
+            with service.database.write() as tx:
+                where = Provenance(at, "live", session_id)
+                facts.put(tx, "ann", "city", city, where, at, users.lock(tx, "ann", at))
+        service.forget("ann", session="three")
+        assert values_of(service, "ann", "city") == ["Lisbon", "Porto"]
+        assert facts_of(service, "ann") == {"city": "Porto"}
+        service.forget("ann", session="one")
+        assert values_of(service, "ann", "city") == ["Porto"]
+        service.forget("ann", session="two")
+        assert values_of(service, "ann", "city") == []
