@@ -156,12 +156,15 @@ class PostgresDatabase:
         )
 
     def vector(self, values: Sequence[float]) -> Any:
-        return search.to_text(values) if self.has_pgvector else list(values)
+        return search.to_text(values) if self.has_pgvector else [float(value) for value in values]
+
+    def vectors_since(self, connection: Connection, user_id: str, model: str, seq: int) -> tuple[Any, Any]:
+        return search.vectors_since(connection, user_id, model, seq, self.has_pgvector)
 
     def nearest(
         self, connection: Connection, user_id: str, model: str, vector: Sequence[float], limit: int
     ) -> list[Neighbour]:
-        find = search.nearest_by_pgvector if self.has_pgvector else search.nearest_by_scan_of_rows
+        find = search.nearest_by_pgvector if self.has_pgvector else search.nearest_by_reading
         return find(connection, user_id, model, vector, limit)
 
     def purge(self) -> str:

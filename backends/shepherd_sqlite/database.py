@@ -178,6 +178,9 @@ class SqliteDatabase:
     def vector(self, values: Sequence[float]) -> Any:
         return search.to_blob(values)
 
+    def vectors_since(self, connection: Connection, user_id: str, model: str, seq: int) -> tuple[Any, Any]:
+        return search.vectors_since(connection, user_id, model, seq)
+
     def nearest(
         self, connection: Connection, user_id: str, model: str, vector: Sequence[float], limit: int
     ) -> list[Neighbour]:

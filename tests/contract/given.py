@@ -5,11 +5,13 @@ from contextlib import contextmanager
 from typing import Any
 
 from shepherd_memory.clock import SECOND
-from shepherd_memory.config import Config
+from shepherd_memory.config import Config, LiveConfig
 from shepherd_memory.database import Database
+from shepherd_memory.embedding.thread import EmbeddingThread
+from shepherd_memory.entries import number_of
 from shepherd_memory.erasure import user_tables
 from shepherd_memory.service import Service, open_service
-from shepherd_memory.worker import Outcome
+from shepherd_memory.worker import Outcome, Worker
 
 NOON = 1_800_000_000 * SECOND - 1_800_000_000 * SECOND % (86_400 * SECOND) + 43_200 * SECOND
 """A noon far from any midnight, in 2027."""
@@ -35,13 +37,16 @@ def user_says(text: str, **more: Any) -> dict[str, Any]:
 
 
 def config_for(url: str, endpoint_url: str = "", **settings: Any) -> Config:
-    """The settings of a service on `url`, with extraction when there is an endpoint."""
+    """The settings of a service on `url`, with extraction when there is an endpoint.
+
+    Without an embedding model, which takes half a second to load, unless a test asks for one.
+    """
     model = MODEL if endpoint_url else ""
     return Config(
         memory_database=url,
         memory_extraction_endpoint=endpoint_url,
         memory_extraction_model=model,
-        **settings,
+        **{"embedding_engine": "none", **settings},
     )
 
 
@@ -50,6 +55,11 @@ def memory(url: str, clock: ManualClock, endpoint_url: str = "", **settings: Any
     """A service whose worker only does what a test asks it to."""
     with open_service(config_for(url, endpoint_url, **settings), worker=False, clock=clock) as service:
         yield service
+
+
+def service_with(database: Database, live: LiveConfig, worker: Worker, clock: ManualClock) -> Service:
+    """A service around a worker that a test has made."""
+    return Service(database, live, worker, EmbeddingThread(database, live.current, clock), clock)
 
 
 def drain(service: Service, clock: ManualClock, seconds: float = 1.0, turns: int = 2000) -> list[Outcome]:
@@ -87,13 +97,13 @@ def texts_of(service: Service, user_id: str, **facets: Any) -> list[str]:
 def everything_of(database: Database, user_id: str) -> dict[str, list[tuple[Any, ...]]]:
     """Every row of a user in every table, for comparing before and after."""
     with database.read() as connection:
-        return {
-            table: sorted(
-                connection.rows(f"select * from {table} where user_id = :user_id", user_id=user_id),
-                key=repr,
-            )
+        found = {
+            table: connection.rows(f"select * from {table} where user_id = :user_id", user_id=user_id)
             for table in user_tables(database, connection)
         }
+        number = number_of(connection, user_id)
+        found["postings"] = connection.rows("select * from postings where user_number = :n", n=number)
+    return {table: sorted(rows, key=repr) for table, rows in found.items()}
 
 
 def empty(database: Database) -> None:

@@ -5,6 +5,7 @@ import inspect
 import io
 import itertools
 import pkgutil
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
@@ -19,36 +20,43 @@ import shepherd_memory
 from shepherd_memory import (
     context,
     documents,
+    entries,
     erasure,
     facts,
     forgetting,
     guard,
+    indexing,
     intake,
     jobs,
     ledger,
     portability,
+    prompting,
     queue,
     rejections,
     sessions,
     tombstones,
     users,
 )
+from shepherd_memory.clock import from_us
 from shepherd_memory.database import Connection, Database
 from shepherd_memory.documents import Facets, NewDocument
+from shepherd_memory.embedding import backlog
 from shepherd_memory.errors import NotFound
 from shepherd_memory.extraction import Answer
 from shepherd_memory.guard import Proposal, Review
 from shepherd_memory.identity import is_known
+from shepherd_memory.injection import Block
 from shepherd_memory.intake import Intake
 from shepherd_memory.provenance import Provenance
 from shepherd_memory.queue import KIND, Said
+from shepherd_memory.recall import Hit, Recalled, rows, shelf
 from shepherd_memory.rejections import Refused
 from shepherd_memory.service import Service
 from tests.contract.given import NOON, ManualClock, everything_of, facts_of, memory, pairs_of, user_says
 
 NOW = NOON + 1_000_000
 WHERE = Provenance(NOW, "test", "chat", "m1")
-PARKED, WAITING, RUNNING, REFUSED = 5000, 5001, 5002, 5003
+PARKED, WAITING, RUNNING, REFUSED, LOGGED = 5000, 5001, 5002, 5003, 5004
 """Ids that both users have."""
 
 numbers = itertools.count()
@@ -101,10 +109,16 @@ def _insert_rows(service: Service, user_id: str, word: str) -> None:
                 word=word,
             )
         tx.execute(
-            "insert into vectors (user_id, kind, row_id, model, embedding)"
-            " values (:user_id, 'fact', 1, 'm', :vector)",
+            "insert into vectors (user_id, id, part, model, seq, embedding)"
+            " values (:user_id, 1, 0, 'm', 1, :vector)",
             user_id=user_id,
             vector=service.database.vector([1.0, 0.0]),
+        )
+        prompting_row = {"user_id": user_id, "word": word, "id": LOGGED}
+        tx.execute(
+            "insert into injections (user_id, id, request, session_id, query, kind, entry_id, score,"
+            " confidence, injected_at) values (:user_id, :id, 'r', 'chat', :word, 'document', 1, 1, 1, 0)",
+            **prompting_row,
         )
 
 
@@ -165,6 +179,26 @@ def _accept_by_hand(pair: Pair) -> Any:
         return guard.admit_by_hand(tx, pair.me, 9000, refused, NOW)
 
 
+def _index_again(pair: Pair) -> Any:
+    with pair.database.write() as tx:
+        tx.execute("delete from entries where user_id = :me", me=pair.me)
+        tx.execute("delete from unembedded where user_id = :me", me=pair.me)
+        tx.execute("delete from postings where user_number = :me", me=entries.number_of(tx, pair.me))
+    missing = indexing.index_missing(pair.database, pair.me, NOW)
+    assert missing >= 7
+    return missing
+
+
+def _extend_shelf(pair: Pair) -> Any:
+    with pair.database.read() as connection:
+        version = shelf.version_of(connection, pair.me)
+        assert version is not None
+        return shelf.extend(pair.database, connection, shelf.empty(version), pair.me, version, "m")
+
+
+ENTRY = entries.Entry(9000, "document", "chat", "user", "", NOW, Counter(["adasword"]))
+BLOCK = Block("text", 1, ("city",), (FIRST_DOCUMENT,))
+HIT = Hit(FIRST_DOCUMENT, "document", "text", 1.0, 1.0, from_us(NOW), "chat", "m1", "user", "")
 MESSAGE = user_says("my city is Rome", id="m3")
 SAID = [Said(1, "m1", NOW, "my city is AdasWord")]
 REVIEW = Review(
@@ -192,6 +226,10 @@ CORE: dict[str, list[Case]] = {
         in_transaction(documents.select, Facets(session_id="chat"), 0, 0, 10, True),
     ],
     "documents.statements": [in_transaction(documents.statements, "chat", 0, 10**9, 100)],
+    "embedding.backlog.size_of": [in_transaction(backlog.size_of)],
+    "entries.add": [in_transaction(entries.add, [ENTRY], NOW)],
+    "entries.number_of": [in_transaction(entries.number_of)],
+    "entries.remove": [in_transaction(entries.remove, FIRST_DOCUMENT, "my city is BobsWord")],
     "erasure.count_rows": [on_database(erasure.count_rows)],
     "erasure.erase": [on_database(erasure.erase, NOW)],
     "facts.delete": [in_transaction(facts.delete, "city", NOW)],
@@ -211,6 +249,7 @@ CORE: dict[str, list[Case]] = {
         in_transaction(guard.review, "chat", SAID, Answer((("city", "AdasWord"),), (("Where?", "AdasWord"),)))
     ],
     "identity.is_known": [lambda pair: is_known(pair.me)],
+    "indexing.index_missing": [on_database(indexing.index_missing, NOW), _index_again],
     "intake.add_document": [on_database(intake.add_document, NEW, {"a": 1}, NOW)],
     "intake.remember": [
         on_database(intake.remember, [MESSAGE], "chat", "main", Intake(True, True), True, NOW)
@@ -230,11 +269,22 @@ CORE: dict[str, list[Case]] = {
     "ledger.spent_on": [in_transaction(ledger.spent_on, ledger.EXTRACTION, NOW)],
     "portability.export": [_export_of_me],
     "portability.take_in": [_import],
+    "prompting.compose": [
+        in_transaction(prompting.compose, [user_says("Where?")], Recalled(), prompting.Room(3, 600))
+    ],
+    "prompting.conversation_key": [in_transaction(prompting.conversation_key, [user_says("Where?")])],
+    "prompting.listing": [in_transaction(prompting.listing), in_transaction(prompting.listing, "r")],
+    "prompting.record": [on_database(prompting.record, "chat", "Where?", BLOCK, [HIT], NOW)],
     "queue.drop": [on_database(queue.drop, WAITING, "no", NOW)],
     "queue.leave_out": [in_transaction(queue.leave_out, "chat", FIRST_DOCUMENT)],
     "queue.put": [in_transaction(queue.put, 9000, "chat", 10**6, NOW)],
     "queue.queue_session": [on_database(queue.queue_session, "stored only", NOW)],
     "queue.retry": [on_database(queue.retry, PARKED, NOW)],
+    "recall.rows.fetch": [
+        in_transaction(rows.fetch, [("document", FIRST_DOCUMENT), ("context", FIRST_PAIR), ("fact", 4)])
+    ],
+    "recall.shelf.extend": [_extend_shelf],
+    "recall.shelf.version_of": [in_transaction(shelf.version_of)],
     "rejections.delete_session": [in_transaction(rejections.delete_session, "chat")],
     "rejections.insert": [
         in_transaction(rejections.insert, 9000, Refused("fact", "a", "b", "c", "", WHERE), NOW)
@@ -277,7 +327,15 @@ SERVICE: dict[str, list[Case]] = {
     "import_lines": [
         lambda pair: pair.service.import_lines(pair.me, io.BytesIO(b"".join(_export_of_me(pair))))
     ],
+    "inject": [
+        on_service("inject", [user_says("Where is my city, AdasWord or bobsword?")]),
+        on_service("inject", [user_says("bobsword")], session_id="chat"),
+    ],
     "items": [on_service("items"), on_service("items", "failed")],
+    "recall": [
+        on_service("recall", "AdasWord", threshold=0, explain=True),
+        on_service("recall", "Where is BobsWord? The same city", 50, 0.0),
+    ],
     "rejected": [on_service("rejected")],
     "remember": [
         on_service("remember", [MESSAGE], "chat"),
@@ -286,20 +344,23 @@ SERVICE: dict[str, list[Case]] = {
     "retry": [on_service("retry", PARKED)],
     "row_counts": [on_service("row_counts")],
     "set_fact": [on_service("set_fact", "city", "Rome")],
+    "unembedded": [on_service("unembedded")],
     "usage": [on_service("usage")],
+    "why": [on_service("why"), on_service("why", "r")],
 }
 
 
 def core_functions() -> set[str]:
     """Every public function of a core module that takes a user_id."""
     found = set()
-    for module in pkgutil.iter_modules(shepherd_memory.__path__):
-        if module.name in ("__main__", "frontends", "service"):
+    for module in pkgutil.walk_packages(shepherd_memory.__path__, "shepherd_memory."):
+        path = module.name.removeprefix("shepherd_memory.")
+        if path.partition(".")[0] in ("__main__", "frontends", "service"):
             continue
-        loaded = importlib.import_module(f"shepherd_memory.{module.name}")
+        loaded = importlib.import_module(module.name)
         for name, function in inspect.getmembers(loaded, inspect.isfunction):
             if function.__module__ == loaded.__name__ and _is_for_a_user(name, function):
-                found.add(f"{module.name}.{name}")
+                found.add(f"{path}.{name}")
     return found
 
 

@@ -21,6 +21,7 @@ from tests.contract.given import (
     drain,
     facts_of,
     memory,
+    service_with,
     texts_of,
     user_says,
     work,
@@ -347,7 +348,7 @@ def test_a_document_that_is_forgotten_while_its_item_runs_leaves_no_fact(
             forgotten.append(service.documents("ada")[0].id)
             service.forget("ada", document=forgotten[0])
 
-    service = Service(database, live, Worker(database, live.current, clock, client, forget), clock)
+    service = service_with(database, live, Worker(database, live.current, clock, client, forget), clock)
     service.remember("ada", [user_says("my pet is Rex"), user_says("my city is Bonn")], "chat")
     work(service)
     client.close()

@@ -17,8 +17,8 @@ def store(database: Database, user_id: str, vectors: Sequence[Sequence[float]], 
     with database.write() as tx:
         for row_id, values in enumerate(vectors, 1):
             tx.execute(
-                "insert into vectors (user_id, kind, row_id, model, embedding)"
-                " values (:user_id, 'document', :row_id, :model, :embedding)",
+                "insert into vectors (user_id, id, part, model, seq, embedding)"
+                " values (:user_id, :row_id, 0, :model, :row_id, :embedding)",
                 user_id=user_id,
                 row_id=row_id,
                 model=model,
@@ -36,8 +36,7 @@ CORNERS = [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.7, 0.7, 0.0], [-1.0, 0.0, 0.0]]
 
 def assert_finds_the_corners(database: Database, user_id: str) -> None:
     found = nearest(database, user_id, [1.0, 0.1, 0.0], 3)
-    assert [neighbour.row_id for neighbour in found] == [1, 3, 2]
-    assert [neighbour.kind for neighbour in found] == ["document"] * 3
+    assert [neighbour.id for neighbour in found] == [1, 3, 2]
     assert found[0].cosine == pytest.approx(0.995, abs=0.001)
     assert nearest(database, user_id, [1.0, 0.0, 0.0])[-1].cosine == pytest.approx(-1, abs=1e-5)
 
@@ -52,7 +51,7 @@ def test_vectors_of_other_users_and_models_are_never_near(database: Database) ->
     assert nearest(database, "ada", [1.0, 0.0, 0.0]) == []
     store(database, "ada", [[0.0, 1.0, 0.0]])
     store(database, "eve", [[1.0, 0.0]], model="other dimensions")
-    assert [neighbour.row_id for neighbour in nearest(database, "ada", [1.0, 0.0, 0.0])] == [1]
+    assert [neighbour.id for neighbour in nearest(database, "ada", [1.0, 0.0, 0.0])] == [1]
     assert len(nearest(database, "bob", [1.0, 0.0, 0.0], 3)) == 3
     assert nearest(database, "eve", [1.0, 0.0, 0.0]) == []
 
@@ -82,7 +81,7 @@ def test_both_databases_find_the_same(shared_postgres: Database, tmp_path: Path)
                 store(database, user, vectors)
                 results.append(nearest(database, user, query))
             ours, theirs = results
-            assert {found.row_id for found in ours} == {found.row_id for found in theirs}
+            assert {found.id for found in ours} == {found.id for found in theirs}
             cosines = [[found.cosine for found in result] for result in results]
             assert cosines[0] == pytest.approx(cosines[1], abs=1e-5)
 

@@ -23,6 +23,7 @@ from tests.contract.given import (
     facts_of,
     memory,
     pairs_of,
+    service_with,
     user_says,
     work,
 )
@@ -422,7 +423,7 @@ def test_a_fault_at_any_point_leaves_everything_stored_exactly_once_in_the_end(
     live = LiveConfig(config_for(url, endpoint.url, memory_extraction_max_turns=2))
     with closing(ExtractionClient()) as client:
         faulty = Worker(database, live.current, clock, client, faults=failing_at(point, 3))
-        service = Service(database, live, faulty, clock)
+        service = service_with(database, live, faulty, clock)
         for user in ("ada", "bob"):
             service.remember(user, [user_says(f"my plan{n} is Value{n}") for n in range(5)], "chat")
         faults = _drain_through_faults(service, clock)
@@ -466,7 +467,7 @@ def test_a_worker_that_lost_its_lease_stores_nothing(
 
     with closing(ExtractionClient()) as client:
         slow = Worker(database, live.current, clock, client, faults=steal)
-        service = Service(database, live, slow, clock)
+        service = service_with(database, live, slow, clock)
         queue_items(service, clock, 1)
         outcome = slow.run_once()
         assert outcome is not None
@@ -488,7 +489,7 @@ def test_an_item_of_a_user_who_is_erased_meanwhile_leaves_nothing_behind(
     live = LiveConfig(config_for(url, endpoint.url))
     with closing(ExtractionClient()) as client:
         worker = Worker(database, live.current, clock, client)
-        service = Service(database, live, worker, clock)
+        service = service_with(database, live, worker, clock)
 
         class Erasing:
             def perform(self, call) -> None:  # type: ignore[no-untyped-def]
@@ -517,7 +518,7 @@ def test_an_item_over_the_daily_cap_of_an_erased_user_leaves_nothing_behind(
 
     with closing(ExtractionClient()) as client:
         worker = Worker(database, live.current, clock, client, faults=fault)
-        service = Service(database, live, worker, clock)
+        service = service_with(database, live, worker, clock)
         queue_items(service, clock, 1)
         work(service)
         service.remember("user1", [user_says("my pet is Rex")], "other")
@@ -532,7 +533,7 @@ def test_a_session_that_is_forgotten_while_its_item_runs_stays_forgotten(
     live = LiveConfig(config_for(url, endpoint.url))
     with closing(ExtractionClient()) as client:
         worker = Worker(database, live.current, clock, client)
-        service = Service(database, live, worker, clock)
+        service = service_with(database, live, worker, clock)
 
         class Forgetting:
             def perform(self, call) -> None:  # type: ignore[no-untyped-def]

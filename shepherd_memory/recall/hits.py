@@ -1,0 +1,32 @@
+"""Hits: what recall gives back."""
+
+from dataclasses import dataclass, field
+from datetime import datetime
+
+
+@dataclass(frozen=True)
+class Hit:
+    """Something found. `score` orders the hits of a query; `confidence`, 0 to 1, compares across queries."""
+
+    id: int
+    kind: str
+    text: str
+    score: float
+    confidence: float
+    created_at: datetime
+    session_id: str
+    message_id: str
+    role: str
+    speaker_name: str
+    parts: dict[str, float] | None = None
+    pair: tuple[str, str] | None = None
+
+
+@dataclass(frozen=True)
+class Recalled:
+    """The hits, best first; `abstained` says that nothing was certain enough, and `reason` why."""
+
+    hits: tuple[Hit, ...] = ()
+    abstained: bool = False
+    reason: str = ""
+    words: tuple[str, ...] = field(default=())

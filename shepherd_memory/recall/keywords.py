@@ -1,0 +1,114 @@
+"""Keyword scores: BM25 over the user's own words, with some of the neighbouring short messages'."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from shepherd_memory.database import Connection
+from shepherd_memory.recall.shelf import Shelf
+
+if TYPE_CHECKING:
+    from shepherd_memory.recall.shelf import Floats, Ints
+
+K1, B = 0.9, 0.4
+NEXT_WEIGHT, SECOND_WEIGHT = 0.4, 0.2
+"""How much a message's words count for its direct neighbours, and for those after them."""
+
+SHORT_WORDS = 40.0
+"""A message with more content words than this lends and borrows less, in proportion."""
+
+MOST_TERMS = 32
+
+
+@dataclass(frozen=True)
+class Keywords:
+    """The keyword score of each entry, and which share of the query's weight its words cover."""
+
+    scores: "Floats"
+    coverage: "Floats"
+
+
+def fetch_postings(
+    connection: Connection, number: int, terms: Sequence[str], after_id: int
+) -> dict[str, tuple["Ints", "Ints"]]:
+    """Where each term stands, and how often, in entries after `after_id`."""
+    names = {f"t{index}": term for index, term in enumerate(terms)}
+    rows = connection.rows(
+        f"select term, id, count from postings where user_number = :number and term in"
+        f" ({', '.join(f':{name}' for name in names)}) and id > :after_id",
+        number=number,
+        after_id=after_id,
+        **names,
+    )
+    found: dict[str, list[tuple[int, int]]] = {term: [] for term in terms}
+    for term, entry_id, count in rows:
+        found[term].append((entry_id, count))
+    return {term: _arrays(pairs) for term, pairs in found.items()}
+
+
+def _arrays(pairs: list[tuple[int, int]]) -> tuple["Ints", "Ints"]:
+    table = np.asarray(sorted(pairs), dtype=np.int64).reshape(-1, 2)
+    return table[:, 0], table[:, 1]
+
+
+def shortness(shelf: Shelf) -> "Floats":
+    """1 for short messages, less for longer ones: by how much they share words with their neighbours."""
+    short: Floats = np.minimum(1.0, SHORT_WORDS / np.maximum(shelf.lengths, 1.0)).astype(np.float32)
+    return short
+
+
+def shared_lengths(shelf: Shelf, short: "Floats") -> "Floats":
+    """The length of each entry with what it borrows."""
+    lengths: Floats = smooth(shelf, np.append(shelf.lengths * short, 0.0), short)
+    return lengths + shelf.lengths * (1.0 - short)
+
+
+def smooth(shelf: Shelf, padded: "Floats", short: "Floats") -> "Floats":
+    """Each value with shares of its neighbours' (`padded` ends with the 0 of nobody)."""
+    before, after = shelf.before, shelf.after
+    near = padded[before] + padded[after]
+    far = padded[before[before]] + padded[after[after]]
+    borrowed = (NEXT_WEIGHT * near + SECOND_WEIGHT * far)[:-1]
+    smoothed: Floats = (padded[:-1] + short * borrowed).astype(np.float32)
+    return smoothed
+
+
+def score(
+    shelf: Shelf,
+    postings: Mapping[str, tuple["Ints", "Ints"]],
+    short: "Floats",
+    lengths: "Floats",
+    dated: Mapping[str, "Floats"],
+) -> Keywords:
+    """BM25 of every entry for the terms of a query.
+
+    Terms that name a time, in `dated`, are covered by what was said then as well.
+    """
+    size = shelf.size
+    scores, covered = np.zeros(size, dtype=np.float32), np.zeros(size, dtype=np.float32)
+    norm = K1 * (1 - B + B * lengths / max(float(lengths.mean()), 1e-6)) if size else lengths
+    total = 0.0
+    for term, (ids, counts) in postings.items():
+        places = np.searchsorted(shelf.ids, ids)
+        idf = _rarity(len(ids), size)
+        total += idf
+        covered += idf * dated[term] if term in dated else 0.0
+        if not len(ids):
+            continue
+        frequency = np.zeros(size + 1, dtype=np.float32)
+        frequency[places] = counts
+        covered[places] += idf * (1.0 - dated[term][places]) if term in dated else idf
+        own = frequency[:-1].copy()
+        frequency[:-1] *= short
+        shared = smooth(shelf, frequency, short) + own * (1.0 - short)
+        scores += idf * shared * (K1 + 1) / (shared + norm)
+    # A query of one common word, like "thanks", is covered by much and about nothing.
+    return Keywords(scores, covered / max(total, _rarity(1, size)) if total else covered)
+
+
+def _rarity(entries: int, size: int) -> float:
+    """The weight of a word that so many of all entries have."""
+    return math.log(1 + (size - entries + 0.5) / (entries + 0.5))

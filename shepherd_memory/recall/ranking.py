@@ -1,0 +1,224 @@
+"""Ranking: keyword and vector scores in a weighted sum, and small priors; the same on every backend."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from shepherd_memory.clock import DAY, to_us
+from shepherd_memory.recall.dates import Span
+from shepherd_memory.recall.keywords import NEXT_WEIGHT, SECOND_WEIGHT, Keywords
+from shepherd_memory.recall.shelf import KINDS, Shelf
+from shepherd_memory.words import words
+
+if TYPE_CHECKING:
+    from shepherd_memory.recall.shelf import Floats, Ints
+
+KEYWORD_WEIGHT = 0.7
+VECTOR_WEIGHT = 1.0
+SPEAKER_WEIGHT = 0.5
+DATE_WEIGHT = 0.4
+SESSION_WEIGHT = 0.4
+RECENCY_WEIGHT = 0.05
+RECENCY_DAYS = 30.0
+SUBSTANCE_WEIGHT = 0.2
+SUBSTANCE_WORDS = 8.0
+"""A message with fewer content words than this rarely says what somebody asks for later."""
+
+ROLE_PENALTY = {"assistant": 0.15, "tool": 0.3, "function": 0.3}
+SESSION_TOP = 3
+POOL = 400
+"""So many of the best by the plain score are looked at closely."""
+
+_ASKS_FOR_ASSISTANT = re.compile(
+    r"\b(?:you|assistant)\b.{0,30}\b(?:suggest|recommend|say|said|tell|told|propose|advise|explain|mention|"
+    r"answer|list|give|gave|provide|write|wrote)\w*\b"
+    r"|\byour (?:suggestion|recommendation|advice|answer|explanation)\b",
+    re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True)
+class Question:
+    """A query as ranking takes it."""
+
+    text: str
+    terms: tuple[str, ...]
+    vector: "Floats | None"
+    speakers: tuple[int, ...]
+    spans: tuple[Span, ...]
+    now: datetime
+
+
+@dataclass(frozen=True)
+class Ranked:
+    """The best entries, best first: their places on the shelf, scores and the parts of these."""
+
+    places: "Ints"
+    scores: "Floats"
+    parts: dict[str, "Floats"] = field(default_factory=dict)
+    coverage: "Floats | None" = None
+    cosines: "Floats | None" = None
+    """Of those that are not embedded yet, NaN."""
+    by_others: "Floats | None" = None
+    """1 where the query names a speaker and somebody else spoke."""
+
+
+def rank(
+    shelf: Shelf, question: Question, keywords: Keywords, short: "Floats", allowed: "Floats | None", pool: int
+) -> Ranked:
+    """Order a user's entries for a question."""
+    cosines = _cosines(shelf, question.vector)
+    closeness = _zeros(shelf) if cosines is None else _spread(_shared(shelf, _filled(cosines), short))
+    parts = {
+        "keyword": KEYWORD_WEIGHT * _share(keywords.scores),
+        "vector": VECTOR_WEIGHT * closeness,
+        "speaker": SPEAKER_WEIGHT * _is_among(shelf.speaker_codes, question.speakers),
+        "date": DATE_WEIGHT * said_within(shelf, question.spans),
+        "recency": RECENCY_WEIGHT * _recency(shelf, question.now),
+        "role": _role(shelf, question.text),
+        "substance": SUBSTANCE_WEIGHT * _substance(shelf),
+    }
+    total: Floats = sum(parts.values(), start=_zeros(shelf))
+    if allowed is not None:
+        total = np.where(allowed > 0, total, -np.inf)
+    places = _best(total, pool)
+    session = SESSION_WEIGHT * _spread(_session_scores(shelf.sessions[places], total[places]))
+    scores = total[places] + session
+    order = np.lexsort((-shelf.ids[places], -scores))
+    places = places[order]
+    chosen = {name: part[places] for name, part in parts.items()} | {"session": session[order]}
+    return Ranked(
+        places,
+        scores[order],
+        chosen,
+        keywords.coverage[places],
+        None if cosines is None else cosines[places],
+        _by_others(shelf, question.speakers, places),
+    )
+
+
+def _zeros(shelf: Shelf) -> "Floats":
+    return np.zeros(shelf.size, dtype=np.float32)
+
+
+def _share(scores: "Floats") -> "Floats":
+    """Scores that begin at 0, as shares of the greatest."""
+    greatest = float(scores.max(initial=0.0))
+    shares: Floats = scores / greatest if greatest > 0 else scores
+    return shares
+
+
+def _spread(values: "Floats") -> "Floats":
+    """Values between 0 and 1, in proportion."""
+    if not len(values):
+        return values
+    low, high = float(values.min()), float(values.max())
+    spread: Floats = (values - low) / (high - low) if high > low else np.zeros_like(values)
+    return spread
+
+
+def _cosines(shelf: Shelf, vector: "Floats | None") -> "Floats | None":
+    """The best cosine of each entry's vectors; NaN for those that are not embedded yet."""
+    if vector is None or not len(shelf.vectors) or shelf.vectors.shape[1] != len(vector):
+        return None
+    all_cosines = shelf.vectors @ vector
+    cosines = np.full(shelf.size, np.nan, dtype=np.float32)
+    starts = np.flatnonzero(np.r_[True, np.diff(shelf.owners) != 0])
+    cosines[shelf.owners[starts]] = np.maximum.reduceat(all_cosines, starts)
+    return cosines
+
+
+def _filled(cosines: "Floats") -> "Floats":
+    """What is not embedded yet is as far as the farthest."""
+    return np.nan_to_num(cosines, nan=float(np.nanmin(cosines)))
+
+
+def _shared(shelf: Shelf, cosines: "Floats", short: "Floats") -> "Floats":
+    """Half an entry's own closeness, half that of its surroundings, as far as it is short."""
+    padded, present = np.append(cosines, 0.0), np.append(short, 0.0)
+    before, after = shelf.before, shelf.after
+    weights = NEXT_WEIGHT * (present[before] + present[after])
+    weights += SECOND_WEIGHT * (present[before[before]] + present[after[after]])
+    lent = padded * present
+    borrowed = NEXT_WEIGHT * (lent[before] + lent[after])
+    borrowed += SECOND_WEIGHT * (lent[before[before]] + lent[after[after]])
+    around = (padded + borrowed * present) / (1 + weights * present)
+    mixed: Floats = ((padded + around) / 2)[:-1].astype(np.float32)
+    return mixed
+
+
+def _is_among(codes: "Ints", wanted: Sequence[int]) -> "Floats":
+    among: Floats = np.isin(codes, wanted).astype(np.float32)
+    return among
+
+
+def _by_others(shelf: Shelf, named: Sequence[int], places: "Ints") -> "Floats":
+    if not named:
+        return np.zeros(len(places), dtype=np.float32)
+    nameless = [code for code, name in enumerate(shelf.speakers) if not name]
+    return 1 - _is_among(shelf.speaker_codes[places], [*named, *nameless])
+
+
+def said_within(shelf: Shelf, spans: Sequence[Span]) -> "Floats":
+    inside = np.zeros(shelf.size, dtype=bool)
+    for span in spans:
+        first, end = span.bounds()
+        inside |= (shelf.stated_at >= first) & (shelf.stated_at < end)
+    return inside.astype(np.float32)
+
+
+def _recency(shelf: Shelf, now: datetime) -> "Floats":
+    age_days = np.maximum(to_us(now) - shelf.stated_at, 0) / DAY
+    recent: Floats = (1 / (1 + age_days / RECENCY_DAYS)).astype(np.float32)
+    return recent
+
+
+def _role(shelf: Shelf, query: str) -> "Floats":
+    """What the assistant said counts less, unless it is asked for."""
+    if _ASKS_FOR_ASSISTANT.search(query):
+        return _zeros(shelf)
+    penalties = np.asarray([-ROLE_PENALTY.get(role, 0.0) for role in shelf.roles] or [0.0], dtype=np.float32)
+    return penalties[shelf.role_codes]
+
+
+def _substance(shelf: Shelf) -> "Floats":
+    """How much a message says, up to enough; facts and context are short and to the point."""
+    said = np.minimum(1.0, shelf.lengths / SUBSTANCE_WORDS)
+    substance: Floats = np.where(shelf.kinds == KINDS.index("document"), said, 1.0).astype(np.float32)
+    return substance
+
+
+def _best(total: "Floats", count: int) -> "Ints":
+    every = np.arange(len(total))
+    places: Ints = every if len(total) <= count else np.argpartition(-total, count)[:count]
+    return places[np.isfinite(total[places])]
+
+
+def _session_scores(sessions: "Ints", scores: "Floats") -> "Floats":
+    """For each candidate the mean of the best few of its session."""
+    order = np.lexsort((-scores, sessions))
+    sorted_sessions = sessions[order]
+    starts = np.flatnonzero(np.r_[True, np.diff(sorted_sessions) != 0]) if len(order) else order
+    within = np.arange(len(order)) - np.repeat(starts, np.diff(np.r_[starts, len(order)]))
+    top = within < SESSION_TOP
+    sums = np.bincount(sorted_sessions[top], weights=scores[order][top])
+    counts = np.bincount(sorted_sessions[top])
+    means = sums / np.maximum(counts, 1)
+    result: Floats = means[sessions].astype(np.float32) if len(order) else scores
+    return result
+
+
+def speakers_named(shelf: Shelf, query: str) -> tuple[tuple[int, ...], str]:
+    """The speakers that a query names, and the query without their names: these mislead the vectors."""
+    asked = set(words(query))
+    named = [code for code, name in enumerate(shelf.speakers) if name and asked & set(words(name))]
+    names = {word for code in named for word in words(shelf.speakers[code])}
+    bare = _NAME.sub(lambda match: "" if set(words(match[0])) & names else match[0], query)
+    return tuple(named), " ".join(bare.split()) or query
+
+
+_NAME = re.compile(r"\w+(?:['\u2019]s)?")

@@ -1,0 +1,208 @@
+"""Recall for one user: candidates, ranking, confidence, hits."""
+
+import logging
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from shepherd_memory.database import Connection, Database
+from shepherd_memory.embedding import Embedder, Unavailable
+from shepherd_memory.entries import terms_of
+from shepherd_memory.errors import InvalidInput
+from shepherd_memory.recall.cache import ShelfCache, View
+from shepherd_memory.recall.confidence import confidences
+from shepherd_memory.recall.dates import read_dates
+from shepherd_memory.recall.hits import Hit, Recalled
+from shepherd_memory.recall.keywords import MOST_TERMS, fetch_postings, score, shared_lengths, shortness
+from shepherd_memory.recall.ranking import POOL, Question, Ranked, rank, said_within, speakers_named
+from shepherd_memory.recall.rows import Found, fetch
+from shepherd_memory.recall.shelf import KINDS, Shelf
+from shepherd_memory.redaction import redact
+from shepherd_memory.words import words
+
+if TYPE_CHECKING:
+    from shepherd_memory.recall.shelf import Floats, Ints
+
+NOTHING_STORED = "nothing is stored for this user"
+NOTHING_CLOSE = "nothing stored is close enough to the query"
+EMPTY_QUERY = "the query is empty"
+FETCHED_AT_ONCE = 500
+"""Databases limit the parameters of a query."""
+
+SILENCE_SECONDS = 15.0
+"""After an engine failed, recall goes on without it for so long: a server that hangs must not slow a chat."""
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """A query without the names of speakers, and its vector."""
+
+    bare: str
+    vector: "Floats | None"
+
+
+class Recall:
+    """Finds what a query is about; safe to use from several threads."""
+
+    def __init__(
+        self, database: Database, embedder: Callable[[], Embedder | None], cache: ShelfCache
+    ) -> None:
+        self._database = database
+        self._embedder = embedder
+        self._cache = cache
+        self._failed: Embedder | None = None
+        self._silent_until = 0.0
+
+    def recall(
+        self,
+        user_id: str,
+        query: str,
+        limit: int,
+        threshold: float,
+        now: datetime,
+        kinds: Sequence[str] | None,
+        explain: bool,
+    ) -> Recalled:
+        """The user's entries that the query is about, best first, none below the threshold."""
+        if not query.strip():
+            return Recalled(abstained=True, reason=EMPTY_QUERY)
+        _check_kinds(kinds)
+        embedder = self._embedder()
+        model = embedder.model if embedder else ""
+        seen = self._cache.last_seen(user_id, model) or self._load(user_id, model)
+        if seen is None:
+            return Recalled(abstained=True, reason=NOTHING_STORED)
+        # Before the transaction: a server may take its time, and connections are few.
+        asked = self._asked(embedder, seen, query)
+        with self._database.read() as connection:
+            view = self._cache.view(self._database, connection, user_id, model, seen)
+            if view is None or not view.shelf.size:
+                return Recalled(abstained=True, reason=NOTHING_STORED)
+            if speakers_named(view.shelf, query)[1] != asked.bare:
+                asked = self._asked(embedder, view.shelf, query)
+            ranked, terms = self._rank(connection, view, asked, query, now, kinds, limit)
+            certain = confidences(ranked)
+            hits = self._hits(connection, user_id, view.shelf, ranked, certain, limit, threshold, explain)
+        if not hits:
+            return Recalled((), True, NOTHING_CLOSE, terms)
+        return Recalled(tuple(hits), words=terms)
+
+    def _load(self, user_id: str, model: str) -> Shelf | None:
+        with self._database.read() as connection:
+            view = self._cache.view(self._database, connection, user_id, model)
+        return None if view is None else view.shelf
+
+    def _asked(self, embedder: Embedder | None, shelf: Shelf, query: str) -> "_Asked":
+        bare = speakers_named(shelf, query)[1]
+        return _Asked(bare, self._vector(embedder, bare))
+
+    def _vector(self, embedder: Embedder | None, query: str) -> "Floats | None":
+        if embedder is None or (embedder is self._failed and time.monotonic() < self._silent_until):
+            return None
+        try:
+            # Redacted: the engine may be somebody else's server.
+            vector: Floats = embedder.embed([redact(query)])[0]
+        except Unavailable as error:
+            logger.warning("recall works by keyword only: %s", error)
+            self._failed, self._silent_until = embedder, time.monotonic() + SILENCE_SECONDS
+            return None
+        return vector
+
+    def _rank(
+        self,
+        connection: Connection,
+        view: View,
+        asked: "_Asked",
+        query: str,
+        now: datetime,
+        kinds: Sequence[str] | None,
+        limit: int,
+    ) -> tuple[Ranked, tuple[str, ...]]:
+        shelf = view.shelf
+        speakers, _ = speakers_named(shelf, query)
+        terms = tuple(terms_of(asked.bare))[:MOST_TERMS]
+        dates = read_dates(query, now)
+        question = Question(query, terms, asked.vector, speakers, tuple(span for span, _ in dates), now)
+        postings = self._cache.postings(connection, view, terms, fetch_postings)
+        short = shortness(shelf)
+        dated = {term: said_within(shelf, [span]) for span, named in dates for term in terms_of(named)}
+        keywords = score(shelf, postings, short, shared_lengths(shelf, short), dated)
+        return rank(shelf, question, keywords, short, _allowed(shelf, kinds), max(POOL, 4 * limit)), terms
+
+    def _hits(
+        self,
+        connection: Connection,
+        user_id: str,
+        shelf: Shelf,
+        ranked: Ranked,
+        certain: "Floats",
+        limit: int,
+        threshold: float,
+        explain: bool,
+    ) -> list[Hit]:
+        passing = np.flatnonzero(certain >= threshold)
+        hits: list[Hit] = []
+        seen: set[tuple[str, ...]] = set()
+        for chunk in _chunks(passing, limit):
+            places = ranked.places[chunk]
+            rows = fetch(connection, user_id, [(KINDS[shelf.kinds[p]], int(shelf.ids[p])) for p in places])
+            for index, place in zip(chunk, places, strict=True):
+                found = rows.get(int(shelf.ids[place]))
+                if found is None or _is_repeated(found, seen):
+                    continue
+                hits.append(_hit(found, ranked, int(index), float(certain[index]), explain))
+                if len(hits) == limit:
+                    return hits
+        return hits
+
+
+def _chunks(passing: "Ints", limit: int) -> Iterable["Ints"]:
+    """A few more than asked for at a time: some may be copies of others."""
+    step = min(limit + 10, FETCHED_AT_ONCE)
+    return (passing[at : at + step] for at in range(0, len(passing), step))
+
+
+def _is_repeated(found: Found, seen: set[tuple[str, ...]]) -> bool:
+    """Whether the same words were said before it; near-identical hits collapse into the best."""
+    said = (found.speaker_name, *words(found.text))
+    if said in seen:
+        return True
+    seen.add(said)
+    return False
+
+
+def _hit(found: Found, ranked: Ranked, index: int, confidence: float, explain: bool) -> Hit:
+    rounded = {name: round(float(part[index]), 4) + 0.0 for name, part in ranked.parts.items()}
+    parts = rounded if explain else None
+    return Hit(
+        found.id,
+        found.kind,
+        found.text,
+        round(float(ranked.scores[index]), 6),
+        round(confidence, 4),
+        found.created_at,
+        found.session_id,
+        found.message_id,
+        found.role,
+        found.speaker_name,
+        parts,
+        found.pair,
+    )
+
+
+def _check_kinds(kinds: Sequence[str] | None) -> None:
+    if kinds is not None and (isinstance(kinds, str) or not set(kinds) <= set(KINDS)):
+        raise InvalidInput(f"kinds takes a list of {', '.join(KINDS)}; got {kinds!r}")
+
+
+def _allowed(shelf: Shelf, kinds: Sequence[str] | None) -> "Floats | None":
+    if kinds is None:
+        return None
+    allowed: Floats = np.isin(shelf.kinds, [KINDS.index(kind) for kind in kinds]).astype(np.float32)
+    return allowed

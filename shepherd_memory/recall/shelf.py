@@ -1,0 +1,174 @@
+"""A user's shelf: what ranking needs of all the user's entries, as arrays in memory."""
+
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from shepherd_memory.database import Connection, Database, Row
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Floats = NDArray[np.floating[Any]]
+    Ints = NDArray[np.integer[Any]]
+
+KINDS = ("fact", "context", "document")
+NOBODY = -1
+
+
+@dataclass(frozen=True)
+class Version:
+    """Which state of the user's rows something reflects."""
+
+    number: int
+    seq: int
+    epoch: int
+
+    def differs_by_additions(self, other: "Version") -> bool:
+        """Whether nothing was deleted between this state and the other."""
+        return (self.number, self.epoch) == (other.number, other.epoch)
+
+
+@dataclass(frozen=True)
+class Shelf:
+    """The entries of one user, oldest first. Row `size` of the neighbour arrays is nobody.
+
+    `before` and `after` are the neighbouring messages in the same session. `vectors` has one row or more
+    for each embedded entry; `owners` says whose.
+    """
+
+    version: Version
+    ids: "Ints"
+    kinds: "Ints"
+    sessions: "Ints"
+    roles: tuple[str, ...]
+    role_codes: "Ints"
+    speakers: tuple[str, ...]
+    speaker_codes: "Ints"
+    stated_at: "Ints"
+    lengths: "Floats"
+    before: "Ints"
+    after: "Ints"
+    vectors: "Floats"
+    owners: "Ints"
+    session_codes: dict[str, int] = field(default_factory=dict)
+    last_of_session: dict[int, int] = field(default_factory=dict)
+
+    @property
+    def size(self) -> int:
+        return len(self.ids)
+
+    @property
+    def bytes(self) -> int:
+        """Roughly what it takes in memory."""
+        return int(self.vectors.nbytes + self.size * 80 + len(self.session_codes) * 200)
+
+
+def version_of(connection: Connection, user_id: str) -> Version | None:
+    """The state of a user's rows now; None if there is no such user."""
+    row = connection.row("select number, seq, epoch from users where user_id = :user_id", user_id=user_id)
+    return None if row is None else Version(*row)
+
+
+def empty(version: Version) -> Shelf:
+    """A shelf with nothing on it, to be extended."""
+    nothing = np.zeros(0, dtype=np.int64)
+    nobody = np.full(1, 0, dtype=np.int64)
+    return Shelf(
+        version=replace(version, seq=0),
+        ids=nothing,
+        kinds=nothing,
+        sessions=nothing,
+        roles=(),
+        role_codes=nothing,
+        speakers=(),
+        speaker_codes=nothing,
+        stated_at=nothing,
+        lengths=np.zeros(0, dtype=np.float32),
+        before=nobody,
+        after=nobody,
+        vectors=np.zeros((0, 0), dtype=np.float32),
+        owners=nothing,
+    )
+
+
+def extend(
+    database: Database, connection: Connection, shelf: Shelf, user_id: str, version: Version, model: str
+) -> Shelf:
+    """The shelf with what was added since its version."""
+    entries = connection.rows(
+        "select id, kind, session_id, role, speaker_name, stated_at, length from entries"
+        " where user_id = :user_id and id > :seen order by id",
+        user_id=user_id,
+        seen=shelf.version.seq,
+    )
+    grown = _with_entries(shelf, entries) if entries else shelf
+    ids, vectors = database.vectors_since(connection, user_id, model, shelf.version.seq)
+    grown = _with_vectors(grown, ids, vectors) if len(ids) else grown
+    return replace(grown, version=version)
+
+
+def _with_entries(shelf: Shelf, rows: list[Row]) -> Shelf:
+    ids, kinds, sessions, roles, speakers, stated_at, lengths = zip(*rows, strict=True)
+    role_names, role_codes = _coded(shelf.roles, roles)
+    speaker_names, speaker_codes = _coded(shelf.speakers, speakers)
+    codes = dict(shelf.session_codes)
+    session_codes = [codes.setdefault(name, len(codes)) for name in sessions]
+    before, after, last = _neighbours(shelf, session_codes, kinds)
+    return replace(
+        shelf,
+        ids=_joined(shelf.ids, ids),
+        kinds=_joined(shelf.kinds, [KINDS.index(kind) for kind in kinds]),
+        sessions=_joined(shelf.sessions, session_codes),
+        roles=role_names,
+        role_codes=_joined(shelf.role_codes, role_codes),
+        speakers=speaker_names,
+        speaker_codes=_joined(shelf.speaker_codes, speaker_codes),
+        stated_at=_joined(shelf.stated_at, stated_at),
+        lengths=np.concatenate([shelf.lengths, np.asarray(lengths, dtype=np.float32)]),
+        before=before,
+        after=after,
+        session_codes=codes,
+        last_of_session=last,
+    )
+
+
+def _joined(array: "Ints", values: Any) -> "Ints":
+    return np.concatenate([array, np.asarray(values, dtype=np.int64)])
+
+
+def _coded(names: tuple[str, ...], values: Any) -> tuple[tuple[str, ...], list[int]]:
+    codes = {name: code for code, name in enumerate(names)}
+    coded = [codes.setdefault(value, len(codes)) for value in values]
+    return tuple(codes), coded
+
+
+def _neighbours(shelf: Shelf, session_codes: list[int], kinds: Any) -> tuple["Ints", "Ints", dict[int, int]]:
+    """Who stands before and after whom; only documents of a session have neighbours."""
+    start, end = shelf.size, shelf.size + len(session_codes)
+    before, after = np.full(end + 1, end, dtype=np.int64), np.full(end + 1, end, dtype=np.int64)
+    # "Nobody" was the old size, and is the new one now.
+    before[:start] = np.where(shelf.before[:-1] == start, end, shelf.before[:-1])
+    after[:start] = np.where(shelf.after[:-1] == start, end, shelf.after[:-1])
+    last = dict(shelf.last_of_session)
+    for index, (session, kind) in enumerate(zip(session_codes, kinds, strict=True), start):
+        if kind != "document":
+            continue
+        previous = last.get(session, end)
+        if previous != end:
+            before[index], after[previous] = previous, index
+        last[session] = index
+    return before, after, last
+
+
+def _with_vectors(shelf: Shelf, ids: "Ints", vectors: "Floats") -> Shelf:
+    owners = np.searchsorted(shelf.ids, ids)
+    known = (owners < shelf.size) & (shelf.ids[np.minimum(owners, shelf.size - 1)] == ids)
+    kept = vectors[known]
+    if shelf.vectors.shape[1] != kept.shape[1]:
+        # The first ones; or a server has another model under the same name, and what it gave before is void.
+        return replace(shelf, vectors=kept, owners=owners[known])
+    # Grown by doubling would save copies; measured, the copy is dwarfed by reading the rows.
+    joined = np.concatenate([shelf.vectors, kept])
+    return replace(shelf, vectors=joined, owners=np.concatenate([shelf.owners, owners[known]]))
