@@ -196,6 +196,7 @@ def test_the_backend_of_the_guide_works(tmp_path: Path, monkeypatch: pytest.Monk
         service.remember("steve", [{"role": "user", "content": "I live in Lisbon."}])
         service.set_fact("steve", "city", "Lisbon")
         assert [document.text for document in service.documents("steve")] == ["I live in Lisbon."]
+        assert service.recall("steve", "Where in Lisbon do I live?").hits[0].text == "I live in Lisbon."
         assert_vectors_are_found(service.database)
         assert service.erase("steve").left == {}
 
@@ -203,12 +204,15 @@ def test_the_backend_of_the_guide_works(tmp_path: Path, monkeypatch: pytest.Monk
 def assert_vectors_are_found(opened: database.Database) -> None:
     with opened.write() as tx:
         tx.execute(
-            "insert into vectors (user_id, kind, row_id, model, embedding)"
-            " values ('steve', 'fact', 1, 'm', :vector)",
+            "insert into vectors (user_id, id, part, model, seq, embedding)"
+            " values ('steve', 1, 0, 'm', 7, :vector)",
             vector=opened.vector([0.0, 1.0]),
         )
         (found,) = opened.nearest(tx, "steve", "m", [0.0, 2.0], 5)
-    assert (found.row_id, round(found.cosine, 3)) == (1, 1.0)
+        ids, vectors = opened.vectors_since(tx, "steve", "m", 6)
+        later, none = opened.vectors_since(tx, "steve", "m", 7)
+    assert (found.id, round(found.cosine, 3)) == (1, 1.0)
+    assert (ids.tolist(), vectors.tolist(), len(later), len(none)) == ([1], [[0.0, 1.0]], 0, 0)
 
 
 def members(protocol: type) -> set[str]:

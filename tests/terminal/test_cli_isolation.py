@@ -18,6 +18,7 @@ MARK = "anns own words"
 
 COMMANDS = {
     "remember": ["hello", "--session", "s"],
+    "recall": [MARK, "--threshold", "0"],
     "facts list": [],
     "facts get": ["secret"],
     "facts set": ["secret", "bobs"],
@@ -35,6 +36,7 @@ COMMANDS = {
     "memory export": [],
     "memory import": ["{file}"],
     "memory forget": ["--session", "s"],
+    "memory why": [],
     "memory rejected list": [],
     "memory rejected accept": ["{rejection}"],
     "queue list": ["--session", "s"],
@@ -67,6 +69,7 @@ def anns(no_answer: None, tmp_path: Path) -> dict[str, str]:
     good("context", "add", "What did ann say?", MARK)
     good("remember", MARK, "--session", "s")
     with_service(_reject)
+    with_service(lambda service: service.inject("ann", [{"role": "user", "content": MARK}]))
     good("documents", "add", "another note", "--user", "bob")
     file = tmp_path / "bob.jsonl"
     good("memory", "export", str(file), "--user", "bob")
@@ -111,4 +114,6 @@ def test_bob_neither_sees_nor_changes_what_is_anns(
 def test_the_mark_is_where_ann_looks(anns: dict[str, str]) -> None:
     for command in ("facts list", "context list", "documents list", "memory export", "memory rejected list"):
         assert MARK in good(*command.split()).stdout
+    assert MARK in good("recall", "what did ann say?").stdout
+    assert MARK in good("memory", "why").stdout
     assert json.loads(good("queue", "list", "--json").stdout)

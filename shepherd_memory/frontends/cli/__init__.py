@@ -15,12 +15,13 @@ from shepherd_memory.frontends.cli.output import exit_code, say, suggest
 COMMANDS = {
     "config": (".config:config", "Show and change settings."),
     "remember": (".remember:remember", "Remember what the user said."),
+    "recall": (".recall:recall", "Find what a query is about."),
     "facts": (".facts:facts", "Show and change facts."),
     "context": (".context:context", "Show and change questions and their answers."),
     "documents": (".documents:documents", "Show and change what is stored verbatim."),
-    "memory": (".memory:memory", "Count, erase, export, import and forget memories."),
+    "memory": (".memory:memory", "Count, embed, explain, move and erase memories."),
     "queue": (".queue:queue", "Show and change what waits for extraction."),
-    "worker": (".worker:worker", "Extract in the foreground, until told to stop."),
+    "worker": (".worker:worker", "Extract and embed in the foreground, until told to stop."),
     "provider": (".provider:provider", "Show, change and switch model providers."),
     "whoami": (".whoami:whoami", "Say whose memory this is, and why."),
 }

@@ -6,7 +6,7 @@ from shepherd_memory import endpoints
 from shepherd_memory.endpoints import EndpointState
 from shepherd_memory.frontends.cli.screen import age, local
 from shepherd_memory.rows import as_json as plain
-from shepherd_memory.status import Status
+from shepherd_memory.status import EmbeddingState, Status
 
 
 def status_as_json(status: Status, advice: list[str]) -> dict[str, Any]:
@@ -28,6 +28,7 @@ def status_pairs(status: Status, extraction: str, advice: list[str]) -> list[tup
         ("endpoint", endpoint_line(status.endpoint)),
         ("items", ", ".join(f"{number} {state}" for state, number in status.items.items())),
         *_oldest(status),
+        ("embedding", embedding_line(status.embedding)),
         ("database", f"{status.database} (schema {status.schema_version})"),
         ("users", str(status.users)),
         *(("to do", step) for step in advice),
@@ -37,6 +38,21 @@ def status_pairs(status: Status, extraction: str, advice: list[str]) -> list[tup
 def _oldest(status: Status) -> list[tuple[str, str]]:
     seconds = status.oldest_waiting_seconds
     return [("oldest", f"has waited {age(seconds)}")] if seconds else []
+
+
+def embedding_line(embedding: EmbeddingState) -> str:
+    """The engine, and how far it is behind."""
+    lag = f", the oldest for {age(embedding.lag_seconds)}" if embedding.lag_seconds >= 1 else ""
+    return f"{engine_line(embedding)}{lag if embedding.waiting and embedding.model else ''}"
+
+
+def engine_line(embedding: EmbeddingState) -> str:
+    """What embeds, and how many entries wait for it; or why nothing does."""
+    if embedding.engine == "none":
+        return "off: recall works by keyword only"
+    trouble = f"; {embedding.problem}" if embedding.problem else ""
+    waiting = f"{embedding.waiting} {'entry waits' if embedding.waiting == 1 else 'entries wait'}"
+    return f"{embedding.engine}, {embedding.model or 'no model'}{trouble}; {waiting}"
 
 
 def endpoint_line(endpoint: EndpointState) -> str:

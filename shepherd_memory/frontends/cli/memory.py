@@ -1,5 +1,6 @@
 """`shepherd memory`: all of a user's memory at once."""
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import click
@@ -7,13 +8,16 @@ import click
 from shepherd_memory.canonical import canonical_text
 from shepherd_memory.erasure import Receipt
 from shepherd_memory.errors import InvalidInput, NotFound, ShepherdError
+from shepherd_memory.frontends.cli.health import engine_line
 from shepherd_memory.frontends.cli.invocation import Invocation, pass_invocation
 from shepherd_memory.frontends.cli.nouns import NounGroup
 from shepherd_memory.frontends.cli.opening import reading, user_option, writing
 from shepherd_memory.frontends.cli.output import json_option
+from shepherd_memory.frontends.cli.reembed import reembed
 from shepherd_memory.frontends.cli.rejected import rejected
 from shepherd_memory.frontends.cli.screen import emit_json, emit_pairs, emit_result, local, note
 from shepherd_memory.frontends.cli.transfer import export, import_
+from shepherd_memory.frontends.cli.why import why
 from shepherd_memory.rows import as_json as plain
 
 if TYPE_CHECKING:
@@ -24,12 +28,14 @@ USER_ROW = "users"
 
 @click.group(cls=NounGroup)
 def memory() -> None:
-    """Count, erase, export, import and forget memories."""
+    """Count, embed, explain, move and erase memories."""
 
 
 memory.add_command(export)
 memory.add_command(import_)
 memory.add_command(rejected)
+memory.add_command(reembed)
+memory.add_command(why)
 
 
 @memory.command()
@@ -40,12 +46,15 @@ def stats(invocation: Invocation, user: str | None, as_json: bool) -> None:
     """Show how much is stored, and its cost."""
     with reading(invocation, user) as (service, user_id):
         rows, usage = service.row_counts(user_id), service.usage(user_id)
+        embedding = replace(service.status().embedding, waiting=service.unembedded(user_id))
     counts = {table: number for table, number in rows.items() if table != USER_ROW}
     if as_json:
-        emit_json({"user_id": user_id, "rows": counts, "usage": [plain(day) for day in usage]})
+        engine = {name: value for name, value in plain(embedding).items() if name != "lag_seconds"}
+        days = [plain(day) for day in usage]
+        emit_json({"user_id": user_id, "rows": counts, "embedding": engine, "usage": days})
     else:
         emit_pairs([("user_id", user_id), *((name, str(number)) for name, number in counts.items())])
-        emit_pairs(_costs(usage))
+        emit_pairs([("embedding", engine_line(embedding)), *_costs(usage)])
 
 
 @memory.command()

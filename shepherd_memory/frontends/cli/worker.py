@@ -1,4 +1,4 @@
-"""`shepherd worker`: extract in the foreground until told to stop."""
+"""`shepherd worker`: extract and embed in the foreground until told to stop."""
 
 import signal
 import threading
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from shepherd_memory.service import Service
 
 LOOK_SECONDS = 1.0
-TO_TRY = ('remember "I moved to Lisbon last month"', "facts", "queue status")
+TO_TRY = ('remember "I moved to Lisbon last month"', 'recall "when did I move?"', "facts", "queue status")
 SIGNALS = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name))
 
 
@@ -24,9 +24,9 @@ SIGNALS = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP"
 @click.option("--json", "as_json", is_flag=True, help="Log JSON lines, and leave the greeting out.")
 @pass_invocation
 def worker(invocation: Invocation, as_json: bool) -> None:
-    """Extract in the foreground, until told to stop.
+    """Extract and embed in the foreground, until told to stop.
 
-    It works for all users. Without a configured endpoint it waits for one; changes of the configuration take
+    It works for all users. Without a configured endpoint it only embeds; changes of the configuration take
     effect as it runs. Ctrl-C, SIGTERM and SIGHUP end it, with exit code 0.
     """
     with _stop_signals() as stop:
@@ -63,6 +63,7 @@ def _stop_signals() -> Iterator[threading.Event]:
 
 def _greet(invocation: Invocation, service: "Service") -> None:
     from shepherd_memory.frontends.cli.advice import extraction_line, how_to_configure, program
+    from shepherd_memory.frontends.cli.health import embedding_line
     from shepherd_memory.frontends.cli.opening import user_of
     from shepherd_memory.worker import extraction_endpoint
 
@@ -70,6 +71,7 @@ def _greet(invocation: Invocation, service: "Service") -> None:
     say(f"database    {service.database.url}")
     say(f"user        {user_of(invocation, None)}  (a worker works for all users)")
     say(f"extraction  {extraction_line(config)}")
+    say(f"embedding   {embedding_line(service.status().embedding)}")
     if extraction_endpoint(config) is None:
         say("\nTo switch extraction on while this runs, in another terminal:")
         _say_commands(how_to_configure(invocation, config))

@@ -1,0 +1,144 @@
+"""`shepherd recall`: find what a query is about."""
+
+import logging
+import shutil
+import sys
+from collections.abc import Sequence
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+import click
+
+from shepherd_memory.canonical import canonical_text
+from shepherd_memory.entries import CONTEXT, DOCUMENT, FACT
+from shepherd_memory.frontends.cli.advice import program
+from shepherd_memory.frontends.cli.explanation import emit_explanation, explained_in_one
+from shepherd_memory.frontends.cli.invocation import Invocation, pass_invocation
+from shepherd_memory.frontends.cli.marking import marked_lines
+from shepherd_memory.frontends.cli.opening import LIMIT, moment, opened, user_of, user_option
+from shepherd_memory.frontends.cli.output import json_option
+from shepherd_memory.frontends.cli.screen import (
+    NARROWEST,
+    clip,
+    emit_json,
+    emit_table,
+    local,
+    note,
+    one_line,
+)
+from shepherd_memory.recall import Hit, Recalled
+from shepherd_memory.rows import as_json as plain
+
+if TYPE_CHECKING:
+    from shepherd_memory.service import Service
+
+INDENT = "   "
+MOST_LINES = 4
+"""Of one hit; a longer text is cut around the match."""
+
+
+@click.command()
+@click.argument("query", type=canonical_text)
+@click.option("--limit", type=LIMIT, default=10, show_default=True, help="At most so many hits.")
+@click.option(
+    "--threshold",
+    type=click.FloatRange(0, 1),
+    metavar="NUMBER",
+    help="Only hits at least so certain, 0 to 1; else rag_relevance_threshold. 0: all.",
+)
+@click.option(
+    "--kind",
+    "kinds",
+    multiple=True,
+    type=click.Choice((FACT, CONTEXT, DOCUMENT)),
+    help="Only of this kind; may be given more than once.",
+)
+@click.option("--now", type=moment, metavar="TIME", help="When it is asked (ISO 8601; local time).")
+@click.option("--explain", is_flag=True, help="Show what each score is made of.")
+@user_option
+@json_option
+@pass_invocation
+def recall(
+    invocation: Invocation,
+    query: str,
+    limit: int,
+    threshold: float | None,
+    kinds: tuple[str, ...],
+    now: datetime | None,
+    explain: bool,
+    user: str | None,
+    as_json: bool,
+) -> None:
+    """Find what a query is about.
+
+    The best hits come first. If nothing is certain enough it says so, and the exit code is 0 all the same.
+    """
+    # What is wrong with the model is said below, once.
+    logging.getLogger("shepherd_memory.embedding").addHandler(logging.NullHandler())
+    with opened(invocation) as service:
+        user_id = user_of(invocation, user)
+        found = service.recall(user_id, query, limit, threshold, now, kinds or None, explain)
+        _say_what_is_missing(invocation, service, user_id)
+    if as_json:
+        emit_json(_as_json(found))
+    elif found.abstained:
+        hint = "" if threshold == 0 or not found.words else "; --threshold 0 shows what comes nearest"
+        note(f"nothing recalled: {found.reason}{hint}")
+    else:
+        _emit_hits(found, explain)
+
+
+def _say_what_is_missing(invocation: Invocation, service: "Service", user_id: str) -> None:
+    problem = service.embedding.trouble()
+    waiting = service.unembedded(user_id)
+    if problem:
+        note(f"note: recall works by keyword only: {problem}")
+    elif waiting and service.config.embedding_engine != "none":
+        how = f"`{program(invocation)} worker` or `{program(invocation)} memory reembed` embeds them"
+        entries = f"{waiting} {'entry' if waiting == 1 else 'entries'}"
+        note(f"note: {entries} not embedded yet, and found by keyword only: {how}")
+
+
+def _as_json(found: Recalled) -> dict[str, object]:
+    return {
+        "abstained": found.abstained,
+        "reason": found.reason,
+        "words": list(found.words),
+        "hits": [plain(hit) for hit in found.hits],
+    }
+
+
+def _emit_hits(found: Recalled, explain: bool) -> None:
+    if not sys.stdout.isatty():
+        emit_table((), (_row(hit, explain) for hit in found.hits))
+        return
+    columns = shutil.get_terminal_size().columns
+    for place, hit in enumerate(found.hits, 1):
+        click.echo(clip(_heading(place, hit), columns))
+        room = max(columns - len(INDENT), NARROWEST)
+        for line in marked_lines(shown_text(hit), found.words, room, MOST_LINES):
+            click.echo(INDENT + line)
+        click.echo()
+    if explain:
+        emit_explanation(found.hits)
+
+
+def _heading(place: int, hit: Hit) -> str:
+    cells = (f"{hit.confidence:.2f}", local(hit.created_at), who(hit), f"{hit.kind} {hit.id}")
+    return f"{place}. {'  '.join(one_line(cell) for cell in cells if cell)}"
+
+
+def who(hit: Hit) -> str:
+    """Who said it, as well as is known."""
+    return " ".join((hit.speaker_name or hit.role).split())
+
+
+def shown_text(hit: Hit) -> str:
+    """What was found; a pair as its question and answer."""
+    return " → ".join(hit.pair) if hit.pair else hit.text
+
+
+def _row(hit: Hit, explain: bool) -> Sequence[str]:
+    confidence, said = f"{hit.confidence:.2f}", local(hit.created_at)
+    cells = (confidence, said, who(hit), hit.kind, str(hit.id), shown_text(hit))
+    return (*cells, f"{hit.score:g}", explained_in_one(hit)) if explain else cells
