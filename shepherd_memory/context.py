@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from functools import lru_cache
 
+from shepherd_memory import entries
 from shepherd_memory.database import Connection
 from shepherd_memory.provenance import Provenance
 from shepherd_memory.rows import build
@@ -81,7 +82,10 @@ def put(
         now=now,
         **asdict(where),
     )
-    return STORED if row is not None and row[0] == context_id else REFRESHED
+    if row is None or row[0] != context_id:
+        return REFRESHED
+    _add_entry(tx, user_id, context_id, question, answer, where, now)
+    return STORED
 
 
 def put_by_hand(
@@ -104,13 +108,16 @@ def _refresh(
 ) -> bool:
     """Give an existing pair the newer wording; an older statement leaves it as it is."""
     found = tx.row(
-        "select stated_at, digest from context where user_id = :user_id and id = :id",
+        "select stated_at, digest, question, answer from context where user_id = :user_id and id = :id",
         user_id=user_id,
         id=context_id,
     )
     if found is None:
         return False
     if where.stated_at >= found[0] and (mark == found[1] or _of_digest(tx, user_id, mark) is None):
+        entries.remove(tx, user_id, context_id, entries.context_text(found[2], found[3]))
+        raise_epoch(tx, user_id)
+        _add_entry(tx, user_id, context_id, question, answer, where, now)
         tx.execute(
             "update context set question = :question, answer = :answer, digest = :digest,"
             " stated_at = :stated_at, source = :source, session_id = :session_id, message_id = :message_id,"
@@ -124,6 +131,14 @@ def _refresh(
             **asdict(where),
         )
     return True
+
+
+def _add_entry(
+    tx: Connection, user_id: str, context_id: int, question: str, answer: str, where: Provenance, now: int
+) -> None:
+    terms = entries.terms_of(entries.context_text(question, answer))
+    entry = entries.Entry(context_id, entries.CONTEXT, where.session_id, "user", "", where.stated_at, terms)
+    entries.add(tx, user_id, [entry], now)
 
 
 def _of_digest(connection: Connection, user_id: str, mark: str) -> int | None:
@@ -179,12 +194,14 @@ def newest(connection: Connection, user_id: str, limit: int) -> list[Context]:
 def delete(tx: Connection, user_id: str, context_id: int, now: int) -> bool:
     """Delete a pair; older statements of it will not bring it back."""
     row = tx.row(
-        "delete from context where user_id = :user_id and id = :id returning digest, stated_at",
+        "delete from context where user_id = :user_id and id = :id"
+        " returning digest, stated_at, question, answer",
         user_id=user_id,
         id=context_id,
     )
     if row is None:
         return False
+    entries.remove(tx, user_id, context_id, entries.context_text(row[2], row[3]))
     bury(tx, user_id, CONTEXT, row[0], max(now, row[1]))
     raise_epoch(tx, user_id)
     return True

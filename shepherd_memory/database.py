@@ -41,10 +41,9 @@ class Connection(Protocol):
 
 @dataclass(frozen=True)
 class Neighbour:
-    """A stored vector near the one asked for: which row it belongs to, and the cosine."""
+    """A stored vector near the one asked for: which entry it belongs to, and the cosine."""
 
-    kind: str
-    row_id: int
+    id: int
     cosine: float
 
 
@@ -80,6 +79,9 @@ class Database(Protocol):
 
     def vector(self, values: Sequence[float]) -> Any:
         """A vector as this database's `vectors.embedding` takes it as a parameter."""
+
+    def vectors_since(self, connection: Connection, user_id: str, model: str, seq: int) -> tuple[Any, Any]:
+        """The ids (an array) and vectors (a matrix of 32-bit floats) stored after `seq`, parts in order."""
 
     def nearest(
         self, connection: Connection, user_id: str, model: str, vector: Sequence[float], limit: int
@@ -188,17 +190,17 @@ def _record(tx: Connection, migration: Migration) -> None:
     )
 
 
-def nearest_by_scan(
-    keys: Sequence[tuple[str, int]], vectors: Any, vector: Sequence[float], limit: int
-) -> list[Neighbour]:
+def nearest_by_scan(ids: Any, vectors: Any, vector: Sequence[float], limit: int) -> list[Neighbour]:
     """The rows of the matrix `vectors` nearest to `vector`, for a database that cannot search them itself."""
     import numpy as np
 
+    if not len(ids):
+        return []
     query = np.asarray(vector, dtype=np.float32)
     lengths = np.linalg.norm(vectors, axis=1) * np.linalg.norm(query)
     cosines = (vectors @ query) / np.maximum(lengths, np.finfo(np.float32).tiny)
     best = np.argsort(-cosines, kind="stable")[:limit]
-    return [Neighbour(keys[index][0], keys[index][1], float(cosines[index])) for index in best]
+    return [Neighbour(int(ids[index]), float(cosines[index])) for index in best]
 
 
 OLD_CONTEXT_COLUMNS = frozenset({"user_message", "assistant_response"})

@@ -16,7 +16,7 @@ MAIN_GROUP = "main"
 
 COLUMNS = (
     "id, group_name, session_id, message_id, type, category, role, speaker_type, speaker_name, text, extra,"
-    " source, source_file, tool_names, cwd, created_at, stored_at"
+    " source, source_file, tool_names, cwd, created_at, stored_at, use_count, last_used_at"
 )
 
 
@@ -41,6 +41,8 @@ class Document:
     cwd: str
     created_at: datetime
     stored_at: datetime
+    use_count: int
+    last_used_at: datetime | None
 
 
 @dataclass(frozen=True)

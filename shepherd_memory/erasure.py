@@ -6,7 +6,11 @@ from datetime import datetime
 from shepherd_memory import users
 from shepherd_memory.clock import from_us
 from shepherd_memory.database import Connection, Database
+from shepherd_memory.entries import number_of
 from shepherd_memory.errors import DatabaseError
+
+POSTINGS = "postings"
+"""The one table that knows a user by number."""
 
 
 @dataclass(frozen=True)
@@ -27,14 +31,17 @@ def erase(database: Database, user_id: str, now: int) -> Receipt:
         # Held even if there is no such user: somebody may be storing their first row just now.
         users.lock(tx, user_id, now)
         tables = user_tables(database, tx)
+        number = number_of(tx, user_id)
+        postings = tx.execute("delete from postings where user_number = :number", number=number)
         # The user's own row goes last: it is the lock that all writers wait for.
         ordered = sorted(tables, key=lambda name: (name == "users", name))
-        erased = {name: _delete(tx, name, user_id) for name in ordered}
+        erased = {name: _delete(tx, name, user_id) for name in ordered} | {POSTINGS: postings}
         if not known and sum(erased.values()) == 1:
             erased = {}
     note = _purge(database)
     with database.read() as connection:
         left = {name: _count(connection, name, user_id) for name in tables}
+        left[POSTINGS] = _count_postings(connection, number)
     return Receipt(
         user_id,
         from_us(now),
@@ -57,6 +64,11 @@ def user_tables(database: Database, connection: Connection) -> list[str]:
     return sorted(name for name, columns in tables.items() if "user_id" in columns)
 
 
+def _count_postings(connection: Connection, number: int) -> int:
+    row = connection.row("select count(*) from postings where user_number = :number", number=number)
+    return int(row[0]) if row else 0
+
+
 def _delete(tx: Connection, table: str, user_id: str) -> int:
     return tx.execute(f'delete from "{table}" where user_id = :user_id', user_id=user_id)
 
@@ -69,4 +81,5 @@ def _count(connection: Connection, table: str, user_id: str) -> int:
 def count_rows(database: Database, user_id: str) -> dict[str, int]:
     """How many rows a user has in which table."""
     with database.read() as connection:
-        return {name: _count(connection, name, user_id) for name in user_tables(database, connection)}
+        counts = {name: _count(connection, name, user_id) for name in user_tables(database, connection)}
+        return {**counts, POSTINGS: _count_postings(connection, number_of(connection, user_id))}

@@ -3,6 +3,7 @@
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 
+from shepherd_memory import entries
 from shepherd_memory.candidates import normalise_key
 from shepherd_memory.canonical import as_text
 from shepherd_memory.clock import to_us
@@ -14,7 +15,8 @@ from shepherd_memory.tombstones import FACT, after_deletion, bury, is_buried
 from shepherd_memory.users import lock, raise_epoch
 
 COLUMNS = (
-    "key, value, stated_at, source, session_id, message_id, created_at, updated_at, use_count, last_used_at"
+    "id, key, value, stated_at, source, session_id, message_id, created_at, updated_at, use_count,"
+    " last_used_at"
 )
 HISTORY_COLUMNS = "key, value, stated_at, source, session_id, message_id"
 
@@ -23,8 +25,9 @@ STORED, UNCHANGED, OLDER, DELETED = "stored", "unchanged", "older", "deleted"
 
 @dataclass(frozen=True)
 class Fact:
-    """The current value of a key."""
+    """The current value of a key; `id` is new with each new value."""
 
+    id: int
     key: str
     value: str
     stated_at: datetime
@@ -59,19 +62,17 @@ def fact_key(raw: str) -> str:
 
 
 def put_by_hand(
-    tx: Connection, user_id: str, key: str, value: str, where: Provenance, now: int, history_id: int
+    tx: Connection, user_id: str, key: str, value: str, where: Provenance, now: int, row_id: int
 ) -> str:
     """Take in what the user sets or accepts now: it wins, whatever times the older statements bear."""
     current = get(tx, user_id, key)
     stated_at = after_deletion(tx, user_id, FACT, key, now)
     if current is not None:
         stated_at = max(stated_at, to_us(current.stated_at))
-    return put(tx, user_id, key, value, replace(where, stated_at=stated_at), now, history_id)
+    return put(tx, user_id, key, value, replace(where, stated_at=stated_at), now, row_id)
 
 
-def put(
-    tx: Connection, user_id: str, key: str, value: str, where: Provenance, now: int, history_id: int
-) -> str:
+def put(tx: Connection, user_id: str, key: str, value: str, where: Provenance, now: int, row_id: int) -> str:
     """Take in a statement: the newest *statement* wins, whenever it is written.
 
     Returns STORED, UNCHANGED, OLDER (it went to history) or DELETED (the user deleted the key later).
@@ -80,27 +81,31 @@ def put(
         return DELETED
     current = get(tx, user_id, key)
     if current is None:
-        _insert(tx, user_id, key, value, where, now)
+        _insert(tx, user_id, row_id, key, value, where, now)
         return STORED
     if where.stated_at < to_us(current.stated_at):
         if value == current.value:
             return UNCHANGED
-        _insert_past(tx, user_id, history_id, key, value, where)
+        _insert_past(tx, user_id, row_id, key, value, where)
         return OLDER
-    return _replace(tx, user_id, current, value, where, now, history_id)
+    return _replace(tx, user_id, current, value, where, now, row_id)
 
 
 def _replace(
-    tx: Connection, user_id: str, current: Fact, value: str, where: Provenance, now: int, history_id: int
+    tx: Connection, user_id: str, current: Fact, value: str, where: Provenance, now: int, row_id: int
 ) -> str:
     if value != current.value:
         before = Provenance(to_us(current.stated_at), current.source, current.session_id, current.message_id)
-        _insert_past(tx, user_id, history_id, current.key, current.value, before)
+        _insert_past(tx, user_id, row_id, current.key, current.value, before)
+        _remove_entry(tx, user_id, current)
+        _add_entry(tx, user_id, row_id, current.key, value, where, now)
     tx.execute(
-        "update facts set value = :value, stated_at = :stated_at, source = :source, session_id = :session_id,"
-        " message_id = :message_id, updated_at = :now where user_id = :user_id and key = :key",
+        "update facts set id = :id, value = :value, stated_at = :stated_at, source = :source,"
+        " session_id = :session_id, message_id = :message_id, updated_at = :now"
+        " where user_id = :user_id and key = :key",
         user_id=user_id,
         key=current.key,
+        id=row_id if value != current.value else current.id,
         value=value,
         now=now,
         **asdict(where),
@@ -108,17 +113,34 @@ def _replace(
     return STORED if value != current.value else UNCHANGED
 
 
-def _insert(tx: Connection, user_id: str, key: str, value: str, where: Provenance, now: int) -> None:
+def _insert(
+    tx: Connection, user_id: str, row_id: int, key: str, value: str, where: Provenance, now: int
+) -> None:
+    _add_entry(tx, user_id, row_id, key, value, where, now)
     tx.execute(
-        "insert into facts (user_id, key, value, stated_at, source, session_id, message_id, created_at,"
-        " updated_at) values (:user_id, :key, :value, :stated_at, :source, :session_id, :message_id, :now,"
-        " :now)",
+        "insert into facts (user_id, id, key, value, stated_at, source, session_id, message_id, created_at,"
+        " updated_at) values (:user_id, :id, :key, :value, :stated_at, :source, :session_id, :message_id,"
+        " :now, :now)",
         user_id=user_id,
+        id=row_id,
         key=key,
         value=value,
         now=now,
         **asdict(where),
     )
+
+
+def _add_entry(
+    tx: Connection, user_id: str, row_id: int, key: str, value: str, where: Provenance, now: int
+) -> None:
+    terms = entries.terms_of(entries.fact_text(key, value))
+    entry = entries.Entry(row_id, entries.FACT, where.session_id, "user", "", where.stated_at, terms)
+    entries.add(tx, user_id, [entry], now)
+
+
+def _remove_entry(tx: Connection, user_id: str, fact: Fact) -> None:
+    entries.remove(tx, user_id, fact.id, entries.fact_text(fact.key, fact.value))
+    raise_epoch(tx, user_id)
 
 
 def _insert_past(
@@ -176,15 +198,14 @@ def history(connection: Connection, user_id: str, key: str) -> list[PastFact]:
 
 def delete(tx: Connection, user_id: str, key: str, now: int) -> bool:
     """Delete a fact and its history; older statements will not bring it back."""
-    found = tx.row(
-        "delete from facts where user_id = :user_id and key = :key returning stated_at",
-        user_id=user_id,
-        key=key,
-    )
+    found = get(tx, user_id, key)
+    if found is not None:
+        _remove_entry(tx, user_id, found)
+    tx.execute("delete from facts where user_id = :user_id and key = :key", user_id=user_id, key=key)
     past = tx.execute(
         "delete from fact_history where user_id = :user_id and key = :key", user_id=user_id, key=key
     )
-    bury(tx, user_id, FACT, key, max(now, found[0]) if found else now)
+    bury(tx, user_id, FACT, key, max(now, to_us(found.stated_at)) if found else now)
     raise_epoch(tx, user_id)
     return bool(found or past)
 

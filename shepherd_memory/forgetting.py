@@ -1,9 +1,11 @@
 """Forgetting one thing: a fact, a context pair, a document, or all of a session."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from shepherd_memory import context, documents, facts, queue, rejections, tombstones, users
+from shepherd_memory import context, documents, entries, facts, queue, rejections, tombstones, users
 from shepherd_memory.database import Connection, Database
+from shepherd_memory.messages import LONGEST_QUERY
 from shepherd_memory.tombstones import DOCUMENT
 
 
@@ -45,6 +47,7 @@ def forget_document(database: Database, user_id: str, document_id: int, now: int
         if gone is None:
             return Forgotten()
         _bury_document(tx, user_id, gone, now)
+        _forget_queries(tx, user_id, [gone])
         queue.leave_out(tx, user_id, gone.session_id, document_id)
         users.raise_epoch(tx, user_id)
         return Forgotten(documents=1)
@@ -58,6 +61,7 @@ def forget_session(database: Database, user_id: str, session_id: str, now: int) 
         gone = documents.delete_session(tx, user_id, session_id)
         for document in gone:
             _bury_document(tx, user_id, document, now)
+        _forget_queries(tx, user_id, gone)
         pairs = context.of_session(tx, user_id, session_id)
         for context_id in pairs:
             context.delete(tx, user_id, context_id, now)
@@ -70,10 +74,26 @@ def forget_session(database: Database, user_id: str, session_id: str, now: int) 
 
 def _bury_document(tx: Connection, user_id: str, document: documents.Document, now: int) -> None:
     tombstones.bury(tx, user_id, DOCUMENT, document.message_id, now, document.session_id)
+    entries.remove(tx, user_id, document.id, document.text)
+
+
+def _forget_queries(tx: Connection, user_id: str, gone: Sequence[documents.Document]) -> None:
+    """A message that asked for memories is also in the log of what was put into its prompt."""
+    said = {document.text.strip()[-LONGEST_QUERY:] for document in gone}
+    rows = tx.rows("select id, query from injections where user_id = :user_id", user_id=user_id)
+    tx.execute_many(
+        "delete from injections where user_id = :user_id and id = :id",
+        [{"user_id": user_id, "id": row_id} for row_id, query in rows if query in said],
+    )
 
 
 def _delete_session(tx: Connection, user_id: str, session_id: str) -> None:
     """Work on a forgotten session ends too; a running item loses its claim and stores nothing."""
+    tx.execute(
+        "delete from injections where user_id = :user_id and session_id = :session_id",
+        user_id=user_id,
+        session_id=session_id,
+    )
     tx.execute(
         "delete from sessions where user_id = :user_id and session_id = :session_id",
         user_id=user_id,

@@ -1,10 +1,11 @@
 """What comes in: exchanges and documents, stored and queued for extraction in one transaction."""
 
 import uuid
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from shepherd_memory import documents, queue, sessions, users
+from shepherd_memory import documents, entries, queue, sessions, users
 from shepherd_memory.canonical import canonical_json, canonical_text, dump_json
 from shepherd_memory.database import Connection, Database
 from shepherd_memory.documents import MAIN_GROUP, NewDocument
@@ -61,9 +62,10 @@ def remember(
         return replace(nothing, reason="memory_documents is off, and no extraction will read these messages")
     group = storable_id(group_name or MAIN_GROUP)
     new = [documents.of_message(message, session, group) for message in messages]
+    terms = [entries.terms_of(document.text) if how.keep_documents else Counter() for document in new]
     with database.write() as tx:
         first_id = users.lock(tx, user_id, now, rows=len(new) + 1)
-        stored, queued = _store(tx, user_id, first_id, new, how, extract, now)
+        stored, queued = _store(tx, user_id, first_id, new, terms, how, extract, now)
     return replace(nothing, stored=stored, known=len(new) - stored, queued=queued)
 
 
@@ -72,6 +74,7 @@ def _store(
     user_id: str,
     first_id: int,
     new: list[NewDocument],
+    terms: list[Counter[str]],
     how: Intake,
     extract: bool,
     now: int,
@@ -81,6 +84,8 @@ def _store(
     stored = documents.insert(tx, user_id, first_id, kept, now)
     if not stored:
         return 0, False
+    if how.keep_documents:
+        _index(tx, user_id, first_id, new, terms, stored, now)
     said = [
         Said(document_id, document.message_id, min(document.created_at, now), document.text)
         for document_id, document in enumerate(new, first_id)
@@ -97,15 +102,42 @@ def _store(
     return len(stored), queueing
 
 
+def _index(
+    tx: Connection,
+    user_id: str,
+    first_id: int,
+    new: Sequence[NewDocument],
+    terms: Sequence[Counter[str]],
+    stored: set[int],
+    now: int,
+) -> None:
+    found_by = [
+        entries.Entry(
+            document_id,
+            entries.DOCUMENT,
+            document.session_id,
+            document.role,
+            document.speaker_name,
+            document.created_at,
+            counted,
+        )
+        for document_id, (document, counted) in enumerate(zip(new, terms, strict=True), first_id)
+        if document_id in stored and document.text
+    ]
+    entries.add(tx, user_id, found_by, now)
+
+
 def add_document(
     database: Database, user_id: str, document: NewDocument, extra: object, now: int
 ) -> tuple[int, bool]:
     """Store one document with its facets; its id, and whether it is new."""
     clean = _clean(document, extra)
+    terms = entries.terms_of(clean.text)
     with database.write() as tx:
         document_id = users.lock(tx, user_id, now)
         stored = documents.insert(tx, user_id, document_id, [clean], now)
         if stored:
+            _index(tx, user_id, document_id, [clean], [terms], stored, now)
             return document_id, True
         row = tx.row(
             "select id from documents where user_id = :user_id and session_id = :session_id"

@@ -7,10 +7,14 @@ from typing import Any
 from shepherd_memory.canonical import as_text, canonical_json, canonical_text, dump_json
 from shepherd_memory.clock import parse_us
 from shepherd_memory.ids import MAX_ID_LENGTH, digest_of, storable_id
+from shepherd_memory.injection import strip_content
 from shepherd_memory.redaction import redact, redact_json
 
 STORED_ROLES = frozenset({"user", "assistant", "tool", "function"})
 INSTRUCTION_ROLES = frozenset({"system", "developer"})
+LONGEST_QUERY = 4000
+"""Of a longer message only the tail, so many characters, is what memories are looked for by."""
+
 TEXT_PART_TYPES = frozenset({"text", "input_text", "output_text"})
 
 _COLUMNS = frozenset({"id", "role", "created_at", "speaker_name", "speaker_type"})
@@ -69,7 +73,9 @@ def _refusal(raw: object) -> str | None:
 
 def _read(raw: Mapping[Any, Any], session_id: str, index: int, now: int) -> Message:
     role = str(raw["role"])
-    text = redact(text_of(raw.get("content")))
+    # Stripped before it is redacted: a block that redaction has changed is no longer known for ours.
+    raw = {**raw, "content": strip_content(raw.get("content"))}
+    text = redact(text_of(raw["content"]))
     extra = _extra(raw)
     created_at = parse_us(raw.get("created_at"))
     return Message(

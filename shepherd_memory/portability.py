@@ -5,13 +5,14 @@ part of it: they are given anew, in the same order. Work that waits is not part 
 sessions' watermarks are, so that extraction goes on after an import where it was at the export.
 """
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, BinaryIO
 
 import orjson
 
-from shepherd_memory import facts, tombstones, users
+from shepherd_memory import entries, facts, tombstones, users
 from shepherd_memory.canonical import canonical_json, dump_json, load_json
 from shepherd_memory.clock import iso, parse_us, to_us
 from shepherd_memory.context import digest
@@ -256,10 +257,16 @@ def take_in(
     progress(len(header))
     while batch := _next_batch(numbered):
         read = [_read(number, raw) for number, raw in batch]
+        # Outside of the transaction: it takes longer than storing.
+        terms = [_terms(name, values) for name, values in read]
         with database.write() as tx:
             first_id = users.lock(tx, user_id, now, rows=len(read))
-            for offset, (name, values) in enumerate(read):
-                _insert(tx, user_id, first_id + offset, name, values)
+            found_by = [
+                _entry(first_id + offset, name, values, terms[offset])
+                for offset, (name, values) in enumerate(read)
+                if _insert(tx, user_id, first_id + offset, name, values)
+            ]
+            entries.add(tx, user_id, [entry for entry in found_by if entry is not None], now)
         for name, _ in read:
             counts[name] = counts.get(name, 0) + 1
         progress(sum(len(raw) for _, raw in batch))
@@ -356,22 +363,42 @@ _KINDS_OF = {
 }
 
 
-def _insert(tx: Connection, user_id: str, row_id: int, name: str, values: Line) -> None:
+def _terms(name: str, values: Line) -> Counter[str] | None:
+    """The words that a row is found by; None if it is none to be found."""
+    if name == "fact":
+        return entries.terms_of(entries.fact_text(values["key"], values["value"]))
+    if name == "context":
+        return entries.terms_of(entries.context_text(values["question"], values["answer"]))
+    return entries.terms_of(values["text"]) if name == "document" and values["text"] else None
+
+
+def _entry(row_id: int, name: str, values: Line, terms: Counter[str] | None) -> entries.Entry | None:
+    if terms is None:
+        return None
+    said_at = values["created_at" if name == "document" else "stated_at"]
+    role, speaker = values.get("role", "user"), values.get("speaker_name", "")
+    return entries.Entry(row_id, name, values["session_id"], role, speaker, said_at, terms)
+
+
+def _insert(tx: Connection, user_id: str, row_id: int, name: str, values: Line) -> bool:
+    """Store a row that is not there yet; whether it is new."""
     if name == SESSION:
         _insert_session(tx, user_id, values)
-        return
+        return False
     if name == "fact" and _join_fact(tx, user_id, row_id, values):
-        return
+        return False
     kind = KINDS[name]
-    columns = [*(["id"] if kind.has_id else []), *kind.columns]
+    # A fact has an id to be found by; it is not exported, because a new value gets a new one.
+    columns = [*(["id"] if kind.has_id or name == "fact" else []), *kind.columns]
     typed = ", ".join(_typed(column, kind.columns.get(column, NUMBER)) for column in columns)
-    tx.execute(
+    stored = tx.execute(
         f"insert into {kind.table} (user_id, {', '.join(columns)})"
         f" select cast(:user_id as text), {typed} {kind.insert}",
         user_id=user_id,
         id=row_id,
         **values,
     )
+    return bool(stored)
 
 
 def _join_fact(tx: Connection, user_id: str, row_id: int, values: Line) -> bool:

@@ -4,9 +4,10 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
-from datetime import datetime
+from datetime import UTC, datetime
+from functools import cached_property
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 from shepherd_memory import (
     context,
@@ -16,21 +17,25 @@ from shepherd_memory import (
     facts,
     forgetting,
     guard,
+    indexing,
     intake,
     jobs,
     ledger,
     legacy,
     portability,
+    prompting,
     queue,
     rejections,
     users,
 )
 from shepherd_memory.canonical import as_text, canonical_text
-from shepherd_memory.clock import Clock, now_us, parse_us
+from shepherd_memory.clock import Clock, from_us, now_us, parse_us
 from shepherd_memory.config import Config, LiveConfig, default_database_path
 from shepherd_memory.context import Context
 from shepherd_memory.database import Database, open_database
 from shepherd_memory.documents import Document, Facets, NewDocument
+from shepherd_memory.embedding import Unavailable, backlog
+from shepherd_memory.embedding.thread import EmbeddingThread
 from shepherd_memory.endpoints import EndpointState
 from shepherd_memory.erasure import Receipt
 from shepherd_memory.errors import InvalidInput, NotFound
@@ -39,17 +44,25 @@ from shepherd_memory.facts import Fact, PastFact
 from shepherd_memory.forgetting import Forgotten
 from shepherd_memory.identity import is_known
 from shepherd_memory.ids import checked_user_id, storable_id
+from shepherd_memory.injection import inject
 from shepherd_memory.intake import Intake, Remembered
 from shepherd_memory.jobs import Job
+from shepherd_memory.prompting import Blocks, Injected, Injection
 from shepherd_memory.provenance import Provenance
+from shepherd_memory.recall import Recalled
 from shepherd_memory.redaction import redact
 from shepherd_memory.rejections import Rejection
 from shepherd_memory.status import Status, read_status
 from shepherd_memory.worker import Worker, extraction_endpoint
 
+if TYPE_CHECKING:
+    from shepherd_memory.recall.recall import Recall
+
 UNKNOWN_USER = "the user is unknown: nothing is stored or searched without a user_id"
 FLUSH_POLL_SECONDS = 0.02
 EVERYTHING = 1_000_000_000
+MOST_SHOWN = 50
+SAME_AS_BEFORE = "the same as before in this tool loop"
 
 
 @contextmanager
@@ -70,20 +83,29 @@ def open_service(
         url = config.memory_database or str(default_database_path())
         database = stack.enter_context(closing(open_database(url)))
         legacy.adopt(database, clock())
+        if indexing.is_needed(database):
+            indexing.index_everybody(database, clock())
+        embedding = EmbeddingThread(database, live.current, clock)
         client = stack.enter_context(closing(ExtractionClient()))
         thread = Worker(database, live.current, clock, client)
+        stack.callback(embedding.stop)
         if worker:
+            embedding.start()
             thread.start()
             stack.callback(thread.stop)
-        yield Service(database, live, thread, clock)
+        yield Service(database, live, thread, embedding, clock)
 
 
 class Service:
     """The memory of all users; every call names the user it is for."""
 
-    def __init__(self, database: Database, live: LiveConfig, worker: Worker, clock: Clock) -> None:
+    def __init__(
+        self, database: Database, live: LiveConfig, worker: Worker, embedding: EmbeddingThread, clock: Clock
+    ) -> None:
         self.database = database
         self.worker = worker
+        self.embedding = embedding
+        self._blocks = Blocks()
         self._live = live
         self._clock = clock
 
@@ -114,7 +136,102 @@ class Service:
         )
         if result.queued:
             self._queued(config)
+        self.embedding.wake()
         return result
+
+    def recall(
+        self,
+        user_id: str,
+        query: str,
+        limit: int = 10,
+        threshold: float | None = None,
+        now: datetime | None = None,
+        kinds: Sequence[str] | None = None,
+        explain: bool = False,
+    ) -> Recalled:
+        """Find what a query is about among the user's facts, context and documents, best first."""
+        if not _is_known(user_id):
+            return Recalled(abstained=True, reason=UNKNOWN_USER)
+        cut = self.config.rag_relevance_threshold if threshold is None else threshold
+        return self._recall.recall(
+            user_id, as_text(query), max(1, limit), cut, _aware(now or from_us(self._clock())), kinds, explain
+        )
+
+    @cached_property
+    def _recall(self) -> "Recall":
+        # Late: numpy takes a tenth of a second, which commands that do not recall need not pay.
+        from shepherd_memory.recall.cache import ShelfCache
+        from shepherd_memory.recall.recall import Recall
+
+        cache = ShelfCache(lambda: self.config.recall_cache_mb * 1_000_000)
+        return Recall(self.database, self.embedding.embedder, cache)
+
+    def inject(
+        self, user_id: str, messages: Sequence[Any], *, session_id: str = "", now: datetime | None = None
+    ) -> Injected:
+        """The messages with what the user's memory has for the last one, at its tail.
+
+        Nothing before that changes. In a tool loop the block is the one that the user's message got first.
+        """
+        if not _is_known(user_id):
+            return Injected(list(messages), reason=UNKNOWN_USER)
+        with self.database.read() as connection:
+            key = prompting.conversation_key(connection, user_id, messages)
+            kept = self._blocks.get(key) if prompting.is_tool_loop(messages) else None
+            if kept is not None and kept.is_current(connection, user_id):
+                return Injected(inject(messages, kept.block), kept.block, reason=SAME_AS_BEFORE)
+        return self._compose(user_id, messages, session_id, now, key)
+
+    def _compose(
+        self, user_id: str, messages: Sequence[Any], session_id: str, now: datetime | None, key: str
+    ) -> Injected:
+        config = self.config
+        query = prompting.last_user_text(messages)
+        room = prompting.Room(config.rag_max_results, config.rag_max_tokens)
+        # What the prompt shows already is among the best found, and is left out.
+        limit = room.results + min(len(messages), MOST_SHOWN)
+        recalled = self.recall(user_id, query, limit=limit, now=now)
+        with self.database.read() as connection:
+            kept = prompting.compose(connection, user_id, messages, recalled, room)
+        self._blocks.put(key, kept)
+        block = kept.block
+        if block is None:
+            return Injected(list(messages), recalled=recalled, reason=recalled.reason or "nothing fits")
+        session = storable_id(session_id) if session_id else ""
+        request = prompting.record(
+            self.database, user_id, session, query, block, recalled.hits, self._clock()
+        )
+        return Injected(inject(messages, block), block, request, recalled)
+
+    def why(self, user_id: str, request: str = "", limit: int = 100) -> list[Injection]:
+        """What was put into the user's prompts, newest first, and how it was ranked."""
+        if not _is_known(user_id):
+            return []
+        with self.database.read() as connection:
+            return prompting.listing(connection, user_id, request, limit)
+
+    def reembed(self) -> int:
+        """Let everything that has no vector of the current model be embedded again; how many entries wait."""
+        embedder = self.embedding.embedder()
+        if embedder is not None:
+            backlog.queue_all(self.database, embedder.model, self._clock())
+        self.embedding.wake()
+        with self.database.read() as connection:
+            return backlog.size(connection)
+
+    def embed(self) -> int:
+        """Embed the entries that have waited longest, in this thread; how many, 0 once nothing waits."""
+        embedder = self.embedding.embedder()
+        if embedder is None:
+            raise Unavailable(self.embedding.trouble() or "embedding_engine is none: nothing is embedded")
+        return backlog.embed_batch(self.database, embedder, self._clock())
+
+    def unembedded(self, user_id: str) -> int:
+        """How many of the user's entries are found by keyword only, until they are embedded."""
+        if not _is_known(user_id):
+            return 0
+        with self.database.read() as connection:
+            return backlog.size_of(connection, user_id)
 
     def extract(self, user_id: str, session_id: str) -> bool:
         """Queue what is new in a session since its watermark; False if nothing is, or nothing can extract."""
@@ -140,10 +257,11 @@ class Service:
         return True
 
     def _is_busy(self) -> bool:
-        if extraction_endpoint(self.config) is None:
-            return False
+        embeds = self.embedding.embedder() is not None
         with self.database.read() as connection:
-            return jobs.has_open(connection, queue.KIND)
+            if extraction_endpoint(self.config) is not None and jobs.has_open(connection, queue.KIND):
+                return True
+            return embeds and not backlog.is_empty(connection)
 
     def facts(self, user_id: str) -> list[Fact]:
         """The user's current facts, by key."""
@@ -173,6 +291,7 @@ class Service:
             facts.put_by_hand(tx, user_id, name, text, where, now, row_id)
             stored = facts.get(tx, user_id, name)
         assert stored is not None
+        self.embedding.wake()
         return stored
 
     def fact_history(self, user_id: str, key: str) -> list[PastFact]:
@@ -200,7 +319,9 @@ class Service:
         with self.database.write() as tx:
             row_id = users.lock(tx, user_id, now)
             where = Provenance(now, redact(as_text(source)))
-            return context.put_by_hand(tx, user_id, row_id, asked, answered, where, now)
+            result = context.put_by_hand(tx, user_id, row_id, asked, answered, where, now)
+        self.embedding.wake()
+        return result
 
     def add_document(
         self,
@@ -245,7 +366,9 @@ class Service:
             tool_names=tool_names,
             cwd=cwd,
         )
-        return intake.add_document(self.database, user_id, document, extra, now)[0]
+        document_id, _ = intake.add_document(self.database, user_id, document, extra, now)
+        self.embedding.wake()
+        return document_id
 
     def documents(
         self,
@@ -325,7 +448,10 @@ class Service:
         """Take in what `export` wrote; what is there already stays as it is."""
         if not _is_known(user_id):
             raise InvalidInput(UNKNOWN_USER)
-        return portability.take_in(self.database, user_id, lines, self._clock(), progress)
+        try:
+            return portability.take_in(self.database, user_id, lines, self._clock(), progress)
+        finally:
+            self.embedding.wake()
 
     def rejected(self, user_id: str) -> list[Rejection]:
         """What the guard refused, with its reasons, oldest first."""
@@ -403,7 +529,9 @@ class Service:
 
     def status(self) -> Status:
         """How the memory is doing: database, queue, endpoint, health."""
-        return read_status(self.database, self.config, self._live.problem, self._clock())
+        return read_status(
+            self.database, self.config, self._live.problem, self.embedding.trouble(), self._clock()
+        )
 
 
 def _is_known(user_id: str) -> bool:
@@ -420,6 +548,10 @@ def _listed(messages: Sequence[Mapping[str, Any]]) -> Sequence[object]:
 def _check_choice(name: str, value: str, choices: Sequence[str]) -> None:
     if value not in choices:
         raise InvalidInput(f"{name} takes {', '.join(choices)}; got {value!r}")
+
+
+def _aware(moment: datetime) -> datetime:
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
 
 
 def _moment(value: datetime | str | None, default: int) -> int:

@@ -6,13 +6,25 @@ from shepherd_memory import endpoints, jobs, queue
 from shepherd_memory.clock import SECOND
 from shepherd_memory.config import Config
 from shepherd_memory.database import Connection, Database, schema_version
+from shepherd_memory.embedding import backlog, model_name
 from shepherd_memory.endpoints import EndpointState
 from shepherd_memory.worker import extraction_endpoint
 
 
 @dataclass(frozen=True)
+class EmbeddingState:
+    """The embedding engine, and what waits for it. A `problem` is no illness: recall works by keyword."""
+
+    engine: str
+    model: str
+    waiting: int
+    lag_seconds: float
+    problem: str
+
+
+@dataclass(frozen=True)
 class Status:
-    """The state of database, queue and endpoint. `problems` says in words why `healthy` is False."""
+    """The state of database, queue, endpoint and embedding. `problems` says why `healthy` is False."""
 
     database: str
     schema_version: int
@@ -21,6 +33,7 @@ class Status:
     items: dict[str, int]
     oldest_waiting_seconds: float
     users: int
+    embedding: EmbeddingState
     problems: tuple[str, ...]
 
     @property
@@ -28,7 +41,9 @@ class Status:
         return not self.problems
 
 
-def read_status(database: Database, config: Config, config_problem: str | None, now: int) -> Status:
+def read_status(
+    database: Database, config: Config, config_problem: str | None, embedding_problem: str, now: int
+) -> Status:
     """Look at everything once."""
     with database.read() as connection:
         endpoint = endpoints.get(connection, endpoints.EXTRACTION)
@@ -46,8 +61,19 @@ def read_status(database: Database, config: Config, config_problem: str | None, 
             items=items,
             oldest_waiting_seconds=lag,
             users=_count_users(connection),
+            embedding=_embedding(connection, config, embedding_problem, now),
             problems=tuple(_problems(config, config_problem, endpoint, items, lag, moving)),
         )
+
+
+def _embedding(connection: Connection, config: Config, problem: str, now: int) -> EmbeddingState:
+    return EmbeddingState(
+        engine=config.embedding_engine,
+        model=model_name(config),
+        waiting=backlog.size(connection),
+        lag_seconds=backlog.lag_seconds(connection, now),
+        problem=f"recall works by keyword only: {problem}" if problem else "",
+    )
 
 
 def _problems(

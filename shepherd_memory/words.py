@@ -2,6 +2,7 @@
 
 import re
 import unicodedata
+from collections.abc import Iterator
 from functools import cache, lru_cache
 from itertools import groupby
 from threading import Lock
@@ -26,6 +27,7 @@ _NUMBER = r"\d{1,3}(?:,\d{3})+(?!\d)(?:\.\d+)?|\d+(?:\.\d+)+"
 _SHARP_NAME = r"(?<![a-z0-9])[a-z](?:\+\+|#)(?![a-z0-9])"
 _ASCII_WORD = re.compile(rf"{_SHARP_NAME}|[a-z][a-z0-9]*|{_NUMBER}|[a-z0-9]+")
 _UNSPACED_RUN = re.compile(f"[{_UNSPACED}]+")
+_SPACED_OR_NOT = re.compile(f"[{_UNSPACED}]+|[^{_UNSPACED}]+")
 _POSSESSIVE = re.compile(r"(?<=\w)'s(?!\w)")
 
 _LETTERS = (
@@ -59,6 +61,20 @@ def words(text: str) -> list[str]:
         folded = _POSSESSIVE.sub("", folded)
     found = _ASCII_WORD.findall(folded) if folded.isascii() else _unicode_words(folded)
     return [word.replace(",", "") for word in found] if "," in folded else found
+
+
+def word_spans(text: str) -> Iterator[tuple[int, int]]:
+    """Where the words of `text` stand in it; CJK again as character pairs."""
+    lowered = text.lower()
+    same_places = lowered if len(lowered) == len(text) else text
+    for found in _unicode_word().finditer(same_places.replace("_", " ")):
+        start = found.start()
+        for run in _SPACED_OR_NOT.finditer(found[0]):
+            first, end = start + run.start(), start + run.end()
+            if is_unspaced(run[0]):
+                yield from ((at, min(at + 2, end)) for at in range(first, max(end - 1, first + 1)))
+            else:
+                yield first, end
 
 
 def unbroken_words(text: str) -> list[str]:

@@ -141,6 +141,17 @@ class Config(_Checked):
     memory_health_max_lag: float = setting(
         900.0, SECONDS, "Health turns red when the oldest item has waited longer and nothing moves."
     )
+    embedding_engine: str = setting(
+        "onnx",
+        one_of(("onnx", "sentence-transformers", "openai", "none")),
+        "What turns text into vectors; `none`: recall by keyword only.",
+    )
+    embedding_model: str = setting("", TEXT, "The embedding model; empty: all-MiniLM-L6-v2.")
+    embedding_device: str = setting("", TEXT, "For sentence-transformers: cpu, cuda, mps; empty: detect.")
+    embedding_endpoint: str = setting("", ENDPOINT, "For the openai engine: base URL of the server.")
+    embedding_api_key: str = setting("", SECRET, "For the openai engine: bearer token; empty: none is sent.")
+    embedding_timeout: float = setting(10.0, SECONDS, "For the openai engine: longest wait for an answer.")
+    recall_cache_mb: int = setting(512, COUNT, "Most memory for the arrays of users who recalled last.")
     rag_context_injection: bool = setting(
         False, FLAG, "Put memories into prompts; the `memory` flag of the provider in use overrides it."
     )

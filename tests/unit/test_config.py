@@ -41,6 +41,13 @@ DESIGNED = {
     "memory_extraction_daily_tokens": 0,
     "memory_extraction_lease": 30,
     "memory_health_max_lag": 900,
+    "embedding_engine": "onnx",
+    "embedding_model": "",
+    "embedding_device": "",
+    "embedding_endpoint": "",
+    "embedding_api_key": "",
+    "embedding_timeout": 10,
+    "recall_cache_mb": 512,
     "rag_context_injection": False,
     "rag_max_results": 3,
     "rag_relevance_threshold": 0.3,
@@ -131,10 +138,11 @@ def test_the_edges_of_a_range_are_accepted(key: str, value: object) -> None:
 def test_secrets_are_in_no_repr_and_no_message() -> None:
     config = Config(
         memory_extraction_api_key="sk-secret",
+        embedding_api_key="sk-vectors",
         memory_database="postgresql://me:hunter2@host/db?password=hunter3&schema=s",
         providers={"a": Provider("a", api_key="sk-other", base_url="http://u:hunter4@h")},
     )
-    for secret in ("sk-secret", "sk-other", "hunter2", "hunter3", "hunter4"):
+    for secret in ("sk-secret", "sk-vectors", "sk-other", "hunter2", "hunter3", "hunter4"):
         assert secret not in repr(config)
     assert "memory_extraction_api_key='(set)'" in repr(config)
     assert "schema=s" in repr(config)

@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shepherd_memory.words import content_stems, fold, stems, unbroken_words, words
+from shepherd_memory.words import content_stems, fold, stems, unbroken_words, word_spans, words
 
 
 @pytest.mark.parametrize(
@@ -70,3 +70,25 @@ def test_any_text_has_words_that_are_words(text: str) -> None:
 @given(st.text())
 def test_folding_twice_changes_nothing_that_words_see(text: str) -> None:
     assert words(fold(text)) == words(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("Hi, I live in Łódź!", ["Hi", "I", "live", "in", "Łódź"]),
+        ("snake_case costs 1,000.50", ["snake", "case", "costs", "1,000.50"]),
+        ("C++ in 東京都 x", ["C++", "in", "東京", "京都", "x"]),
+        ("猫", ["猫"]),
+        ("नमस्ते दुनिया", ["नमस्ते", "दुनिया"]),
+        ("İstanbul and more", ["İstanbul", "and", "more"]),
+    ],
+)
+def test_words_are_found_where_they_stand(text: str, found: list[str]) -> None:
+    assert [text[start:end] for start, end in word_spans(text)] == found
+
+
+@given(st.text())
+def test_spans_are_in_order_and_inside_of_the_text(text: str) -> None:
+    spans = list(word_spans(text))
+    assert all(0 <= start < end <= len(text) for start, end in spans)
+    assert spans == sorted(spans)
