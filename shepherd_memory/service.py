@@ -93,6 +93,7 @@ def open_service(
             embedding.start()
             thread.start()
             stack.callback(thread.stop)
+            stack.callback(embedding.ask_to_stop)
         yield Service(database, live, thread, embedding, clock)
 
 

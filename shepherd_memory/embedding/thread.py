@@ -58,10 +58,14 @@ class EmbeddingThread:
     def wake(self) -> None:
         self._wake.set()
 
-    def stop(self) -> None:
-        """Stop within two seconds: what is being embedded waits for the next start."""
+    def ask_to_stop(self) -> None:
+        """Begin to stop, so that whoever stops several threads waits for them at the same time."""
         self._stopping.set()
         self._wake.set()
+
+    def stop(self) -> None:
+        """Stop within two seconds: what is being embedded waits for the next start."""
+        self.ask_to_stop()
         while self._thread.is_alive():
             # Again and again: the model may be loaded just after we closed.
             self._close()

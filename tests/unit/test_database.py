@@ -64,12 +64,12 @@ select 2"""
 
 
 def test_the_nearest_by_scan_are_ordered_and_a_zero_vector_is_near_nothing() -> None:
-    keys = [("fact", 1), ("fact", 2), ("document", 3)]
+    ids = np.asarray([1, 2, 3])
     vectors = np.asarray([[1, 0], [0, 0], [1, 1]], dtype=np.float32)
-    found = nearest_by_scan(keys, vectors, [1.0, 0.0], 3)
-    assert [(n.kind, n.row_id) for n in found] == [("fact", 1), ("document", 3), ("fact", 2)]
+    found = nearest_by_scan(ids, vectors, [1.0, 0.0], 3)
+    assert [n.id for n in found] == [1, 3, 2]
     assert found[-1].cosine == 0
-    assert all(n.cosine == 0 for n in nearest_by_scan(keys, vectors, [0.0, 0.0], 3))
+    assert all(n.cosine == 0 for n in nearest_by_scan(ids, vectors, [0.0, 0.0], 3))
 
 
 @dataclass(frozen=True)
