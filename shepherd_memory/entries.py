@@ -68,6 +68,16 @@ def _row(user_id: str, entry: Entry) -> dict[str, object]:
     }
 
 
+def restate(tx: Connection, user_id: str, entry_id: int, stated_at: int) -> None:
+    """Note that the same was said again; caches learn of it when they are next built."""
+    tx.execute(
+        "update entries set stated_at = :stated_at where user_id = :user_id and id = :id",
+        user_id=user_id,
+        id=entry_id,
+        stated_at=stated_at,
+    )
+
+
 def remove(tx: Connection, user_id: str, entry_id: int, text: str) -> None:
     """Make an entry unfindable at once; `text` is what it was found by."""
     number = number_of(tx, user_id)

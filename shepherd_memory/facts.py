@@ -99,6 +99,8 @@ def _replace(
         _insert_past(tx, user_id, row_id, current.key, current.value, before)
         _remove_entry(tx, user_id, current)
         _add_entry(tx, user_id, row_id, current.key, value, where, now)
+    else:
+        entries.restate(tx, user_id, current.id, where.stated_at)
     tx.execute(
         "update facts set id = :id, value = :value, stated_at = :stated_at, source = :source,"
         " session_id = :session_id, message_id = :message_id, updated_at = :now"

@@ -122,6 +122,7 @@ KINDS: dict[str, Kind] = {
             "cwd": TEXT,
             "created_at": MOMENT,
             "stored_at": MOMENT,
+            **_USE,
         },
         "id",
         _not_buried("document", "message_id", ":session_id")

@@ -230,6 +230,7 @@ CORE: dict[str, list[Case]] = {
     "entries.add": [in_transaction(entries.add, [ENTRY], NOW)],
     "entries.number_of": [in_transaction(entries.number_of)],
     "entries.remove": [in_transaction(entries.remove, FIRST_DOCUMENT, "my city is BobsWord")],
+    "entries.restate": [in_transaction(entries.restate, FIRST_DOCUMENT, NOW)],
     "erasure.count_rows": [on_database(erasure.count_rows)],
     "erasure.erase": [on_database(erasure.erase, NOW)],
     "facts.delete": [in_transaction(facts.delete, "city", NOW)],
