@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from shepherd_memory.embedding.engine import Refused, Unavailable
 from shepherd_memory.errors import EndpointError, ItemRejected
 from shepherd_memory.extraction.call import Call
-from shepherd_memory.extraction.client import place_of
+from shepherd_memory.extraction.client import endpoint_url, place_of
 from shepherd_memory.extraction.reply import Reply, failure_of
 
 if TYPE_CHECKING:
@@ -111,12 +111,7 @@ def _transport() -> "Transport":
 
 def embeddings_url(base: str) -> str:
     """The URL to post to, by the same rules as for chat completions."""
-    address, question_mark, query = base.partition("?")
-    address = address.removesuffix("/")
-    if not address.endswith("/embeddings"):
-        _, *segments = address.split("://", 1)[-1].split("/")
-        address += ("" if "v1" in segments else "/v1") + "/embeddings"
-    return address + question_mark + query
+    return endpoint_url(base, "/embeddings")
 
 
 def _as_ours(error: EndpointError) -> Unavailable:

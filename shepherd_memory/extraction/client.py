@@ -18,13 +18,13 @@ if TYPE_CHECKING:
 Messages = list[dict[str, str]]
 
 
-def endpoint_url(base: str) -> str:
-    """The URL to post to, from the configured one: /v1 and /chat/completions are added if missing."""
+def endpoint_url(base: str, path: str = "/chat/completions") -> str:
+    """The URL to post to, from the configured one: /v1 and the path are added if missing."""
     address, question_mark, query = base.partition("?")
     address = address.removesuffix("/")
-    if not address.endswith("/chat/completions"):
+    if not address.endswith(path):
         _, *segments = address.split("://", 1)[-1].split("/")
-        address += ("" if "v1" in segments else "/v1") + "/chat/completions"
+        address += ("" if "v1" in segments else "/v1") + path
     return address + question_mark + query
 
 

@@ -1,6 +1,6 @@
 """The rows behind hits."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -26,62 +26,38 @@ class Found:
 
 def fetch(connection: Connection, user_id: str, wanted: Sequence[tuple[str, int]]) -> dict[int, Found]:
     """The rows of these (kind, id) pairs, by id."""
-    rows = [
-        *_facts(connection, user_id, [row_id for kind, row_id in wanted if kind == "fact"]),
-        *_context(connection, user_id, [row_id for kind, row_id in wanted if kind == "context"]),
-        *_documents(connection, user_id, [row_id for kind, row_id in wanted if kind == "document"]),
-    ]
-    return {found.id: found for found in rows}
+    found: dict[int, Found] = {}
+    for kind, (select, read) in _KINDS.items():
+        names = {f"id{at}": row_id for at, (kind_of, row_id) in enumerate(wanted) if kind_of == kind}
+        if names:
+            among = ", ".join(f":{name}" for name in names)
+            rows = connection.rows(
+                f"{select} where user_id = :user_id and id in ({among})", user_id=user_id, **names
+            )
+            found.update((row[0], read(*row)) for row in rows)
+    return found
 
 
-def _among(ids: Sequence[int]) -> tuple[str, dict[str, int]]:
-    names = {f"id{index}": row_id for index, row_id in enumerate(ids)}
-    return f"id in ({', '.join(f':{name}' for name in names)})", names
+def _fact(row_id: int, key: str, value: str, at: int, session_id: str, message_id: str) -> Found:
+    return Found(row_id, "fact", fact_text(key, value), from_us(at), session_id, message_id, "user", "")
 
 
-def _facts(connection: Connection, user_id: str, ids: Sequence[int]) -> list[Found]:
-    if not ids:
-        return []
-    among, names = _among(ids)
-    rows = connection.rows(
-        f"select id, key, value, stated_at, session_id, message_id from facts"
-        f" where user_id = :user_id and {among}",
-        user_id=user_id,
-        **names,
-    )
-    return [
-        Found(row_id, "fact", fact_text(key, value), from_us(stated_at), session_id, message_id, "user", "")
-        for row_id, key, value, stated_at, session_id, message_id in rows
-    ]
+def _context(row_id: int, question: str, answer: str, at: int, session_id: str, message_id: str) -> Found:
+    text = context_text(question, answer)
+    return Found(row_id, "context", text, from_us(at), session_id, message_id, "user", "", (question, answer))
 
 
-def _context(connection: Connection, user_id: str, ids: Sequence[int]) -> list[Found]:
-    if not ids:
-        return []
-    among, names = _among(ids)
-    rows = connection.rows(
-        f"select id, question, answer, stated_at, session_id, message_id from context"
-        f" where user_id = :user_id and {among}",
-        user_id=user_id,
-        **names,
-    )
-    return [
-        Found(row_id, "context", context_text(*pair), from_us(at), session, message, "user", "", tuple(pair))
-        for row_id, *pair, at, session, message in rows
-    ]
+def _document(
+    row_id: int, text: str, at: int, session_id: str, message_id: str, role: str, speaker: str
+) -> Found:
+    return Found(row_id, "document", text, from_us(at), session_id, message_id, role, speaker)
 
 
-def _documents(connection: Connection, user_id: str, ids: Sequence[int]) -> list[Found]:
-    if not ids:
-        return []
-    among, names = _among(ids)
-    rows = connection.rows(
-        f"select id, text, created_at, session_id, message_id, role, speaker_name from documents"
-        f" where user_id = :user_id and {among}",
-        user_id=user_id,
-        **names,
-    )
-    return [
-        Found(row_id, "document", text, from_us(created_at), session, message, role, speaker)
-        for row_id, text, created_at, session, message, role, speaker in rows
-    ]
+_KINDS: dict[str, tuple[str, Callable[..., Found]]] = {
+    "fact": ("select id, key, value, stated_at, session_id, message_id from facts", _fact),
+    "context": ("select id, question, answer, stated_at, session_id, message_id from context", _context),
+    "document": (
+        "select id, text, created_at, session_id, message_id, role, speaker_name from documents",
+        _document,
+    ),
+}

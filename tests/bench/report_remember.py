@@ -5,7 +5,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 
-from shepherd_memory import documents, intake, queue, sessions, users
+from shepherd_memory import documents, entries, intake, queue, sessions, users
 from shepherd_memory.canonical import canonical_text
 from shepherd_memory.database import Database
 from shepherd_memory.documents import MAIN_GROUP
@@ -40,6 +40,8 @@ def remember_in_parts(database: Database, parts: Parts, number: int) -> None:
     with parts.part("read messages: canonical text, redaction, ids"):
         messages, _ = read_messages(exchange(number), session_id, now)
         new = [documents.of_message(message, session_id, MAIN_GROUP) for message in messages]
+    with parts.part("its words, for the index"):
+        terms = [entries.terms_of(document.text) for document in new]
     transaction = ExitStack()
     with parts.part("begin and commit"):
         tx = transaction.enter_context(database.write())
@@ -47,6 +49,12 @@ def remember_in_parts(database: Database, parts: Parts, number: int) -> None:
         first_id = users.lock(tx, user_id, now, rows=len(new) + 1)
     with parts.part("documents"):
         stored = documents.insert(tx, user_id, first_id, new, now)
+    with parts.part("the index of its words"):
+        found_by = [
+            entries.Entry(first_id + at, entries.DOCUMENT, session_id, document.role, "", now, terms[at])
+            for at, document in enumerate(new)
+        ]
+        entries.add(tx, user_id, found_by, now)
     with parts.part("work item"):
         queue.put(tx, user_id, first_id + len(new), session_id, max(stored), now)
     with parts.part("session"):
