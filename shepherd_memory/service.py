@@ -248,7 +248,7 @@ class Service:
         self.worker.wake()
 
     def flush(self, timeout: float = 30.0) -> bool:
-        """Wait until nothing waits for extraction; False if something still does after `timeout` seconds."""
+        """Wait until nothing waits for extraction or embedding; False if something still does in the end."""
         deadline = time.monotonic() + timeout
         pause = threading.Event()
         while self._is_busy():
