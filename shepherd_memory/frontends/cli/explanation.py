@@ -8,7 +8,7 @@ from shepherd_memory.frontends.cli.screen import GAP
 from shepherd_memory.recall import Hit
 
 MEANINGS = {
-    "keyword": "the query's words that it has, rare ones counting more; a little of its neighbours' words",
+    "keyword": "the query's words that it has, rare ones more; a little of its neighbours'",
     "vector": "how near it is in meaning, by the embedding model",
     "speaker": "the query names who said it",
     "date": "it was said in the time that the query names",
