@@ -2,6 +2,8 @@
 
 PYTHON ?= python3
 BIN := .venv/bin
+# On shared cores a second thread of a matrix product spins, at several times the cost.
+ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
 BIN_ST := .venv-st/bin
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
@@ -30,20 +32,19 @@ check: .venv/.installed-dev ## format, lint, types, and which module may import 
 	$(BIN)/lint-imports --no-logo
 
 bench: .venv/.installed-dev ## measure: tests/bench/test_bench_*.py, then each report_*.py but quality
-	$(BIN)/python -m pytest tests/bench --benchmark-only --benchmark-sort=name \
+	$(ONE_THREAD) $(BIN)/python -m pytest tests/bench --benchmark-only --benchmark-sort=name \
 	    --benchmark-columns=min,median,iqr,ops,rounds $(ARGS)
 	@for report in tests/bench/report_*.py; do \
 	    [ -e "$$report" ] && [ "$$report" != tests/bench/report_quality.py ] || continue; \
 	    echo "== $$report"; \
-	    $(BIN)/python -m "tests.bench.$$(basename "$$report" .py)" || exit 1; \
+	    $(ONE_THREAD) $(BIN)/python -m "tests.bench.$$(basename "$$report" .py)" || exit 1; \
 	done
 
-# One thread: on shared cores a second one spins.
 bench-quality: .venv/.installed-dev ## measure what recall finds, on LoCoMo (DATA=path/locomo_dev.json) and sets of our own
-	OMP_NUM_THREADS=1 $(BIN)/python -m tests.bench.report_quality $(DATA)
+	$(ONE_THREAD) $(BIN)/python -m tests.bench.report_quality $(DATA)
 
 bench-recall: .venv/.installed-dev ## measure what recall costs among a million rows of others (a quarter of an hour)
-	OMP_NUM_THREADS=1 $(BIN)/python -m tests.bench.report_recall 1000000 100000
+	$(ONE_THREAD) $(BIN)/python -m tests.bench.report_recall 1000000 100000
 
 clean: ## remove everything that make made
 	rm -rf .venv .venv-st build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .benchmarks .import_linter_cache

@@ -1,6 +1,7 @@
 """The `shepherd` command: global options, and sub-commands that are imported only when called."""
 
 import importlib
+import os
 import sys
 from pathlib import Path
 from types import TracebackType
@@ -102,6 +103,9 @@ def cli(ctx: click.Context, config_path: Path | None, debug: bool) -> None:
 def main() -> None:
     """Run the command line of this process."""
     sys.excepthook = _explain
+    # For recall's matrix products, before numpy is loaded: a second thread spins, at several times the cost.
+    for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
+        os.environ.setdefault(variable, "1")
     cli(prog_name="shepherd")
 
 
