@@ -10,12 +10,14 @@ from shepherd_memory.config.settings import (
     COUNT_FROM_ONE,
     ENDPOINT,
     FLAG,
+    PORT,
     SECONDS,
     SECONDS_OR_OFF,
     SECRET,
     SHARE,
     TEMPERATURE,
     TEXT,
+    THREADS,
     Setting,
     one_of,
     setting,
@@ -158,6 +160,35 @@ class Config(_Checked):
     rag_max_results: int = setting(3, COUNT, "Most memories in one prompt.")
     rag_relevance_threshold: float = setting(0.3, SHARE, "Memories less certain than this are left out.")
     rag_max_tokens: int = setting(600, COUNT, "Most tokens that memories may take in one prompt.")
+    server_host: str = setting(
+        "127.0.0.1", TEXT, "Where the API server listens; another address than loopback needs an API key."
+    )
+    server_port: int = setting(8765, PORT, "The API server's port; 0: any that is free.")
+    server_allowed_hosts: str = setting(
+        "",
+        TEXT,
+        "Names, with commas between, by which clients may address the API server besides `localhost`, this "
+        "machine's name and IP addresses; `*`: any.",
+    )
+    server_max_requests: int = setting(
+        2000, COUNT_FROM_ONE, "Most requests at once; more are answered 503 with Retry-After."
+    )
+    server_max_request_mb: int = setting(32, COUNT_FROM_ONE, "Largest request body, in megabytes.")
+    server_rate_limit: int = setting(
+        0, COUNT, "Requests per minute of one API key that has no limit of its own. 0: no limit."
+    )
+    server_threads: int = setting(
+        8, THREADS, "Threads, and with Postgres connections, in which requests use the memory."
+    )
+    server_memory_timeout: float = setting(
+        2.0, SECONDS, "Longest that a chat waits for its memory, before and after; then it goes on without."
+    )
+    server_provider_timeout: float = setting(
+        600.0, SECONDS, "Longest silence of a provider before a chat through the API server is given up."
+    )
+    server_shutdown_timeout: float = setting(
+        30.0, SECONDS, "Longest that the API server waits for running requests when it is told to stop."
+    )
     provider: str = setting("", TEXT, "Name of the provider in use; `shepherd provider NAME use` sets it.")
     providers: Mapping[str, Provider] = field(default_factory=dict, hash=False)
 

@@ -75,6 +75,8 @@ COUNT_FROM_ONE = Rule(int, "a whole number, 1 or more", lambda number: 1 <= numb
 SECONDS = Rule(float, "seconds, above 0 and up to a year", lambda number: 0 < number <= LONGEST_SECONDS)
 SECONDS_OR_OFF = Rule(float, "seconds, from 0 (off) to a year", lambda number: 0 <= number <= LONGEST_SECONDS)
 SHARE = Rule(float, "a number from 0 to 1", lambda number: 0 <= number <= 1)
+PORT = Rule(int, "a port, 0 to 65535", lambda number: 0 <= number <= 65_535)
+THREADS = Rule(int, "a whole number from 1 to 256", lambda number: 1 <= number <= 256)
 TEMPERATURE = Rule(float, "a number from 0 to 2", lambda number: 0 <= number <= 2)
 
 

@@ -52,6 +52,16 @@ DESIGNED = {
     "rag_max_results": 3,
     "rag_relevance_threshold": 0.3,
     "rag_max_tokens": 600,
+    "server_host": "127.0.0.1",
+    "server_port": 8765,
+    "server_allowed_hosts": "",
+    "server_max_requests": 2000,
+    "server_max_request_mb": 32,
+    "server_rate_limit": 0,
+    "server_threads": 8,
+    "server_memory_timeout": 2,
+    "server_provider_timeout": 600,
+    "server_shutdown_timeout": 30,
 }
 
 REFUSED = [
@@ -86,6 +96,9 @@ REFUSED = [
     ("rag_relevance_threshold", 1.01),
     ("rag_relevance_threshold", "0.3"),
     ("rag_max_results", [3]),
+    ("server_port", 65_536),
+    ("server_threads", 0),
+    ("server_threads", 257),
 ]
 
 
