@@ -30,13 +30,17 @@ LOOKED_UP = 500
 
 @dataclass(frozen=True)
 class Injected:
-    """The messages to send, and what was put into them: nothing if `block` is None, for `reason`."""
+    """The messages to send, and what was put into them: nothing if `block` is None, for `reason`.
+
+    `told` are the kinds and ids of what the block tells.
+    """
 
     messages: list[Any]
     block: Block | None = None
     request: str = ""
     recalled: Recalled = field(default_factory=Recalled)
     reason: str = ""
+    told: tuple[tuple[str, int], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -72,7 +76,12 @@ class Kept:
 
     block: Block | None
     facts: tuple[tuple[str, str], ...] = ()
+    fact_ids: tuple[int, ...] = ()
     entries: tuple[tuple[str, int], ...] = ()
+
+    @property
+    def told(self) -> tuple[tuple[str, int], ...]:
+        return tuple(("fact", fact_id) for fact_id in self.fact_ids) + self.entries
 
     def is_current(self, connection: Connection, user_id: str) -> bool:
         """Whether nothing in it was deleted since; that something changed is no reason to tell it anew."""
@@ -127,7 +136,8 @@ def compose(
     connection: Connection, user_id: str, messages: Sequence[Any], recalled: Recalled, room: Room
 ) -> Kept:
     """The block for a prompt: the user's profile, and what recall found that the prompt does not show yet."""
-    profile = [(fact.key, fact.value) for fact in facts.listing(connection, user_id)]
+    known = facts.listing(connection, user_id)
+    profile = [(fact.key, fact.value) for fact in known]
     relevant = [hit.text.partition(":")[0].replace(" ", "_") for hit in recalled.hits if hit.kind == "fact"]
     shown = _shown(messages, any(REDACTED in hit.text for hit in recalled.hits))
     unseen = [hit for hit in recalled.hits if hit.kind != "fact" and hit.text.strip() not in shown]
@@ -138,6 +148,7 @@ def compose(
     return Kept(
         block,
         tuple((key, value) for key, value in profile if key in block.fact_keys),
+        tuple(fact.id for fact in known if fact.key in block.fact_keys),
         tuple((hit.kind, hit.id) for hit in unseen if hit.id in block.entry_ids),
     )
 

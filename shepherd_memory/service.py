@@ -26,10 +26,11 @@ from shepherd_memory import (
     prompting,
     queue,
     rejections,
+    sessions,
     users,
 )
 from shepherd_memory.canonical import as_text, canonical_text
-from shepherd_memory.clock import Clock, from_us, now_us, parse_us
+from shepherd_memory.clock import SECOND, Clock, from_us, now_us, parse_us
 from shepherd_memory.config import Config, LiveConfig, default_database_path
 from shepherd_memory.context import Context
 from shepherd_memory.database import Database, open_database
@@ -39,6 +40,7 @@ from shepherd_memory.embedding.thread import EmbeddingThread
 from shepherd_memory.endpoints import EndpointState
 from shepherd_memory.erasure import Receipt
 from shepherd_memory.errors import InvalidInput, NotFound
+from shepherd_memory.exchanges import GAP_SECONDS, Exchange, read_exchange
 from shepherd_memory.extraction import ExtractionClient
 from shepherd_memory.facts import Fact, PastFact
 from shepherd_memory.forgetting import Forgotten
@@ -52,7 +54,7 @@ from shepherd_memory.provenance import Provenance
 from shepherd_memory.recall import Recalled
 from shepherd_memory.redaction import redact
 from shepherd_memory.rejections import Rejection
-from shepherd_memory.status import Status, read_status
+from shepherd_memory.status import Status, Totals, read_status, read_totals
 from shepherd_memory.worker import Worker, extraction_endpoint
 
 if TYPE_CHECKING:
@@ -140,6 +142,30 @@ class Service:
         self.embedding.wake()
         return result
 
+    def remember_exchange(
+        self,
+        user_id: str,
+        messages: Sequence[Any],
+        answer: str | None,
+        session_id: str | None = None,
+    ) -> Remembered:
+        """Store what the user said last in a chat request, and the answer to it, if there is one yet.
+
+        However often the same request comes, in a tool loop or because a client tries again, it is stored
+        once. Without a `session_id` the requests of one conversation are known by its first words.
+        """
+        exchange = read_exchange(_listed(messages))
+        if not _is_known(user_id) or exchange is None:
+            reason = "there is nothing to store in these messages" if exchange is None else UNKNOWN_USER
+            return Remembered(session_id or "", reason=reason)
+        session = session_id or self._session_of(user_id, exchange)
+        return self.remember(user_id, exchange.messages(session, answer), session)
+
+    def _session_of(self, user_id: str, exchange: Exchange) -> str:
+        since = self._clock() - GAP_SECONDS * SECOND
+        with self.database.read() as connection:
+            return sessions.continued(connection, user_id, exchange.opening, since)
+
     def recall(
         self,
         user_id: str,
@@ -180,7 +206,8 @@ class Service:
             key = prompting.conversation_key(connection, user_id, messages)
             kept = self._blocks.get(key) if prompting.is_tool_loop(messages) else None
             if kept is not None and kept.is_current(connection, user_id):
-                return Injected(inject(messages, kept.block), kept.block, reason=SAME_AS_BEFORE)
+                again = inject(messages, kept.block)
+                return Injected(again, kept.block, reason=SAME_AS_BEFORE, told=kept.told)
         return self._compose(user_id, messages, session_id, now, key)
 
     def _compose(
@@ -202,7 +229,7 @@ class Service:
         request = prompting.record(
             self.database, user_id, session, query, block, recalled.hits, self._clock()
         )
-        return Injected(inject(messages, block), block, request, recalled)
+        return Injected(inject(messages, block), block, request, recalled, told=kept.told)
 
     def why(self, user_id: str, request: str = "", limit: int = 100) -> list[Injection]:
         """What was put into the user's prompts, newest first, and how it was ranked."""
@@ -533,6 +560,10 @@ class Service:
         return read_status(
             self.database, self.config, self._live.problem, self.embedding.trouble(), self._clock()
         )
+
+    def totals(self) -> Totals:
+        """What `status` leaves out: sums over all users, for whoever runs the machine."""
+        return read_totals(self.database)
 
 
 def _is_known(user_id: str) -> bool:

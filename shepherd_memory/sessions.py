@@ -78,6 +78,23 @@ def listing(connection: Connection, user_id: str) -> list[Session]:
     return [build(Session, row) for row in rows]
 
 
+def continued(connection: Connection, user_id: str, opening: str, since: int) -> str:
+    """The session of a conversation that is known by how it opened.
+
+    It is the last one that opened so, if it went on after `since`, else a new one: two conversations that
+    open with the same words on different days are two. Their ids are the opening and a number.
+    """
+    rows = connection.rows(
+        "select session_id, updated_at from sessions where user_id = :user_id"
+        " and session_id >= :first and session_id < :behind",
+        user_id=user_id,
+        first=f"{opening}-",
+        behind=f"{opening}.",
+    )
+    last = max(rows, key=lambda row: int(row[1]), default=None)
+    return str(last[0]) if last is not None and last[1] >= since else f"{opening}-{len(rows) + 1}"
+
+
 def mark_queued(tx: Connection, user_id: str, session_id: str, through: int) -> None:
     """Move the queued watermark; what is queued is also wanted."""
     tx.execute(

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from shepherd_memory import endpoints, jobs, queue
+from shepherd_memory import endpoints, jobs, ledger, queue, rejections
 from shepherd_memory.clock import SECOND
 from shepherd_memory.config import Config
 from shepherd_memory.database import Connection, Database, schema_version
@@ -39,6 +39,20 @@ class Status:
     @property
     def healthy(self) -> bool:
         return not self.problems
+
+
+@dataclass(frozen=True)
+class Totals:
+    """Sums over all users, for whoever runs the machine; tokens are (prompt, completion) by purpose."""
+
+    rejections: int
+    tokens: dict[str, tuple[int, int]]
+
+
+def read_totals(database: Database) -> Totals:
+    """Count what `Status` leaves out: it is asked for less often."""
+    with database.read() as connection:
+        return Totals(rejections.count(connection), ledger.totals(connection))
 
 
 def read_status(

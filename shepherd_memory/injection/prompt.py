@@ -21,12 +21,19 @@ def inject(messages: Sequence[Any], block: Block | None) -> list[Any]:
     if block is None or index is None:
         return result
     content = result[index].get("content")
-    if isinstance(content, str):
-        result[index] = {**result[index], "content": content + BLANK_LINE + block.text}
-    elif isinstance(content, list):
-        part = {"type": _text_type(content), "text": _BEFORE_PART + block.text}
-        result[index] = {**result[index], "content": [*content, part]}
+    added = addition(content, block)
+    result[index] = {
+        **result[index],
+        "content": content + added if isinstance(added, str) else [*content, added],
+    }
     return result
+
+
+def addition(content: str | list[Any], block: Block) -> str | dict[str, str]:
+    """What is put behind a message's content for a block: more text, or one more part of a list."""
+    if isinstance(content, str):
+        return BLANK_LINE + block.text
+    return {"type": _text_type(content), "text": _BEFORE_PART + block.text}
 
 
 def strip_injection(text: str) -> str:

@@ -292,6 +292,10 @@ CORE: dict[str, list[Case]] = {
     ],
     "rejections.listing": [in_transaction(rejections.listing)],
     "rejections.take": [in_transaction(rejections.take, REFUSED)],
+    "sessions.continued": [
+        in_transaction(sessions.continued, "chat", 0),
+        in_transaction(sessions.continued, "opening", 0),
+    ],
     "sessions.extend": [in_transaction(sessions.extend, "chat", 9000, "main", NOW, True, True)],
     "sessions.get": [in_transaction(sessions.get, "chat")],
     "sessions.listing": [in_transaction(sessions.listing)],
@@ -341,6 +345,10 @@ SERVICE: dict[str, list[Case]] = {
     "remember": [
         on_service("remember", [MESSAGE], "chat"),
         on_service("remember", [user_says("again", id="m1")], "chat"),
+    ],
+    "remember_exchange": [
+        on_service("remember_exchange", [user_says("the opening of both")], "an answer"),
+        on_service("remember_exchange", [user_says("again")], None, "chat"),
     ],
     "retry": [on_service("retry", PARKED)],
     "row_counts": [on_service("row_counts")],
@@ -446,7 +454,7 @@ def test_the_unknown_user_has_no_memory_whatever_is_called(service: Service, use
 
 def test_asking_about_somebody_who_is_not_there_leaves_no_row(service: Service) -> None:
     ghost = f"ghost{next(numbers)}"
-    adding = ("add_context", "add_document", "set_fact", "remember", "import_lines")
+    adding = ("add_context", "add_document", "set_fact", "remember", "remember_exchange", "import_lines")
     reading = [name for name in SERVICE if name not in adding]
     for name in reading:
         for case in SERVICE[name]:
