@@ -88,6 +88,12 @@ class Database(Protocol):
     ) -> list[Neighbour]:
         """The user's stored vectors of this model nearest to `vector`, best first."""
 
+    def expect_threads(self, number: int) -> None:
+        """So many threads will use it at once: have a connection for each."""
+
+    def free_bytes(self) -> int | None:
+        """How much room is left on its disk; None where that cannot be known."""
+
     def purge(self) -> str:
         """Remove what deleted rows leave behind in files; says what may still remain elsewhere."""
 

@@ -27,6 +27,7 @@ from shepherd_memory.errors import (
 __all__ = [
     "Provider",
     "add_provider",
+    "api_url",
     "connect",
     "current_provider",
     "describe",
@@ -201,13 +202,18 @@ def connect(provider: Provider, timeout_seconds: float = CONNECT_TIMEOUT_SECONDS
 
 
 def models_url(provider: Provider) -> str:
-    """Where the server lists its models: `/v1` is added unless the URL has it."""
+    """Where the server lists its models."""
+    return f"{api_url(provider)}/models"
+
+
+def api_url(provider: Provider) -> str:
+    """Where the server's API begins: `/v1` is added unless the URL has it."""
     base = provider.base_url or PUBLIC_URLS.get(provider.type, "")
     if not base:
         how = f"`shepherd provider {provider.name} set base_url URL` sets it"
         raise EndpointMisconfigured(f"{provider.name} has no base_url; {how}")
     base = base.removesuffix("/").removesuffix("/chat/completions")
-    return f"{base}/models" if "v1" in base.split("/")[3:] else f"{base}/v1/models"
+    return base if "v1" in base.split("/")[3:] else f"{base}/v1"
 
 
 def _signer(provider: Provider) -> Callable[[Any], Any]:

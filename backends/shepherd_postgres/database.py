@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     import psycopg
 
 MAX_CONNECTIONS = 10
+OWN_THREADS = 4
+"""The memory's own, besides those of whoever uses it: worker, heartbeat, embedder, and one to spare."""
+
 CONNECT_TIMEOUT_SECONDS = 5
 MIGRATION_LOCK = 5_283_941_077
 """Any number that no other program on the server takes for its advisory locks."""
@@ -166,6 +169,12 @@ class PostgresDatabase:
     ) -> list[Neighbour]:
         find = search.nearest_by_pgvector if self.has_pgvector else search.nearest_by_reading
         return find(connection, user_id, model, vector, limit)
+
+    def expect_threads(self, number: int) -> None:
+        self._pool.resize(1, max(MAX_CONNECTIONS, number + OWN_THREADS))
+
+    def free_bytes(self) -> int | None:
+        return None
 
     def purge(self) -> str:
         with translated(self.url), self._pool.connection() as raw:

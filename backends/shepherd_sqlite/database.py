@@ -1,6 +1,7 @@
 """Connections to one SQLite file: many readers, one writer at a time."""
 
 import os
+import shutil
 import sqlite3
 import threading
 from collections import deque
@@ -185,6 +186,16 @@ class SqliteDatabase:
         self, connection: Connection, user_id: str, model: str, vector: Sequence[float], limit: int
     ) -> list[Neighbour]:
         return search.nearest(connection, user_id, model, vector, limit)
+
+    def expect_threads(self, number: int) -> None:
+        # Readers open a connection of their own when all others are in use, and there is one writer.
+        pass
+
+    def free_bytes(self) -> int | None:
+        try:
+            return shutil.disk_usage(self._location.path.parent).free
+        except OSError:
+            return None
 
     def purge(self) -> str:
         with translated(self.url), self._writer_lock:
