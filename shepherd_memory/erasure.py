@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from datetime import datetime
 
-from shepherd_memory import users
+from shepherd_memory import apikeys, users
 from shepherd_memory.clock import from_us
 from shepherd_memory.database import Connection, Database
 from shepherd_memory.entries import number_of
@@ -36,6 +36,7 @@ def erase(database: Database, user_id: str, now: int) -> Receipt:
         # The user's own row goes last: it is the lock that all writers wait for.
         ordered = sorted(tables, key=lambda name: (name == "users", name))
         erased = {name: _delete(tx, name, user_id) for name in ordered} | {POSTINGS: postings}
+        erased["api_keys"] = apikeys.forget_name(tx, user_id)
         if not known and sum(erased.values()) == 1:
             erased = {}
     note = _purge(database)

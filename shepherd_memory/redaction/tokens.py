@@ -54,6 +54,7 @@ _PREFIXED: tuple[tuple[str, str, str], ...] = (
     ("pypi-token", "pypi-AgE", rf"{_WRAPPED}{{40,}}"),
     ("docker-token", "dckr_pat_ dckr_oat_", r"[\w-]{20,}"),
     ("digitalocean-token", "dop_v1_ doo_v1_ dor_v1_", rf"{_HEX}{{40,}}"),
+    ("shepherd-key", "shp_", rf"{_HEX}{{12}}_[A-Za-z0-9_-]{{16,}}"),
     ("shopify-token", "shpat_ shpca_ shppa_ shpss_", rf"{_HEX}{{32,}}"),
     ("square-token", "sq0atp- sq0csp- sq0idp-", r"[\w-]{22,}"),
     ("square-token", "EAAA", r"[\w-]{60,}"),

@@ -64,7 +64,7 @@ def test_tables_with_users_are_found_in_the_database_itself(database: Database) 
     with database.read() as connection:
         tables = database.tables(connection)
         found = set(user_tables(database, connection))
-    assert set(tables) - found <= {"schema_migrations", "endpoints", "postings", "unindexed"}
+    assert set(tables) - found <= {"schema_migrations", "endpoints", "postings", "unindexed", "api_keys"}
 
 
 def test_an_erased_user_can_begin_again(url: str, clock: ManualClock, endpoint: ScriptedEndpoint) -> None:

@@ -18,6 +18,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_stat
 
 import shepherd_memory
 from shepherd_memory import (
+    apikeys,
     context,
     documents,
     entries,
@@ -35,6 +36,7 @@ from shepherd_memory import (
     rejections,
     sessions,
     tombstones,
+    tools,
     users,
 )
 from shepherd_memory.clock import from_us
@@ -158,6 +160,11 @@ def on_service(name: str, *arguments: Any, **options: Any) -> Callable[[Pair], A
     return lambda pair: getattr(pair.service, name)(pair.me, *arguments, **options)
 
 
+def tool(name: str, **arguments: Any) -> Callable[[Pair], Any]:
+    """A case in which the model tries to speak for the other."""
+    return lambda pair: tools.execute(pair.service, pair.me, name, {**arguments, "_user_id": pair.other})
+
+
 def _export_of_me(pair: Pair) -> Any:
     return list(portability.export(pair.database, pair.me, NOW))
 
@@ -243,6 +250,7 @@ CORE: dict[str, list[Case]] = {
     "forgetting.forget_context": [on_database(forgetting.forget_context, FIRST_PAIR, NOW)],
     "forgetting.forget_document": [on_database(forgetting.forget_document, FIRST_DOCUMENT, NOW)],
     "forgetting.forget_fact": [on_database(forgetting.forget_fact, "city", NOW)],
+    "forgetting.forget_question": [on_database(forgetting.forget_question, "Where?", NOW)],
     "forgetting.forget_session": [on_database(forgetting.forget_session, "chat", NOW)],
     "guard.admit": [in_transaction(guard.admit, 9000, REVIEW, NOW)],
     "guard.admit_by_hand": [_accept_by_hand],
@@ -292,6 +300,7 @@ CORE: dict[str, list[Case]] = {
     ],
     "rejections.listing": [in_transaction(rejections.listing)],
     "rejections.take": [in_transaction(rejections.take, REFUSED)],
+    "apikeys.forget_name": [in_transaction(apikeys.forget_name)],
     "sessions.continued": [
         in_transaction(sessions.continued, "chat", 0),
         in_transaction(sessions.continued, "opening", 0),
@@ -304,6 +313,14 @@ CORE: dict[str, list[Case]] = {
     "tombstones.after_deletion": [in_transaction(tombstones.after_deletion, tombstones.FACT, "gone", NOW)],
     "tombstones.bury": [in_transaction(tombstones.bury, tombstones.FACT, "city", NOW)],
     "tombstones.is_buried": [in_transaction(tombstones.is_buried, tombstones.FACT, "gone", NOW)],
+    "tools.execute": [
+        tool("search_memory", query="Where? my city", max_results=50),
+        tool("store_memory", question="The same?", answer="the same"),
+        tool("clear_memory", question="Where?"),
+        tool("set_fact", key="city", value="Rome"),
+        tool("get_fact", key="city"),
+        tool("clear_fact", key="city"),
+    ],
     "users.lock": [in_transaction(users.lock, NOW)],
     "users.lock_existing": [in_transaction(users.lock_existing)],
     "users.raise_epoch": [in_transaction(users.raise_epoch)],

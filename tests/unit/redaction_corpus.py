@@ -158,6 +158,7 @@ MAKERS: dict[str, Maker] = {
     "pypi": prefixed("pypi-AgEIcHlwaS5vcmc", URLSAFE, 150),
     "docker": prefixed("dckr_pat_", URLSAFE, 27),
     "digitalocean": prefixed("dop_v1_", HEX, 64),
+    "shepherd": spelled("shp_", (HEX, 12), "_", (URLSAFE, 43)),
     "shopify": prefixed("shpat_", HEX, 32),
     "telegram": spelled((string.digits[1:], 10), ":AA", (URLSAFE, 33)),
     "discord": spelled("M", (ALNUM, 25), ".", (ALNUM, 6), ".", (URLSAFE, 38)),
@@ -453,6 +454,8 @@ TUNED: list[Template] = [
     ("seed", "xprv", "wallet root: §"),
     ("hash", "bcrypt", "bob:§"),
     ("obfuscated", "zero_width", "I hid it: § ok?"),
+    ("service-token", "shepherd", "why does § get a 401?"),
+    ("service-token", "shepherd", 'OpenAI(base_url="http://localhost:8765/v1", api_key="§")'),
 ]
 
 

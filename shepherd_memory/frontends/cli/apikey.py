@@ -1,0 +1,146 @@
+"""`shepherd apikey`: who may use the API server, and for whom."""
+
+import click
+
+from shepherd_memory import apikeys
+from shepherd_memory.apikeys import ApiKey
+from shepherd_memory.canonical import canonical_text
+from shepherd_memory.clock import now_us
+from shepherd_memory.frontends.cli.invocation import Invocation, pass_invocation
+from shepherd_memory.frontends.cli.nouns import ListedGroup
+from shepherd_memory.frontends.cli.opening import opened
+from shepherd_memory.frontends.cli.output import emit, json_option
+from shepherd_memory.frontends.cli.screen import emit_json, emit_list, emit_pairs, emit_result, local, note
+from shepherd_memory.rows import as_json as plain
+
+MEGABYTE = 1_048_576
+
+which_argument = click.argument("which", metavar="ID|NAME", type=canonical_text)
+
+
+@click.group(cls=ListedGroup)
+def apikey() -> None:
+    """Make, show and revoke keys of the API server.
+
+    Without a command: list.
+    """
+
+
+@apikey.command()
+@click.argument("name")
+@click.option("--any-user", is_flag=True, help="It acts for whichever user a request names, else for NAME.")
+@click.option("--namespace", metavar="APP", default="", help="Its users are APP/…: apart from all others.")
+@click.option(
+    "--rate", type=click.IntRange(0, 10**9), default=0, help="Requests per minute; else server_rate_limit."
+)
+@click.option(
+    "--max-request-mb",
+    type=click.IntRange(0, 2**20),
+    default=0,
+    help="Largest request, in megabytes; else server_max_request_mb.",
+)
+@json_option
+@pass_invocation
+def create(
+    invocation: Invocation,
+    name: str,
+    any_user: bool,
+    namespace: str,
+    rate: int,
+    max_request_mb: int,
+    as_json: bool,
+) -> None:
+    """Make a key that acts for the user NAME.
+
+    The key alone goes to stdout, this once: it is stored as a hash only.
+    """
+    with opened(invocation) as service:
+        key, text = apikeys.create(
+            service.database,
+            name,
+            any_user=any_user,
+            namespace=namespace,
+            rate_per_minute=rate,
+            max_request_bytes=max_request_mb * MEGABYTE,
+            now=now_us(),
+        )
+    if as_json:
+        emit_json({"key": text, **plain(key)})
+    else:
+        emit(text)
+    note(f"this is the key {key.id}, shown only now; it acts for {_acts_for(key)}")
+    if key.any_user and not key.namespace:
+        note("whoever has it can read and erase everybody's memory; --namespace APP confines a key")
+
+
+@apikey.command("list")
+@json_option
+@pass_invocation
+def list_(invocation: Invocation, as_json: bool) -> None:
+    """List all keys, also the revoked ones."""
+    with opened(invocation) as service, service.database.read() as connection:
+        found = apikeys.listing(connection)
+    header = ("ID", "NAME", "ACTS FOR", "NAMESPACE", "RATE", "CREATED", "LAST USED", "STATE")
+    emit_list(found, as_json, header, _row)
+    if not found:
+        note("there are no API keys: the API server needs none, and serves this machine only")
+
+
+@apikey.command()
+@which_argument
+@json_option
+@pass_invocation
+def show(invocation: Invocation, which: str, as_json: bool) -> None:
+    """Show what a key may do."""
+    with opened(invocation) as service, service.database.read() as connection:
+        found = apikeys.get(connection, which)
+    if as_json:
+        emit_json(plain(found))
+    else:
+        emit_pairs(_pairs(found))
+
+
+@apikey.command()
+@which_argument
+@json_option
+@pass_invocation
+def revoke(invocation: Invocation, which: str, as_json: bool) -> None:
+    """Revoke a key, at once and for good."""
+    with opened(invocation) as service:
+        gone = apikeys.revoke(service.database, which, now_us())
+    since = local(gone.revoked_at)
+    emit_result(
+        as_json,
+        plain(gone),
+        f"the key {gone.id} of {gone.name} is revoked since {since}; that takes effect at once, also for a"
+        " server that runs",
+    )
+
+
+def _acts_for(key: ApiKey) -> str:
+    if not key.any_user:
+        return apikeys.acting_name(key, key.name)
+    return f"every user in {key.namespace}/" if key.namespace else "every user who is in no namespace"
+
+
+def _row(key: ApiKey) -> tuple[str, ...]:
+    # Days and stars instead of times and words: on a terminal of 80 columns the ids stay whole.
+    acts_for = apikeys.acting_name(key, "*" if key.any_user else key.name)
+    rate = str(key.rate_per_minute or "")
+    days = (local(key.created_at)[:10], local(key.last_used_at)[:10] or "never")
+    return key.id, key.name, acts_for, key.namespace, rate, *days, "revoked" if key.revoked_at else "live"
+
+
+def _pairs(key: ApiKey) -> list[tuple[str, str]]:
+    size = f"{key.max_request_bytes / MEGABYTE:g} MB" if key.max_request_bytes else "server_max_request_mb"
+    return [
+        ("id", key.id),
+        ("name", key.name),
+        ("acts for", _acts_for(key)),
+        ("namespace", key.namespace or "none"),
+        ("rate", f"{key.rate_per_minute} a minute" if key.rate_per_minute else "server_rate_limit"),
+        ("largest request", size),
+        ("created", local(key.created_at)),
+        ("last used", local(key.last_used_at) or "never"),
+        ("state", f"revoked {local(key.revoked_at)}" if key.revoked_at else "live"),
+    ]
