@@ -10,17 +10,17 @@ INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help run test test-sentence-transformers check bench bench-quality bench-recall clean
+.PHONY: help run test test-sentence-transformers check bench bench-quality bench-recall bench-server clean
 
 help: ## say what there is to make
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-27s %s\n", $$1, $$2 }' Makefile
 
-run: .venv/.installed-runtime ## start the worker in the foreground (Ctrl-C ends it)
-	@$(BIN)/shepherd worker
+run: .venv/.installed-runtime ## start the API server in the foreground (Ctrl-C ends it)
+	@$(BIN)/shepherd serve
 
 test: .venv/.installed-dev ## run every test but the benchmarks (ARGS="-k queue -x" to choose)
-	SHEPHERD_TEST_REQUIRE_POSTGRES=1 $(BIN)/python -m pytest --ignore=tests/bench \
-	    --ignore=tests/sentence_transformers $(ARGS)
+	SHEPHERD_TEST_REQUIRE_POSTGRES=1 $(ONE_THREAD) $(BIN)/python -m pytest --ignore=tests/bench \
+	    --ignore=tests/sentence_transformers --numprocesses=2 --dist=worksteal $(ARGS)
 
 test-sentence-transformers: .venv-st/.installed ## test that engine, which needs 2 GB of packages of its own
 	HF_HUB_OFFLINE=1 OMP_NUM_THREADS=1 $(BIN_ST)/python -m pytest tests/sentence_transformers $(ARGS)
@@ -31,17 +31,20 @@ check: .venv/.installed-dev ## format, lint, types, and which module may import 
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-logo
 
-bench: .venv/.installed-dev ## measure: tests/bench/test_bench_*.py, then each report_*.py but quality
+bench: .venv/.installed-dev ## measure: tests/bench/test_bench_*.py, then each report_*.py but quality and server
 	$(ONE_THREAD) $(BIN)/python -m pytest tests/bench --benchmark-only --benchmark-sort=name \
 	    --benchmark-columns=min,median,iqr,ops,rounds $(ARGS)
 	@for report in tests/bench/report_*.py; do \
-	    [ -e "$$report" ] && [ "$$report" != tests/bench/report_quality.py ] || continue; \
+	    case "$$report" in */report_quality.py | */report_server.py) continue ;; esac; \
 	    echo "== $$report"; \
 	    $(ONE_THREAD) $(BIN)/python -m "tests.bench.$$(basename "$$report" .py)" || exit 1; \
 	done
 
 bench-quality: .venv/.installed-dev ## measure what recall finds, on LoCoMo (DATA=path/locomo_dev.json) and sets of our own
 	$(ONE_THREAD) $(BIN)/python -m tests.bench.report_quality $(DATA)
+
+bench-server: .venv/.installed-dev ## measure what the API server costs under load (5 minutes; ARGS=--quick: one)
+	$(ONE_THREAD) $(BIN)/python -m tests.bench.report_server $(ARGS)
 
 bench-recall: .venv/.installed-dev ## measure what recall costs among a million rows of others (a quarter of an hour)
 	$(ONE_THREAD) $(BIN)/python -m tests.bench.report_recall 1000000 100000

@@ -4,8 +4,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from shepherd_memory import context, documents, entries, facts, queue, rejections, tombstones, users
+from shepherd_memory.canonical import as_text
 from shepherd_memory.database import Connection, Database
 from shepherd_memory.messages import LONGEST_QUERY
+from shepherd_memory.redaction import redact
 from shepherd_memory.tombstones import DOCUMENT
 
 
@@ -36,6 +38,20 @@ def forget_context(database: Database, user_id: str, context_id: int, now: int) 
         if users.lock_existing(tx, user_id) is None:
             return Forgotten()
         return Forgotten(context=int(context.delete(tx, user_id, context_id, now)))
+
+
+def forget_question(database: Database, user_id: str, question: str, now: int) -> Forgotten:
+    """Delete a question with every answer to it, by its exact words."""
+    asked = redact(as_text(question)).strip()
+    with database.write() as tx:
+        if users.lock_existing(tx, user_id) is None:
+            return Forgotten()
+        rows = tx.rows(
+            "select id from context where user_id = :user_id and question = :question",
+            user_id=user_id,
+            question=asked,
+        )
+        return Forgotten(context=sum(context.delete(tx, user_id, row_id, now) for (row_id,) in rows))
 
 
 def forget_document(database: Database, user_id: str, document_id: int, now: int) -> Forgotten:

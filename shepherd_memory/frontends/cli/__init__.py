@@ -22,7 +22,9 @@ COMMANDS = {
     "documents": (".documents:documents", "Show and change what is stored verbatim."),
     "memory": (".memory:memory", "Count, embed, explain, move and erase memories."),
     "queue": (".queue:queue", "Show and change what waits for extraction."),
+    "serve": (".serve:serve", "Serve chats with memory, and the memory itself, over HTTP."),
     "worker": (".worker:worker", "Extract and embed in the foreground, until told to stop."),
+    "apikey": (".apikey:apikey", "Make, show and revoke keys of the API server."),
     "provider": (".provider:provider", "Show, change and switch model providers."),
     "whoami": (".whoami:whoami", "Say whose memory this is, and why."),
 }

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from shepherd_memory import endpoints, jobs
 from shepherd_memory.config import SETTINGS, Config
 from shepherd_memory.frontends.cli.invocation import Invocation
+from shepherd_memory.providers import current_provider
 from shepherd_memory.worker import extraction_endpoint
 
 if TYPE_CHECKING:
@@ -46,6 +47,19 @@ def extraction_line(config: Config) -> str:
         return "off"
     where = SETTINGS[ENDPOINT].show(config.memory_extraction_endpoint)
     return f"on, {config.memory_extraction_model} at {where}"
+
+
+def provider_line(config: Config) -> str:
+    """Where chats go, and whether they are remembered; or how to say so."""
+    provider = current_provider(config)
+    if provider is None:
+        return "provider    none yet: chats get a 503; `shepherd provider add NAME --base-url URL --memory`"
+    memory = (
+        "with memory"
+        if provider.memory
+        else "without memory: `shepherd provider " + provider.name + " set memory true`"
+    )
+    return f"provider    {provider.name} ({provider.type}), {memory}"
 
 
 def how_to_configure(invocation: Invocation, config: Config) -> list[str]:

@@ -34,7 +34,8 @@ class Line(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         at = datetime.fromtimestamp(record.created).isoformat(" ", "seconds")
-        line = one_line(f"{at} {record.levelname.lower()} {_name(record)}: {_message(record)}")
+        fields = "".join(f" {key}={value}" for key, value in _fields(record).items())
+        line = one_line(f"{at} {record.levelname.lower()} {_name(record)}: {_message(record)}{fields}")
         if self._debug and record.exc_info:
             return f"{line}\n{self.formatException(record.exc_info)}"
         return line
@@ -49,6 +50,7 @@ class JsonLine(Line):
             "level": record.levelname.lower(),
             "name": _name(record),
             "message": _message(record),
+            **_fields(record),
         }
         if self._debug and record.exc_info:
             entry["traceback"] = self.formatException(record.exc_info)
@@ -56,7 +58,13 @@ class JsonLine(Line):
 
 
 def _name(record: logging.LogRecord) -> str:
-    return record.name.removeprefix(f"{PACKAGE}.").removeprefix("frontends.cli.")
+    return record.name.removeprefix(f"{PACKAGE}.").removeprefix("frontends.cli.").removeprefix("frontends.")
+
+
+def _fields(record: logging.LogRecord) -> dict[str, object]:
+    """What a line tells beside its message: given as `extra={"fields": {…}}`."""
+    fields: dict[str, object] = getattr(record, "fields", {})
+    return fields
 
 
 def _message(record: logging.LogRecord) -> str:
@@ -84,7 +92,7 @@ class NoRepeats(logging.Filter):
 
     def filter(self, record: logging.LogRecord) -> bool:
         text, at = self._last
-        if record.getMessage() == text and time.monotonic() - at < REPEAT_SECONDS:
+        if not _fields(record) and record.getMessage() == text and time.monotonic() - at < REPEAT_SECONDS:
             return False
         self._last = (record.getMessage(), time.monotonic())
         return True

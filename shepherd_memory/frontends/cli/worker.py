@@ -1,23 +1,19 @@
 """`shepherd worker`: extract and embed in the foreground until told to stop."""
 
-import signal
-import threading
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
-from types import FrameType
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 import click
 
 from shepherd_memory.frontends.cli.invocation import Invocation, pass_invocation
 from shepherd_memory.frontends.cli.output import say
+from shepherd_memory.frontends.cli.signals import stop_signals
 
 if TYPE_CHECKING:
     from shepherd_memory.service import Service
 
 LOOK_SECONDS = 1.0
 TO_TRY = ('remember "I moved to Lisbon last month"', 'recall "when did I move?"', "facts", "queue status")
-SIGNALS = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name))
 
 
 @click.command()
@@ -29,7 +25,7 @@ def worker(invocation: Invocation, as_json: bool) -> None:
     It works for all users. Without a configured endpoint it only embeds; changes of the configuration take
     effect as it runs. Ctrl-C, SIGTERM and SIGHUP end it, with exit code 0.
     """
-    with _stop_signals() as stop:
+    with stop_signals() as stop:
         from shepherd_memory.frontends.cli.logs import log_to_stderr
         from shepherd_memory.frontends.cli.watch import Watch
         from shepherd_memory.service import open_service
@@ -43,22 +39,6 @@ def worker(invocation: Invocation, as_json: bool) -> None:
                 watch.look()
         if not as_json:
             say("stopped; what waits goes on at the next start")
-
-
-@contextmanager
-def _stop_signals() -> Iterator[threading.Event]:
-    """An event that the usual signals set."""
-    stop = threading.Event()
-
-    def handle(number: int, frame: FrameType | None) -> None:
-        stop.set()
-
-    before = {number: signal.signal(number, handle) for number in SIGNALS}
-    try:
-        yield stop
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
 
 
 def _greet(invocation: Invocation, service: "Service") -> None:

@@ -1,0 +1,55 @@
+"""`shepherd serve`: the API server."""
+
+import click
+
+from shepherd_memory.frontends.cli.invocation import Invocation, pass_invocation
+from shepherd_memory.frontends.cli.output import say
+from shepherd_memory.frontends.cli.signals import stop_signals
+
+
+@click.command()
+@click.option("--host", help="Where to listen, instead of server_host.")
+@click.option("--port", type=click.IntRange(0, 65_535), help="The port, instead of server_port; 0: any.")
+@click.option("--no-auth", is_flag=True, help="Ask for no API key, whoever can reach the server.")
+@click.option("--json", "as_json", is_flag=True, help="Log JSON lines, and leave the greeting out.")
+@pass_invocation
+def serve(invocation: Invocation, host: str | None, port: int | None, no_auth: bool, as_json: bool) -> None:
+    """Serve chats with memory, and the memory itself, over HTTP.
+
+    Applications change their base URL to http://HOST:PORT/v1. Facts are extracted in the same process.
+    Ctrl-C and SIGTERM end it once running requests are answered; a second one ends it at once.
+    """
+    with stop_signals():
+        from shepherd_memory.frontends.cli.logs import log_to_stderr
+        from shepherd_memory.frontends.server.process import run
+        from shepherd_memory.service import open_service
+
+        log_to_stderr(as_json, invocation.debug)
+        config = invocation.config
+        with open_service(config, config_path=invocation.config_path) as service:
+            at, number = host or config.server_host, config.server_port if port is None else port
+            run(service, at, number, no_auth=no_auth, ready=lambda url: _greet(invocation, url, as_json))
+        if not as_json:
+            say("stopped; what waits goes on at the next start")
+
+
+def _greet(invocation: Invocation, url: str, as_json: bool) -> None:
+    say(f"listening on {url}")
+    if as_json:
+        return
+    from shepherd_memory.frontends.cli.advice import provider_line
+
+    say(provider_line(invocation.config))
+    say("\nTo try it:")
+    for command in _to_try(url):
+        say(f"  {command}")
+    say("\nCtrl-C ends it.")
+
+
+def _to_try(url: str) -> list[str]:
+    remember = '{"user": "steve", "messages": [{"role": "user", "content": "I live in Lisbon now"}]}'
+    return [
+        f"curl -s {url}/v1/memory/remember -H 'Content-Type: application/json' -d '{remember}'",
+        f"curl -s '{url}/v1/memory/recall?user=steve&query=where+do+I+live'",
+        f'client = openai.OpenAI(base_url="{url}/v1")  # and pass user="steve"',
+    ]

@@ -1,0 +1,1 @@
+"""The API server: other people's chats, with memory around them, and the memory itself over HTTP."""

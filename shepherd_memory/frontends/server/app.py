@@ -1,0 +1,71 @@
+"""The server as one ASGI application."""
+
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+
+from starlette.exceptions import HTTPException
+from starlette.routing import BaseRoute, Route, Router
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from shepherd_memory.frontends.server import health, hosts
+from shepherd_memory.frontends.server.auth import Auth, Doorkeeper
+from shepherd_memory.frontends.server.gate import Gate
+from shepherd_memory.frontends.server.memory_routes import MEMORY_ROUTES
+from shepherd_memory.frontends.server.models import Model, Models
+from shepherd_memory.frontends.server.openapi import openapi
+from shepherd_memory.frontends.server.proxy import Chat, pass_through
+from shepherd_memory.frontends.server.refusals import ANTHROPIC, OPENAI
+from shepherd_memory.frontends.server.state import State
+from shepherd_memory.frontends.server.threads import Threads
+from shepherd_memory.frontends.server.tool_routes import TOOL_ROUTES
+from shepherd_memory.frontends.server.upstream import open_session
+from shepherd_memory.service import Service
+
+OWN_FOLDERS = ("memory", "tools")
+"""What no provider is asked for, whatever is asked for there."""
+
+
+def create_app(service: Service, threads: Threads, *, host: str, auth: Auth) -> ASGIApp:
+    """The server for one service; its state is made when it starts, and taken down when it stops."""
+    states: list[State] = []
+
+    @asynccontextmanager
+    async def lifespan(_: object) -> AsyncIterator[None]:
+        async with AsyncExitStack() as stack:
+            states.append(await _open_state(stack, service, threads, host, auth))
+            yield
+
+    routes = Router(ROUTES, redirect_slashes=False, default=elsewhere, lifespan=lifespan)
+    return Gate(routes, lambda: states[-1])
+
+
+async def _open_state(
+    stack: AsyncExitStack, service: Service, threads: Threads, host: str, auth: Auth
+) -> State:
+    upstream = await stack.enter_async_context(open_session())
+    # So that the first chat does not wait for the model to be loaded.
+    threads.start(service.embedding.embedder, "loading the embedding model")
+    names = hosts.allowed_names(service.config.server_allowed_hosts, host)
+    return State(service, threads, Doorkeeper(service, threads, auth), upstream, names)
+
+
+async def elsewhere(scope: Scope, receive: Receive, send: Send) -> None:
+    """What has no route of its own: under /v1 it is the provider's, elsewhere nobody's."""
+    parts = scope["path"].split("/")
+    if parts[1] != "v1" or len(parts) < 3 or parts[2] in OWN_FOLDERS:
+        raise HTTPException(404, "there is nothing here; GET /openapi.json lists what there is")
+    await pass_through(scope, receive, send)
+
+
+ROUTES: list[BaseRoute] = [
+    Route("/v1/chat/completions", Chat(OPENAI)),
+    Route("/v1/messages", Chat(ANTHROPIC)),
+    Route("/v1/models", Models()),
+    Route("/v1/models/{model:path}", Model()),
+    *MEMORY_ROUTES,
+    *TOOL_ROUTES,
+    Route("/health", health.health),
+    Route("/status", health.status),
+    Route("/metrics", health.metrics),
+    Route("/openapi.json", openapi),
+]

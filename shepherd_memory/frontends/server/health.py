@@ -1,0 +1,81 @@
+"""How the server is doing: for load balancers, for Prometheus, and for whoever runs it."""
+
+from typing import Any
+
+from prometheus_client import CONTENT_TYPE_LATEST
+from starlette.requests import Request
+from starlette.responses import Response
+
+from shepherd_memory.errors import DatabaseError, ShepherdError
+from shepherd_memory.frontends.server.json_response import json_response
+from shepherd_memory.frontends.server.refusals import Refusal
+from shepherd_memory.frontends.server.state import State, admit, request_state
+from shepherd_memory.rows import as_json
+from shepherd_memory.status import Status
+
+LEAST_FREE_BYTES = 32_000_000
+
+
+async def health(request: Request) -> Response:
+    """200 while everything moves, else 503; why is told to those who may know."""
+    state = request_state(request)
+    problems = await state.threads.run(_problems, state)
+    answer: dict[str, Any] = {"status": "failing" if problems else "ok"}
+    if problems and await _may_know(request):
+        answer["problems"] = problems
+    return json_response(answer, 503 if problems else 200)
+
+
+async def status(request: Request) -> Response:
+    """The state of database, queue, endpoint and embedding."""
+    await admit(request.scope)
+    state = request_state(request)
+    return json_response(await state.threads.run(_status, state))
+
+
+async def metrics(request: Request) -> Response:
+    """Counters and gauges in the text format of Prometheus."""
+    await admit(request.scope)
+    state = request_state(request)
+    return Response(await state.threads.run(_metrics, state), media_type=CONTENT_TYPE_LATEST)
+
+
+async def _may_know(request: Request) -> bool:
+    try:
+        await admit(request.scope)
+    except (Refusal, ShepherdError):
+        return False
+    return True
+
+
+def _problems(state: State) -> list[str]:
+    try:
+        return _problems_of(state, state.service.status())
+    except DatabaseError as error:
+        return [f"the database cannot be used: {error}"]
+
+
+def _problems_of(state: State, status: Status) -> list[str]:
+    found = list(status.problems)
+    free = state.service.database.free_bytes()
+    if free is not None and free < LEAST_FREE_BYTES:
+        found.append(f"the disk is full: {free / 1_000_000:.0f} MB are left for the database")
+    return [*found, state.write_problem] if state.write_problem else found
+
+
+def _status(state: State) -> dict[str, Any]:
+    status = state.service.status()
+    problems = _problems_of(state, status)
+    return {
+        **as_json(status),
+        "endpoint": as_json(status.endpoint),
+        "healthy": not problems,
+        "problems": problems,
+        "requests_now": state.slots.taken,
+    }
+
+
+def _metrics(state: State) -> bytes:
+    status = state.service.status()
+    healthy = not _problems_of(state, status)
+    return state.metrics.render(status, state.service.totals(), healthy, state.slots.taken)

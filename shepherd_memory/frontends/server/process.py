@@ -1,0 +1,122 @@
+"""The server as a process: its socket, its signals, its end."""
+
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+
+import uvicorn
+
+from shepherd_memory import apikeys
+from shepherd_memory.errors import ConfigError
+from shepherd_memory.frontends.server.app import create_app
+from shepherd_memory.frontends.server.auth import Auth
+from shepherd_memory.frontends.server.hosts import is_loopback
+from shepherd_memory.frontends.server.threads import Threads
+from shepherd_memory.service import Service
+
+BACKLOG = 2048
+KEEP_ALIVE_SECONDS = 75
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """A socket that listens there, or ConfigError."""
+    try:
+        family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
+        return socket.create_server((host, port), family=family, backlog=BACKLOG)
+    except OSError as error:
+        how = "choose another with --host and --port"
+        raise ConfigError(f"cannot listen on {host} port {port}: {error.strerror or error}; {how}") from error
+
+
+def auth_for(service: Service, host: str, no_auth: bool) -> Auth:
+    """When a server that listens on `host` needs a key; ConfigError if it would be open to others."""
+    if no_auth:
+        return Auth.OFF
+    if is_loopback(host):
+        return Auth.ONCE_THERE_IS_A_KEY
+    with service.database.read() as connection:
+        if not apikeys.exists(connection):
+            raise ConfigError(
+                f"there is no API key, and {host} can be reached by others: "
+                "`shepherd apikey create NAME` makes one, --no-auth does without"
+            )
+    return Auth.REQUIRED
+
+
+def url_of(sock: socket.socket) -> str:
+    """Where a client on this machine finds the server."""
+    host, port = sock.getsockname()[:2]
+    shown = {"0.0.0.0": "127.0.0.1", "::": "[::1]"}.get(host, f"[{host}]" if ":" in host else host)
+    return f"http://{shown}:{port}"
+
+
+@contextmanager
+def _threads(service: Service) -> Iterator[Threads]:
+    """The threads for requests, and as many connections; what they have begun is finished in the end."""
+    number = service.config.server_threads
+    service.database.expect_threads(number)
+    with closing(Threads(number)) as threads:
+        yield threads
+
+
+def _server(service: Service, threads: Threads, host: str, auth: Auth) -> uvicorn.Server:
+    config = uvicorn.Config(
+        create_app(service, threads, host=host, auth=auth),
+        http="httptools",
+        ws="none",
+        lifespan="on",
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        date_header=False,
+        backlog=BACKLOG,
+        timeout_keep_alive=KEEP_ALIVE_SECONDS,
+        timeout_graceful_shutdown=max(1, round(service.config.server_shutdown_timeout)),
+    )
+    return uvicorn.Server(config)
+
+
+def run(
+    service: Service, host: str, port: int, *, no_auth: bool = False, ready: Callable[[str], None]
+) -> None:
+    """Serve until a signal says stop; running requests are finished first, as long as that may take."""
+    auth = auth_for(service, host, no_auth)
+    with listen(host, port) as sock, _threads(service) as threads:
+        ready(url_of(sock))
+        _server(service, threads, host, auth).run(sockets=[sock])
+
+
+@dataclass(frozen=True)
+class Running:
+    """A server that runs in a thread of this process."""
+
+    url: str
+    server: uvicorn.Server
+
+
+@contextmanager
+def running(
+    service: Service, host: str = "127.0.0.1", port: int = 0, *, no_auth: bool = False
+) -> Iterator[Running]:
+    """The server beside other work of a program, which opens and closes the service itself."""
+    auth = auth_for(service, host, no_auth)
+    with listen(host, port) as sock, _threads(service) as threads:
+        server = _server(service, threads, host, auth)
+        thread = threading.Thread(target=server.run, args=([sock],), name="shepherd-http")
+        thread.start()
+        try:
+            _wait_until_started(server, thread)
+            yield Running(url_of(sock), server)
+        finally:
+            server.should_exit = True
+            thread.join()
+
+
+def _wait_until_started(server: uvicorn.Server, thread: threading.Thread) -> None:
+    pause = threading.Event()
+    while not server.started and thread.is_alive():
+        pause.wait(0.01)
+    if not server.started:
+        raise ConfigError("the server did not start; its log says why")

@@ -1,0 +1,81 @@
+"""What the server says no with: a status and a sentence, in the wire format of the route."""
+
+from collections.abc import Mapping
+
+import orjson
+
+from shepherd_memory.errors import (
+    ConfigError,
+    DatabaseError,
+    DatabaseUnavailable,
+    EndpointError,
+    InvalidInput,
+    NotFound,
+    ShepherdError,
+)
+
+OPENAI, ANTHROPIC = "openai", "anthropic"
+RETRY_SECONDS = 1
+
+STATUSES: dict[type[ShepherdError], int] = {
+    ShepherdError: 500,
+    ConfigError: 500,
+    InvalidInput: 400,
+    NotFound: 404,
+    DatabaseError: 500,
+    DatabaseUnavailable: 503,
+    EndpointError: 502,
+}
+
+_TYPES = {
+    400: "invalid_request_error",
+    401: "authentication_error",
+    403: "permission_error",
+    404: "not_found_error",
+    405: "invalid_request_error",
+    408: "invalid_request_error",
+    413: "request_too_large",
+    415: "invalid_request_error",
+    421: "invalid_request_error",
+    429: "rate_limit_error",
+}
+_ANTHROPIC_TYPES = {500: "api_error", 502: "api_error", 503: "overloaded_error", 504: "timeout_error"}
+
+
+class Refusal(Exception):
+    """A request that is not carried out, and what the client is told."""
+
+    def __init__(
+        self, status: int, message: str, *, code: str = "", headers: Mapping[str, str] | None = None
+    ) -> None:
+        super().__init__(message)
+        self.status = status
+        self.message = message
+        self.code = code
+        self.headers = dict(headers or {})
+
+
+def from_error(error: ShepherdError) -> Refusal:
+    """What a client is told of an error of the core; one of the database quotes nothing of it."""
+    status = next(STATUSES[kind] for kind in type(error).__mro__ if kind in STATUSES)
+    if status == 503:
+        again = {"Retry-After": str(RETRY_SECONDS)}
+        return Refusal(503, "the memory's database cannot be used now; try again", headers=again)
+    if status == 500:
+        return Refusal(500, "the memory failed; the server's log says why")
+    return Refusal(status, str(error))
+
+
+def wire_of(path: str) -> str:
+    """The wire format that a path belongs to."""
+    return ANTHROPIC if path == "/v1/messages" or path.startswith("/v1/messages/") else OPENAI
+
+
+def render(refusal: Refusal, wire: str) -> bytes:
+    """The body of an error, as clients of that wire format read it."""
+    kind = _TYPES.get(refusal.status, "server_error")
+    if wire == ANTHROPIC:
+        kind = _ANTHROPIC_TYPES.get(refusal.status, kind)
+        return orjson.dumps({"type": "error", "error": {"type": kind, "message": refusal.message}})
+    code = refusal.code or None
+    return orjson.dumps({"error": {"message": refusal.message, "type": kind, "code": code}})

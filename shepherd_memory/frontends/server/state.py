@@ -1,0 +1,85 @@
+"""What the handlers of one server process share."""
+
+from dataclasses import dataclass, field
+
+import aiohttp
+from starlette.requests import Request
+from starlette.types import Scope
+
+from shepherd_memory.config import Config
+from shepherd_memory.frontends.server.auth import Caller, Doorkeeper
+from shepherd_memory.frontends.server.limits import Rates, Slots
+from shepherd_memory.frontends.server.metrics import Metrics
+from shepherd_memory.frontends.server.refusals import Refusal
+from shepherd_memory.frontends.server.threads import Threads
+from shepherd_memory.service import Service
+
+SCOPE_KEY, LOG_KEY, ANSWERED_KEY = "shepherd", "shepherd.log", "shepherd.answered"
+
+
+@dataclass
+class State:
+    """The service, the way to the providers, and what is counted and limited on the way."""
+
+    service: Service
+    threads: Threads
+    door: Doorkeeper
+    upstream: aiohttp.ClientSession
+    names: frozenset[str]
+    metrics: Metrics = field(default_factory=Metrics)
+    slots: Slots = field(default_factory=Slots)
+    rates: Rates = field(default_factory=Rates)
+    write_problem: str = ""
+    """Why the last exchange could not be stored; empty since one could."""
+
+    @property
+    def config(self) -> Config:
+        """The configuration in force now."""
+        return self.service.config
+
+
+def note(scope: Scope, **fields: object) -> None:
+    """Have the request's line in the log say more: never what was said, asked or found."""
+    scope.setdefault(LOG_KEY, {}).update(fields)
+
+
+def state_of(scope: Scope) -> State:
+    """The state that a request is answered with."""
+    state: State = scope[SCOPE_KEY]
+    return state
+
+
+def headers_of(scope: Scope) -> dict[str, str]:
+    """A request's headers by lower-case name; of repeated ones the last."""
+    return {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
+
+
+async def admit(scope: Scope) -> tuple[Caller, int]:
+    """Who sends this request, and how many bytes it may have; refused without a key or beyond its rate."""
+    state = state_of(scope)
+    caller = await state.door.caller_of(headers_of(scope))
+    config, key = state.config, caller.key
+    state.rates.take(key.id if key else "", (key and key.rate_per_minute) or config.server_rate_limit)
+    if key:
+        note(scope, key=key.name)
+    return caller, (key and key.max_request_bytes) or config.server_max_request_mb * 1_000_000
+
+
+async def user_of(scope: Scope, caller: Caller, given: object) -> str:
+    """Whose memory a request is about; `given` is what it says itself, in its own way."""
+    state = state_of(scope)
+    if given is not None and not isinstance(given, str):
+        raise Refusal(400, "user takes text")
+    header = user_header(scope)
+    return await state.door.user_of(caller, given or "", header, state.config)
+
+
+def user_header(scope: Scope) -> str:
+    """Whom `X-Shepherd-User` names, in UTF-8; empty if nobody."""
+    raw = dict(scope["headers"]).get(b"x-shepherd-user", b"")
+    return bytes(raw).decode("utf-8", "replace").strip()
+
+
+def request_state(request: Request) -> State:
+    """The same for a handler that gets a starlette request."""
+    return state_of(request.scope)

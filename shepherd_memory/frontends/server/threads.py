@@ -1,0 +1,45 @@
+"""The threads in which the asynchronous server calls the synchronous core."""
+
+import asyncio
+import logging
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any, ParamSpec, TypeVar
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+logger = logging.getLogger(__name__)
+
+
+class Threads:
+    """A bounded pool; closing it waits for what was begun."""
+
+    def __init__(self, size: int) -> None:
+        self._pool = ThreadPoolExecutor(size, thread_name_prefix="shepherd-server")
+
+    async def run(self, call: Callable[P, T], *args: P.args, **options: P.kwargs) -> T:
+        """Call it in a thread and wait for what it returns."""
+        return await asyncio.wrap_future(self._pool.submit(call, *args, **options))
+
+    async def run_within(self, seconds: float, call: Callable[[], T]) -> T:
+        """The same, but TimeoutError after `seconds`: what has not begun by then never will."""
+        future = self._pool.submit(call)
+        try:
+            async with asyncio.timeout(seconds):
+                return await asyncio.shield(asyncio.wrap_future(future))
+        except TimeoutError:
+            future.cancel()
+            raise
+
+    def start(self, call: Callable[[], Any], what: str) -> None:
+        """Call it in a thread for whoever cannot wait; a failure is logged."""
+
+        def done(future: Future[Any]) -> None:
+            if not future.cancelled() and (error := future.exception()) is not None:
+                logger.error("%s failed: %s", what, type(error).__name__)
+
+        self._pool.submit(call).add_done_callback(done)
+
+    def close(self) -> None:
+        self._pool.shutdown(wait=True)

@@ -1,0 +1,663 @@
+"""Answers are read from the providers' bytes, however the network cuts them, and no bytes make it fail."""
+
+import gzip
+import tracemalloc
+import zlib
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from typing import Any
+
+import orjson
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from shepherd_memory.frontends.server.answers import (
+    READABLE,
+    Answer,
+    StreamReader,
+    decoder_for,
+    open_stream,
+    read_body,
+)
+from shepherd_memory.frontends.server.answers.answer import LONGEST_TEXT, Speech
+from shepherd_memory.frontends.server.answers.openai import OpenAIReading
+
+FINAL = {"is_final": True, "failed": False}
+GOES_ON = {"is_final": False, "failed": False}
+NOTHING = Answer("", is_final=True, failed=True)
+
+
+def openai_stream(*chunks: object, done: bool = True, between: bytes = b"\n\n") -> bytes:
+    lines = [b"data: " + orjson.dumps(chunk) for chunk in chunks]
+    return between.join([*lines, *([b"data: [DONE]"] if done else []), b""])
+
+
+def delta(content: Any = None, finish: str | None = None, **fields: object) -> dict[str, object]:
+    said = fields if content is None else {"content": content, **fields}
+    return {
+        "id": "chatcmpl-1",
+        "object": "chat.completion.chunk",
+        "model": "m",
+        "choices": [{"index": 0, "delta": said, "finish_reason": finish}],
+    }
+
+
+def completion(message: dict[str, object], finish: str = "stop") -> dict[str, object]:
+    return {
+        "id": "chatcmpl-1",
+        "object": "chat.completion",
+        "choices": [{"index": 0, "message": {"role": "assistant", **message}, "finish_reason": finish}],
+    }
+
+
+def anthropic_stream(*events: dict[str, Any]) -> bytes:
+    return b"".join(b"event: %b\ndata: %b\n\n" % (e["type"].encode(), orjson.dumps(e)) for e in events)
+
+
+def block(kind: str, index: int = 0, **fields: object) -> dict[str, Any]:
+    return {"type": "content_block_start", "index": index, "content_block": {"type": kind, **fields}}
+
+
+def piece(kind: str, index: int = 0, **fields: object) -> dict[str, Any]:
+    return {"type": "content_block_delta", "index": index, "delta": {"type": kind, **fields}}
+
+
+def stop(reason: str) -> dict[str, Any]:
+    return {
+        "type": "message_delta",
+        "delta": {"stop_reason": reason, "stop_sequence": None},
+        "usage": {"output_tokens": 9},
+    }
+
+
+BEGIN = {"type": "message_start", "message": {"id": "msg_1", "role": "assistant", "content": []}}
+PING = {"type": "ping"}
+BLOCK_END = {"type": "content_block_stop", "index": 0}
+END = {"type": "message_stop"}
+USAGE = {"id": "chatcmpl-1", "choices": [], "usage": {"prompt_tokens": 5, "completion_tokens": 2}}
+CALL = {"index": 0, "id": "call_1", "type": "function", "function": {"name": "weather", "arguments": ""}}
+CALL_REST = {"index": 0, "function": {"arguments": '{"city":"Graz"}'}}
+
+OPENAI_STREAMS = {
+    "openai": (
+        openai_stream(
+            delta("", role="assistant", refusal=None),
+            delta("Grüß"),
+            delta(" dich, 日本 😀"),
+            delta(finish="stop"),
+            USAGE,
+        ),
+        Answer("Grüß dich, 日本 😀", **FINAL),
+    ),
+    "azure, whose first chunk has no choice": (
+        openai_stream(
+            {"id": "", "choices": [], "prompt_filter_results": [{"prompt_index": 0}]},
+            delta("", role="assistant"),
+            delta("Yes."),
+            delta(finish="stop"),
+        ),
+        Answer("Yes.", **FINAL),
+    ),
+    "llama.cpp": (
+        b'data: {"choices":[{"finish_reason":null,"index":0,"delta":{"role":"assistant","content":null}}],'
+        b'"created":1,"model":"q","object":"chat.completion.chunk"}\n\n'
+        b'data: {"choices":[{"finish_reason":null,"index":0,"delta":{"content":"Hi"}}],"created":1}\n\n'
+        b'data: {"choices":[{"finish_reason":"stop","index":0,"delta":{}}],"timings":{"prompt_ms":1.5}}\n\n'
+        b"data: [DONE]\n\n",
+        Answer("Hi", **FINAL),
+    ),
+    "llama.cpp, breaking off with a field of its own": (
+        openai_stream(delta("Hi"), done=False) + b'error: {"code":500,"message":"out of slots"}\n\n',
+        Answer("Hi", is_final=True, failed=True),
+    ),
+    "vllm, with reasoning and empty tool calls": (
+        openai_stream(
+            delta("", role="assistant"),
+            delta(reasoning_content="They greet me."),
+            delta("Hello", reasoning_content=None, tool_calls=[]),
+            delta("", finish="stop", stop_reason=None),
+        ),
+        Answer("Hello", **FINAL),
+    ),
+    "vllm, with NaN among the logprobs": (
+        b'data: {"choices":[{"index":0,"delta":{"content":"Hi"},'
+        b'"logprobs":{"content":[{"logprob":NaN}]}}]}\n\n'
+        b"data: [DONE]\n\n",
+        Answer("Hi", **FINAL),
+    ),
+    "ollama": (
+        openai_stream(
+            {
+                "id": "chatcmpl-9",
+                "model": "llama3",
+                "choices": [
+                    {"index": 0, "delta": {"role": "assistant", "content": "Hey"}, "finish_reason": None}
+                ],
+            },
+            {
+                "id": "chatcmpl-9",
+                "choices": [
+                    {"index": 0, "delta": {"role": "assistant", "content": ""}, "finish_reason": "stop"}
+                ],
+            },
+        ),
+        Answer("Hey", **FINAL),
+    ),
+    "ollama, breaking off with a bare line": (
+        openai_stream(delta("Hey"), done=False) + b'{"error":"model runner has stopped"}',
+        Answer("Hey", is_final=True, failed=True),
+    ),
+    "openrouter, with comments and an error inside the choice": (
+        b": OPENROUTER PROCESSING\n\n"
+        + openai_stream({"choices": [{"index": 0, "delta": {"content": "He"}, "error": {"code": 502}}]}),
+        Answer("He", is_final=True, failed=True),
+    ),
+    "mistral, with parts": (
+        openai_stream(
+            delta([{"type": "thinking", "thinking": [{"type": "text", "text": "Hm."}]}]),
+            delta([{"type": "text", "text": "Bon"}, {"type": "reference", "reference_ids": [1]}]),
+            delta([{"type": "text", "text": "jour"}], finish="stop"),
+        ),
+        Answer("Bonjour", **FINAL),
+    ),
+    "tool calls": (
+        openai_stream(
+            delta("I will look.", role="assistant"),
+            delta(tool_calls=[CALL]),
+            delta(tool_calls=[CALL_REST]),
+            delta(finish="tool_calls"),
+        ),
+        Answer("I will look.", **GOES_ON),
+    ),
+    "tool calls of a server that says stop": (
+        openai_stream(delta(tool_calls=[CALL]), delta(finish="stop")),
+        Answer("", **GOES_ON),
+    ),
+    "a function call of old": (
+        openai_stream(delta(function_call={"name": "f"}), delta(finish="function_call")),
+        Answer("", **GOES_ON),
+    ),
+    "a refusal": (
+        openai_stream(delta(refusal="I can"), delta(refusal="not."), delta(finish="stop")),
+        Answer("I cannot.", **FINAL),
+    ),
+    "several choices": (
+        openai_stream(
+            delta("one"),
+            {"choices": [{"index": 1, "delta": {"content": "two"}, "finish_reason": "tool_calls"}]},
+            delta(finish="stop"),
+        ),
+        Answer("one", **FINAL),
+    ),
+    "no end marker": (openai_stream(delta("Hi"), done=False), Answer("Hi", **FINAL)),
+    "no end marker and no line end": (
+        openai_stream(delta("Hi"), delta(" you"), done=False).rstrip(b"\n"),
+        Answer("Hi you", **FINAL),
+    ),
+    "no line end after the end marker": (openai_stream(delta("Hi")).rstrip(b"\n"), Answer("Hi", **FINAL)),
+    "an error in place of an answer": (
+        openai_stream({"error": {"message": "overloaded", "type": "server_error"}}, done=False),
+        NOTHING,
+    ),
+    "an error event": (
+        b'event: error\ndata: {"message":"x"}\n\ndata: [DONE]\n\n',
+        NOTHING,
+    ),
+    "an error that is null": (openai_stream({**delta("Hi"), "error": None}), Answer("Hi", **FINAL)),
+    "no choices at all": (openai_stream({"choices": []}), NOTHING),
+    "nothing": (b"", NOTHING),
+    "only keep-alives": (b"\n\n: ping\n\ndata:\n\n", NOTHING),
+    "an unreadable line": (
+        b'data: {"choices":[{"index":0,"delta":{"con\n\n' + openai_stream(delta("Hi")),
+        Answer("Hi", **FINAL),
+    ),
+    "an unreadable line in the same event": (
+        b"data: nonsense\n" + openai_stream(delta("Hi"), between=b"\n"),
+        Answer("Hi", **FINAL),
+    ),
+    "a surrogate pair cut in two": (
+        b'data: {"choices":[{"delta":{"content":"\\ud83d"}}]}\n\n'
+        b'data: {"choices":[{"delta":{"content":"\\ude00"}}]}\n\n'
+        b"data: [DONE]\n\n",
+        Answer("😀", **FINAL),
+    ),
+    "UTF-8 cut at a token's end": (
+        b'data: {"choices":[{"delta":{"content":"a\xe6\x97"}}]}\n\ndata: [DONE]\n\n',
+        Answer("a\ufffd", **FINAL),
+    ),
+}
+
+ANTHROPIC_STREAMS = {
+    "text": (
+        anthropic_stream(
+            BEGIN,
+            block("text", text=""),
+            PING,
+            piece("text_delta", text="Grüß"),
+            piece("text_delta", text=" dich 😀"),
+            BLOCK_END,
+            stop("end_turn"),
+            END,
+        ),
+        Answer("Grüß dich 😀", **FINAL),
+    ),
+    "thinking, text and a tool": (
+        anthropic_stream(
+            BEGIN,
+            block("thinking", thinking=""),
+            piece("thinking_delta", thinking="They ask for the weather."),
+            piece("signature_delta", signature="abc"),
+            block("text", 1, text=""),
+            piece("text_delta", 1, text="I will look."),
+            block("tool_use", 2, id="toolu_1", name="weather", input={}),
+            piece("input_json_delta", 2, partial_json='{"city":'),
+            stop("tool_use"),
+            END,
+        ),
+        Answer("I will look.", **GOES_ON),
+    ),
+    "a search with citations": (
+        anthropic_stream(
+            BEGIN,
+            block("text", text=""),
+            piece("text_delta", text="I will search."),
+            block("server_tool_use", 1, id="srvtoolu_1", name="web_search", input={}),
+            block("web_search_tool_result", 2, content=[]),
+            block("text", 3, text=""),
+            piece("text_delta", 3, text="The tower is "),
+            block("text", 4, text=""),
+            piece("citations_delta", 4, citation={"cited_text": "330 m"}),
+            piece("text_delta", 4, text="330 m high"),
+            block("text", 5, text=""),
+            piece("text_delta", 5, text="."),
+            stop("end_turn"),
+            END,
+        ),
+        Answer("I will search.\n\nThe tower is 330 m high.", **FINAL),
+    ),
+    "a pause": (
+        anthropic_stream(BEGIN, block("text", text="Searching"), stop("pause_turn"), END),
+        Answer("Searching", **GOES_ON),
+    ),
+    "no words": (anthropic_stream(BEGIN, stop("end_turn"), END), Answer("", **FINAL)),
+    "no end": (
+        anthropic_stream(BEGIN, block("text", text=""), piece("text_delta", text="Hi")),
+        Answer("Hi", **FINAL),
+    ),
+    "an error": (
+        anthropic_stream(
+            BEGIN,
+            block("text", text="Hi"),
+            {"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}},
+        ),
+        Answer("Hi", is_final=True, failed=True),
+    ),
+    "only the beginning": (anthropic_stream(BEGIN), NOTHING),
+    "no names of events": (
+        b"".join(
+            b"data: %b\n\n" % orjson.dumps(event)
+            for event in (BEGIN, block("text", text="a message_stop "), piece("text_delta", text="b"), END)
+        ),
+        Answer("a message_stop b", **FINAL),
+    ),
+}
+
+BODIES = {
+    "openai": ("openai", completion({"content": "Hi", "refusal": None}), Answer("Hi", **FINAL)),
+    "parts": ("openai", completion({"content": [{"type": "text", "text": "Hi"}]}), Answer("Hi", **FINAL)),
+    "refusal": ("openai", completion({"content": None, "refusal": "No."}), Answer("No.", **FINAL)),
+    "vllm": (
+        "openai",
+        completion({"content": "Hi", "reasoning_content": "Hm.", "tool_calls": [], "function_call": None}),
+        Answer("Hi", **FINAL),
+    ),
+    "tools": (
+        "openai",
+        completion({"content": None, "tool_calls": [CALL]}, "tool_calls"),
+        Answer("", **GOES_ON),
+    ),
+    "tools and stop": ("openai", completion({"content": "", "tool_calls": [CALL]}), Answer("", **GOES_ON)),
+    "function": ("openai", completion({"content": None}, "function_call"), Answer("", **GOES_ON)),
+    "filtered": ("openai", completion({"content": ""}, "content_filter"), Answer("", **FINAL)),
+    "error": ("openai", {"error": {"message": "no credit", "code": 402}}, NOTHING),
+    "old error": ("openai", {"object": "error", "message": "no such model"}, NOTHING),
+    "no choices": ("openai", {"choices": []}, NOTHING),
+    "choices null": ("openai", {"choices": None}, NOTHING),
+    "a list": ("openai", [], NOTHING),
+    "anthropic": (
+        "anthropic",
+        {
+            "type": "message",
+            "content": [
+                {"type": "thinking", "thinking": "Hm."},
+                {"type": "text", "text": "Hi"},
+                {"type": "text", "text": " there"},
+            ],
+            "stop_reason": "end_turn",
+        },
+        Answer("Hi there", **FINAL),
+    ),
+    "anthropic tools": (
+        "anthropic",
+        {"type": "message", "content": [{"type": "tool_use", "name": "f"}], "stop_reason": "tool_use"},
+        Answer("", **GOES_ON),
+    ),
+    "anthropic pause": ("anthropic", {"content": [], "stop_reason": "pause_turn"}, Answer("", **GOES_ON)),
+    "anthropic error": ("anthropic", {"type": "error", "error": {"type": "api_error"}}, NOTHING),
+    "anthropic empty": ("anthropic", {}, NOTHING),
+}
+
+STREAMS = [
+    pytest.param(wire, stream, answer, id=f"{wire}: {name}")
+    for wire, streams in (("openai", OPENAI_STREAMS), ("anthropic", ANTHROPIC_STREAMS))
+    for name, (stream, answer) in streams.items()
+]
+RECORDED = st.sampled_from([(str(p.values[0]), p.values[1], p.values[2]) for p in STREAMS])
+LINE_ENDS = st.sampled_from([b"\n", b"\r\n", b"\r"])
+MARKERS = {
+    "openai": (b"data: [DONE]",),
+    "anthropic": (b"event: message_stop", b'data: {"type":"message_stop"}'),
+}
+
+
+def cut(stream: bytes, places: Sequence[int]) -> Iterator[bytes]:
+    edges = [0, *sorted(place % (len(stream) + 1) for place in places), len(stream)]
+    return (stream[start:end] for start, end in pairwise(edges))
+
+
+def released(reader: StreamReader, chunks: Iterator[bytes]) -> tuple[bytes, bytes]:
+    """What goes out before the end is seen, and what is held back or comes after it."""
+    before, after = b"", b""
+    for chunk in chunks:
+        count = 0 if reader.ended else reader.feed(chunk)
+        before, after = before + chunk[:count], after + chunk[count:]
+    return before, after
+
+
+@pytest.mark.parametrize(("wire", "stream", "answer"), STREAMS)
+@pytest.mark.parametrize("size", [1, 7, 100_000])
+def test_a_stream_is_read_as_what_the_assistant_said(
+    wire: str, stream: bytes, answer: Answer, size: int
+) -> None:
+    reader = open_stream(wire)
+    for start in range(0, len(stream), size):
+        reader.feed(stream[start : start + size])
+    assert reader.answer() == answer
+    assert reader.answer() == answer
+
+
+@pytest.mark.parametrize(("wire", "body", "answer"), BODIES.values(), ids=BODIES)
+def test_a_body_is_read_as_what_the_assistant_said(wire: str, body: object, answer: Answer) -> None:
+    assert read_body(wire, orjson.dumps(body)) == answer
+    assert read_body(wire, b"\xef\xbb\xbf" + orjson.dumps(body, option=orjson.OPT_INDENT_2) + b"\n") == answer
+
+
+@pytest.mark.parametrize("body", [b"", b"<html>Bad gateway</html>", b'{"choices":[{"mess', b"null", b"\xff"])
+@pytest.mark.parametrize("wire", ["openai", "anthropic"])
+def test_a_body_that_is_no_answer_has_failed(wire: str, body: bytes) -> None:
+    assert read_body(wire, body) == NOTHING
+
+
+@given(RECORDED, LINE_ENDS, st.booleans(), st.lists(st.integers(0)))
+def test_the_answer_is_the_same_however_the_stream_is_cut(
+    recorded: tuple[str, bytes, Answer], line_end: bytes, marked: bool, places: list[int]
+) -> None:
+    wire, stream, answer = recorded
+    reader = open_stream(wire)
+    for chunk in cut(b"\xef\xbb\xbf" * marked + stream.replace(b"\n", line_end), places):
+        reader.feed(chunk)
+    assert reader.answer() == answer
+
+
+@given(RECORDED, LINE_ENDS, st.lists(st.integers(0)))
+def test_the_end_is_held_back_and_nothing_else_is(
+    recorded: tuple[str, bytes, Answer], line_end: bytes, places: list[int]
+) -> None:
+    wire, stream, _ = recorded
+    stream = stream.replace(b"\n", line_end)
+    reader = open_stream(wire)
+    before, after = released(reader, cut(stream, places))
+    assert before + after == stream
+    assert reader.ended == any(marker in stream for marker in MARKERS[wire])
+    assert not any(marker in before for marker in MARKERS[wire])
+    if not reader.ended:
+        assert before == stream
+
+
+@pytest.mark.parametrize(
+    ("wire", "chunks", "counts"),
+    [
+        ("openai", [b"data: {}\n\ndata: [DONE]\n\n"], [10]),
+        ("openai", [b"data: {}\n\n", b"data: [DONE]\n\n"], [10, 0]),
+        ("openai", [b"data: {}\n\ndata: [DO", b"NE]\n\n"], [19, 0]),
+        ("openai", [b"data: {}\n\ndata: [DONE]"], [10]),
+        ("openai", [b"data:[DONE]\r\n\r\n"], [0]),
+        ("openai", [b"data: {}\r", b"\n\r\ndata: [DONE]\r\n"], [9, 3]),
+        ("openai", [b"data: [DONE]\n", b"\n"], [0, 1]),
+        ("anthropic", [b"data: {}\n\nevent: message_stop\ndata: {}\n\n"], [10]),
+        ("anthropic", [b"data: {}\n\nevent: mess", b"age_stop\n", b"data: {}\n\n"], [21, 0, 10]),
+        ("anthropic", [b'data: {"type":"ping"}\n\ndata: {"type": "message_stop"}\n\n'], [23]),
+        ("anthropic", [b'data: {"type":"message_stop"', b"}"], [28, 0]),
+    ],
+)
+def test_the_bytes_before_the_end_are_counted(wire: str, chunks: list[bytes], counts: list[int]) -> None:
+    reader = open_stream(wire)
+    assert [reader.feed(chunk) for chunk in chunks] == counts
+    assert reader.ended
+
+
+@pytest.mark.parametrize(
+    "stream",
+    [
+        b'data:{"choices":[{"delta":{"content":"Hi"}}]}\n\n',
+        b'id: 7\nretry: 10\nevent: message\ndata: {"choices":[{"delta":{"content":"Hi"}}]}\n\n',
+        b'data: {"choices":\ndata: [{"delta":\n: between\ndata: {"content":"Hi"}}]}\n\n',
+        b'data: {"choices":\ndata:\ndata: [{"delta":{"content":"Hi"}}]}',
+        b'data: \t{"choices":[{"delta":{"content":"Hi"}}]} \n',
+        b'data\n\ndata: [1]\n\ndata: {"choices":[{"delta":{"content":"Hi"}}]}\n\n',
+    ],
+)
+@given(LINE_ENDS, st.lists(st.integers(0)))
+def test_every_way_of_writing_an_event_is_read(stream: bytes, line_end: bytes, places: list[int]) -> None:
+    reader = open_stream("openai")
+    for chunk in cut(stream.replace(b"\n", line_end), places):
+        assert reader.feed(chunk) == len(chunk)
+    assert reader.answer() == Answer("Hi", **FINAL)
+
+
+def test_an_answer_asked_for_in_mid_stream_leaves_the_rest_readable() -> None:
+    stream = openai_stream(delta("one "), delta("two "), delta("three"))
+    whole = open_stream("openai")
+    for position in range(len(stream)):
+        whole.feed(stream[position : position + 1])
+        assert "one two three".startswith(whole.answer().text)
+    assert whole.answer().text == "one two three"
+
+
+ALMOST = st.lists(
+    st.sampled_from(
+        [
+            *(b"data:", b"event:", b" ", b"\n", b"\r", b"[DONE]", b"error", b"message_stop", b"\xef\xbb\xbf"),
+            *(
+                b'{"choices":',
+                b"[",
+                b"]",
+                b"{",
+                b"}",
+                b'"delta":',
+                b'"content":',
+                b"null",
+                b"5",
+                b'"x"',
+                b",",
+            ),
+            *(b'"type":', b'"content_block_delta"', b'"text"', b'"index":', b'"error":', b"NaN", b"\xff"),
+        ]
+    )
+).map(b"".join)
+
+
+@given(st.sampled_from(["openai", "anthropic"]), st.binary() | ALMOST, st.lists(st.integers(0)))
+@example("openai", b"data: " + b"[" * 100_000 + b"}\n\n", [])
+@example("openai", b'data: {"a":' + b"9" * 10_000 + b"}\n\n", [])
+@example("openai", b"\xef\xbb\xbf" * 10_000 + b"\n", [])
+def test_no_bytes_make_a_reader_fail(wire: str, stream: bytes, places: list[int]) -> None:
+    reader = open_stream(wire)
+    before, after = released(reader, cut(stream, places))
+    assert before + after == stream
+    assert isinstance(reader.answer(), Answer)
+    assert isinstance(read_body(wire, stream), Answer)
+
+
+WRONG = st.recursive(
+    st.none() | st.booleans() | st.integers(0, 2) | st.sampled_from(["text", "text_delta", "error", "", "x"]),
+    lambda inner: (
+        st.lists(inner, max_size=2)
+        | st.dictionaries(
+            st.sampled_from(["type", "choices", "delta", "message", "content", "text", "error", "index"])
+            | st.sampled_from(["finish_reason", "stop_reason", "tool_calls", "refusal", "content_block"]),
+            inner,
+        )
+    ),
+)
+KINDS = st.sampled_from(["content_block_delta", "content_block_start", "message_delta", "message", "error"])
+
+
+@given(st.sampled_from(["openai", "anthropic"]), KINDS, st.dictionaries(st.just("choices"), WRONG), WRONG)
+def test_no_json_makes_a_reader_fail(wire: str, kind: str, choices: dict[str, Any], value: Any) -> None:
+    event = {"type": kind, "delta": value, "content_block": value, "content": value, **choices}
+    reader = open_stream(wire)
+    for data in (value, event, {"choices": [event, value]}, {"choices": value}):
+        reader.feed(b"data: " + orjson.dumps(data) + b"\n\n")
+        assert isinstance(read_body(wire, orjson.dumps(data)), Answer)
+    assert isinstance(reader.answer(), Answer)
+
+
+@given(st.integers(1, 200), st.lists(st.integers(0)))
+def test_a_line_that_is_too_long_is_left_out_however_it_is_cut(longest: int, places: list[int]) -> None:
+    events = [delta("x" * size) for size in (0, 5, 60, 200)]
+    fitting = [e for e in events if len(b"data: " + orjson.dumps(e)) <= longest]
+    reader = StreamReader(OpenAIReading(), longest)
+    before, _ = released(reader, cut(openai_stream(*events), places))
+    assert reader.ended == (longest >= len(b"data: [DONE]"))
+    assert reader.answer().text == "".join(e["choices"][0]["delta"]["content"] for e in fitting)  # type: ignore[index]
+    assert b"[DONE]" not in before or not reader.ended
+
+
+@pytest.mark.parametrize("chunk", [b"data: " + b"x" * 500, b"data: [\n", b"data: " + b"x" * 5_000 + b"\n"])
+def test_lines_and_events_without_end_are_not_kept(chunk: bytes) -> None:
+    reader = StreamReader(OpenAIReading(), longest_line=1_000)
+    tracemalloc.start()
+    for _ in range(10_000):
+        assert reader.feed(chunk) == len(chunk)
+    _, peak_bytes = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak_bytes < 100_000
+    reader.feed(b"\n\n" + openai_stream(delta("Hi")))
+    assert reader.answer() == Answer("Hi", **FINAL)
+
+
+def test_speech_keeps_only_so_much_text() -> None:
+    speech = Speech(longest=5)
+    for text in ("ab", "", "cdef", "g"):
+        speech.add(text)
+    assert speech.text() == "abcde"
+
+
+def test_text_beyond_the_limit_is_not_kept() -> None:
+    reader = open_stream("openai")
+    for _ in range(9):
+        reader.feed(openai_stream(delta("x" * (LONGEST_TEXT // 8)), done=False))
+    assert reader.answer() == Answer("x" * LONGEST_TEXT, **FINAL)
+
+
+def raw_deflate(data: bytes) -> bytes:
+    packer = zlib.compressobj(wbits=-zlib.MAX_WBITS)
+    return packer.compress(data) + packer.flush()
+
+
+def gzip_members(data: bytes) -> bytes:
+    return gzip.compress(data[:10]) + gzip.compress(b"") + gzip.compress(data[10:])
+
+
+CODED = [
+    ("", bytes),
+    ("identity", bytes),
+    ("gzip", gzip.compress),
+    ("GZIP", gzip_members),
+    ("x-gzip", gzip.compress),
+    ("gzip", lambda data: gzip.compress(data) + b"\0" * 40),
+    ("gzip", lambda data: gzip.compress(data) + b"junk that clients ignore"),
+    ("deflate", zlib.compress),
+    ("deflate", raw_deflate),
+    ("gzip, identity", gzip.compress),
+    ("deflate , gzip", lambda data: gzip.compress(zlib.compress(data))),
+    ("gzip,gzip", lambda data: gzip.compress(gzip.compress(data))),
+]
+
+
+@given(st.sampled_from(CODED), st.binary(), st.lists(st.integers(0)))
+def test_encoded_bytes_are_read_however_they_are_cut(
+    coded: tuple[str, Any], plain: bytes, places: list[int]
+) -> None:
+    encoding, encode = coded
+    decoder = decoder_for(encoding)
+    assert decoder is not None
+    assert b"".join(decoder.feed(chunk) for chunk in cut(encode(plain), places)) == plain
+    assert not decoder.broken
+    assert not decoder.exhausted
+
+
+def test_a_compressed_stream_gives_each_event_when_it_comes() -> None:
+    packer = zlib.compressobj(wbits=31)
+    decoder = decoder_for("gzip")
+    assert decoder is not None
+    for event in (b"data: 1\n\n", b"data: 2\n\n", b"data: [DONE]\n\n"):
+        assert decoder.feed(packer.compress(event) + packer.flush(zlib.Z_SYNC_FLUSH)) == event
+
+
+@pytest.mark.parametrize("encoding", ["br", "zstd", "gzip, br", "compress", "aws-chunked", "gzip," * 6])
+def test_there_is_no_decoder_for_what_cannot_be_read(encoding: str) -> None:
+    assert decoder_for(encoding) is None
+
+
+def test_every_readable_coding_has_a_decoder() -> None:
+    assert all(decoder_for(name) is not None for name in READABLE)
+
+
+@pytest.mark.parametrize(("encoding", "encode"), CODED[2:])
+def test_a_decompression_bomb_stops_at_the_limit(encoding: str, encode: Any) -> None:
+    decoder = decoder_for(encoding, most_output=1_000)
+    assert decoder is not None
+    assert len(decoder.feed(encode(b"x" * 1_000_000))) <= 1_000
+    assert decoder.exhausted
+    assert decoder.feed(encode(b"x")) == b""
+
+
+def test_output_up_to_the_limit_is_no_bomb() -> None:
+    decoder = decoder_for("gzip", most_output=1_000)
+    assert decoder is not None
+    assert decoder.feed(gzip.compress(b"x" * 1_000)) == b"x" * 1_000
+    assert not decoder.exhausted
+    assert decoder.feed(gzip.compress(b"x")) == b""
+    assert decoder.exhausted
+
+
+@given(st.sampled_from(["gzip", "deflate", "gzip, deflate"]), st.lists(st.binary()))
+def test_broken_data_breaks_the_decoder_and_raises_nothing(encoding: str, chunks: list[bytes]) -> None:
+    decoder = decoder_for(encoding)
+    assert decoder is not None
+    for chunk in chunks:
+        was_broken = decoder.broken
+        plain = decoder.feed(chunk)
+        assert not (was_broken and plain)
+
+
+@pytest.mark.parametrize("encoding", ["gzip", "deflate"])
+def test_data_of_another_coding_is_broken(encoding: str) -> None:
+    decoder = decoder_for(encoding)
+    assert decoder is not None
+    assert decoder.feed(b'\xff{"choices": []}') == b""
+    assert decoder.broken
+    assert decoder.feed(gzip.compress(b"x")) == b""
