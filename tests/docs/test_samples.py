@@ -19,7 +19,9 @@ import click
 import pytest
 
 from shepherd_memory import Config, database, open_service
+from shepherd_memory.config import Provider
 from shepherd_memory.frontends.cli import cli
+from shepherd_memory.frontends.server.process import running
 from tests.endpoint import Body, ScriptedEndpoint, Step, by_content, close, reply, user_text
 
 ROOT = Path(__file__).parents[2]
@@ -30,6 +32,9 @@ PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
 
 WRITTEN_ENDPOINT = "http://localhost:11434"
 """The endpoint of the samples, in whose place the scripted one answers."""
+
+WRITTEN_SERVER = "http://127.0.0.1:8765"
+"""Where the server of the samples listens; here it is any port that is free."""
 
 FOUND = {
     "I'm Steve": {"name": "Steve"},
@@ -66,6 +71,15 @@ def endpoint() -> Iterator[ScriptedEndpoint]:
         yield scripted
 
 
+@pytest.fixture
+def server_url(endpoint: ScriptedEndpoint, tmp_path: Path) -> Iterator[str]:
+    """A server as the samples have it: the model behind it is the scripted one."""
+    local = Provider("local", base_url=endpoint.url, memory=True)
+    config = Config(memory_database=str(tmp_path / "server.db"), providers={"local": local}, provider="local")
+    with open_service(config) as service, running(service) as server:
+        yield server.url
+
+
 def promised(block: str) -> list[str]:
     """What the `print` lines of a block say that they print."""
     return re.findall(r"^ *print\(.*\)  # (.*)$", block, re.MULTILINE)
@@ -75,6 +89,7 @@ def promised(block: str) -> list[str]:
 def test_the_python_samples_of_the_page_run_and_print_what_they_say(
     page: Path,
     endpoint: ScriptedEndpoint,
+    server_url: str,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
@@ -82,7 +97,7 @@ def test_the_python_samples_of_the_page_run_and_print_what_they_say(
     monkeypatch.chdir(tmp_path)
     names: dict[str, Any] = {"__name__": "__main__"}
     for block in fenced(page, "python"):
-        source = block.replace(WRITTEN_ENDPOINT, endpoint.url)
+        source = block.replace(WRITTEN_ENDPOINT, endpoint.url).replace(WRITTEN_SERVER, server_url)
         exec(compile(source, str(page), "exec"), names)
         assert capsys.readouterr().out.splitlines() == promised(block)
 
@@ -159,16 +174,19 @@ def test_every_command_of_the_page_exists_and_takes_its_arguments(
 
 
 def runnable(block: str) -> bool:
-    """Whether a block is only of commands of ours that come to an end by themselves."""
+    """Whether a block is only of commands of ours, and calls of the server, that end by themselves."""
     lines = [line for line in logical_lines(block) if line.strip() and not line.startswith("#")]
-    ours = all(any(commands(line)) for line in lines)
-    return ours and not re.search(r"^shepherd worker|postgresql://|…", block, re.MULTILINE)
+    ours = all(any(commands(line)) or line.startswith("curl ") for line in lines)
+    return ours and not re.search(r"^shepherd (worker|serve)|postgresql://|…", block, re.MULTILINE)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("page", [README, QUICKSTART], ids=lambda page: page.name)
-def test_the_shell_samples_of_the_page_run(page: Path, endpoint: ScriptedEndpoint, tmp_path: Path) -> None:
+def test_the_shell_samples_of_the_page_run(
+    page: Path, endpoint: ScriptedEndpoint, server_url: str, tmp_path: Path
+) -> None:
     script = "\n".join(filter(runnable, fenced(page, "sh"))).replace(WRITTEN_ENDPOINT, endpoint.url)
+    script = script.replace(WRITTEN_SERVER, server_url).replace("curl -s", "curl -sf")
     assert script
     done = subprocess.run(
         ["bash", "-euxo", "pipefail", "-c", script],
@@ -236,3 +254,21 @@ def test_a_command_that_does_not_exist_is_refused() -> None:
         parse(cli, ["facts", "sett", "city", "Porto"])
     with pytest.raises(click.UsageError):
         parse(cli, ["config", "set", "user_id", "steve", "--colour"])
+
+
+@pytest.mark.slow
+def test_what_the_first_screen_remembers_it_recalls_and_tells_the_model(
+    endpoint: ScriptedEndpoint, server_url: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (calls,) = [block for block in fenced(README, "sh") if "/v1/memory/recall" in block]
+    done = subprocess.run(
+        ["bash", "-euc", calls.replace(WRITTEN_SERVER, server_url)],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert '"stored":1' in done.stdout
+    assert "I live in Lisbon now." in done.stdout.rpartition('"hits"')[2]
+    (sample,) = [block for block in fenced(README, "python") if "openai.OpenAI" in block]
+    exec(compile(sample.replace(WRITTEN_SERVER, server_url), "README.md", "exec"), {})
+    assert "I live in Lisbon now." in endpoint.requests[-1].json["messages"][-1]["content"]
