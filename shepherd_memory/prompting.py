@@ -1,15 +1,14 @@
 """Prompting: what recall found, put into a prompt; remembered so that it can be explained and repeated."""
 
 import hashlib
-import threading
 import uuid
-from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
-from shepherd_memory import facts, users
+from shepherd_memory import blocks, facts, users
+from shepherd_memory.blocks import Kept
 from shepherd_memory.canonical import dump_json
 from shepherd_memory.database import Connection, Database
 from shepherd_memory.injection import Block, Piece, build_block, last_said, strip_content
@@ -19,7 +18,6 @@ from shepherd_memory.recall.rows import fetch
 from shepherd_memory.redaction import redact
 from shepherd_memory.rows import build
 
-KEPT_BLOCKS = 4096
 REDACTED = "[redacted:"
 KEPT_INJECTIONS = 10_000
 """Per user; older ones are forgotten."""
@@ -70,53 +68,15 @@ def last_user_text(messages: Sequence[Any]) -> str:
     return text_of(strip_content(messages[place].get("content"))).strip()[-LONGEST_QUERY:]
 
 
-@dataclass(frozen=True)
-class Kept:
-    """A block that was put into a prompt, or that there was none, and what it told: facts and entries."""
-
-    block: Block | None
-    facts: tuple[tuple[str, str], ...] = ()
-    fact_ids: tuple[int, ...] = ()
-    entries: tuple[tuple[str, int], ...] = ()
-
-    @property
-    def told(self) -> tuple[tuple[str, int], ...]:
-        return tuple(("fact", fact_id) for fact_id in self.fact_ids) + self.entries
-
-    def is_current(self, connection: Connection, user_id: str) -> bool:
-        """Whether nothing in it was deleted since; that something changed is no reason to tell it anew."""
-        found = fetch(connection, user_id, self.entries)
-        return len(found) == len(self.entries) and all(
-            value in {past.value for past in facts.history(connection, user_id, key)}
-            for key, value in self.facts
-        )
-
-
-class Blocks:
-    """The blocks of the last prompts: a tool loop gets the same one again, byte for byte."""
-
-    def __init__(self) -> None:
-        self._kept: OrderedDict[str, Kept] = OrderedDict()
-        self._guard = threading.Lock()
-
-    def get(self, key: str) -> Kept | None:
-        with self._guard:
-            return self._kept.get(key)
-
-    def put(self, key: str, kept: Kept) -> None:
-        with self._guard:
-            self._kept[key] = kept
-            self._kept.move_to_end(key)
-            while len(self._kept) > KEPT_BLOCKS:
-                self._kept.popitem(last=False)
-
-
 def conversation_key(connection: Connection, user_id: str, messages: Sequence[Any]) -> str:
-    """The same for every request of one tool loop: the conversation up to its last user message."""
+    """The same for every request of one tool loop: the conversation up to its last user message.
+
+    A user who was erased and begins again has another number, and is not told what was erased.
+    """
     row = connection.row("select number from users where user_id = :user_id", user_id=user_id)
     place = last_said(messages)
     asked = messages[: place + 1] if place is not None else []
-    return f"{row}:{hashlib.sha256(dump_json(list(asked)).encode()).hexdigest()}"
+    return f"{row[0] if row else 0}:{hashlib.sha256(dump_json(list(asked)).encode()).hexdigest()}"
 
 
 def is_tool_loop(messages: Sequence[Any]) -> bool:
@@ -174,10 +134,19 @@ def _piece(hit: Hit, words: Sequence[str]) -> Piece:
 
 
 def record(
-    database: Database, user_id: str, session_id: str, query: str, block: Block, hits: Sequence[Hit], now: int
+    database: Database,
+    user_id: str,
+    session_id: str,
+    query: str,
+    key: str,
+    kept: Kept,
+    hits: Sequence[Hit],
+    now: int,
 ) -> str:
-    """Note what was put into a prompt and count its use; the request's id."""
+    """Note what was put into a prompt, keep it for the next round, and count its use; the request's id."""
     request = uuid.uuid4().hex[:12]
+    block = kept.block
+    assert block is not None
     used = [hit for hit in hits if hit.id in block.entry_ids]
     asked = redact(query)
     with database.write() as tx:
@@ -209,6 +178,7 @@ def record(
         )
         for kind, entry_id, _, _ in rows:
             _count_use(tx, user_id, kind, entry_id, now)
+        blocks.save(tx, user_id, key, kept, now)
         _prune(tx, user_id)
     return request
 

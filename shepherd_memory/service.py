@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from shepherd_memory import (
+    blocks,
     context,
     documents,
     endpoints,
@@ -29,11 +30,12 @@ from shepherd_memory import (
     sessions,
     users,
 )
+from shepherd_memory.blocks import Blocks, Kept
 from shepherd_memory.canonical import as_text, canonical_text
 from shepherd_memory.clock import SECOND, Clock, from_us, now_us, parse_us
 from shepherd_memory.config import Config, LiveConfig, default_database_path
 from shepherd_memory.context import Context
-from shepherd_memory.database import Database, open_database
+from shepherd_memory.database import Connection, Database, open_database
 from shepherd_memory.documents import Document, Facets, NewDocument
 from shepherd_memory.embedding import Unavailable, backlog
 from shepherd_memory.embedding.thread import EmbeddingThread
@@ -49,7 +51,7 @@ from shepherd_memory.ids import checked_user_id, storable_id
 from shepherd_memory.injection import inject
 from shepherd_memory.intake import Intake, Remembered
 from shepherd_memory.jobs import Job
-from shepherd_memory.prompting import Blocks, Injected, Injection
+from shepherd_memory.prompting import Injected, Injection
 from shepherd_memory.provenance import Provenance
 from shepherd_memory.recall import Recalled
 from shepherd_memory.redaction import redact
@@ -204,11 +206,15 @@ class Service:
             return Injected(list(messages), reason=UNKNOWN_USER)
         with self.database.read() as connection:
             key = prompting.conversation_key(connection, user_id, messages)
-            kept = self._blocks.get(key) if prompting.is_tool_loop(messages) else None
-            if kept is not None and kept.is_current(connection, user_id):
+            if prompting.is_tool_loop(messages) and (kept := self._kept_block(connection, user_id, key)):
                 again = inject(messages, kept.block)
                 return Injected(again, kept.block, reason=SAME_AS_BEFORE, told=kept.told)
         return self._compose(user_id, messages, session_id, now, key)
+
+    def _kept_block(self, connection: Connection, user_id: str, key: str) -> Kept | None:
+        """What an earlier round of a tool loop was told, if nothing of it was deleted since."""
+        kept = self._blocks.get(user_id, key) or blocks.load(connection, user_id, key)
+        return kept if kept is not None and kept.is_current(connection, user_id) else None
 
     def _compose(
         self, user_id: str, messages: Sequence[Any], session_id: str, now: datetime | None, key: str
@@ -221,13 +227,13 @@ class Service:
         recalled = self.recall(user_id, query, limit=limit, now=now)
         with self.database.read() as connection:
             kept = prompting.compose(connection, user_id, messages, recalled, room)
-        self._blocks.put(key, kept)
+        self._blocks.put(user_id, key, kept)
         block = kept.block
         if block is None:
             return Injected(list(messages), recalled=recalled, reason=recalled.reason or "nothing fits")
         session = storable_id(session_id) if session_id else ""
         request = prompting.record(
-            self.database, user_id, session, query, block, recalled.hits, self._clock()
+            self.database, user_id, session, query, key, kept, recalled.hits, self._clock()
         )
         return Injected(inject(messages, block), block, request, recalled, told=kept.told)
 

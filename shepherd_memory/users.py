@@ -34,5 +34,6 @@ def lock_existing(tx: Connection, user_id: str, rows: int = 1) -> int | None:
 
 
 def raise_epoch(tx: Connection, user_id: str) -> None:
-    """Note that something was deleted."""
+    """Note that something was deleted; what prompts were told of it goes too."""
     tx.execute("update users set epoch = epoch + 1 where user_id = :user_id", user_id=user_id)
+    tx.execute("delete from prompt_blocks where user_id = :user_id", user_id=user_id)

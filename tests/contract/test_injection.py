@@ -8,6 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from shepherd_memory.blocks import KEPT_SECONDS
 from shepherd_memory.injection import estimate_tokens, strip_injection
 from shepherd_memory.prompting import KEPT_INJECTIONS
 from shepherd_memory.recall.cache import ShelfCache
@@ -150,6 +151,41 @@ def test_what_was_deleted_is_not_in_the_next_request_of_a_tool_loop(
     second = furnished.inject("ada", loop)
     assert text not in repr(second.messages)
     assert furnished.inject("ada", loop).messages == second.messages
+
+
+@pytest.mark.parametrize("wire", TOOL_LOOPS)
+def test_another_process_tells_a_tool_loop_the_same(
+    furnished: Service, url: str, clock: ManualClock, wire: str
+) -> None:
+    first = furnished.inject("ada", [user_says(QUESTION)])
+    furnished.remember("ada", [user_says(f"{QUESTION} The drums!")], "new")
+    with memory(url, clock) as other:
+        again = other.inject("ada", [user_says(QUESTION), *TOOL_LOOPS[wire]])
+        assert again.messages[0] == first.messages[0]
+        assert again.told == first.told
+        assert other.inject("bob", [user_says(QUESTION), *TOOL_LOOPS[wire]]).block is None
+
+
+@pytest.mark.parametrize("what", DELETIONS)
+def test_what_was_deleted_is_in_no_block_that_another_process_finds(
+    furnished: Service, url: str, clock: ManualClock, what: str
+) -> None:
+    text, delete = DELETIONS[what]
+    furnished.inject("ada", [user_says(QUESTION)])
+    assert text in repr(everything_of(furnished.database, "ada")["prompt_blocks"])
+    clock.advance(1)
+    delete(furnished)
+    assert everything_of(furnished.database, "ada")["prompt_blocks"] == []
+    with memory(url, clock) as other:
+        again = other.inject("ada", [user_says(QUESTION), *TOOL_LOOPS["openai"]])
+        assert text not in repr(again.messages)
+
+
+def test_blocks_are_kept_for_an_hour(furnished: Service, clock: ManualClock) -> None:
+    furnished.inject("ada", [user_says(QUESTION)])
+    clock.advance(KEPT_SECONDS + 1)
+    furnished.inject("ada", [user_says("Which city is it, with the violin?")])
+    assert len(everything_of(furnished.database, "ada")["prompt_blocks"]) == 1
 
 
 def test_a_fact_that_was_deleted_and_set_anew_is_not_told_as_it_was(

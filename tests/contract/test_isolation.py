@@ -19,6 +19,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_stat
 import shepherd_memory
 from shepherd_memory import (
     apikeys,
+    blocks,
     context,
     documents,
     entries,
@@ -39,6 +40,7 @@ from shepherd_memory import (
     tools,
     users,
 )
+from shepherd_memory.blocks import Kept
 from shepherd_memory.clock import from_us
 from shepherd_memory.database import Connection, Database
 from shepherd_memory.documents import Facets, NewDocument
@@ -116,6 +118,7 @@ def _insert_rows(service: Service, user_id: str, word: str) -> None:
             user_id=user_id,
             vector=service.database.vector([1.0, 0.0]),
         )
+        blocks.save(tx, user_id, "key", Kept(Block(word, 1, (), ())), NOW)
         prompting_row = {"user_id": user_id, "word": word, "id": LOGGED}
         tx.execute(
             "insert into injections (user_id, id, request, session_id, query, kind, entry_id, score,"
@@ -283,7 +286,7 @@ CORE: dict[str, list[Case]] = {
     ],
     "prompting.conversation_key": [in_transaction(prompting.conversation_key, [user_says("Where?")])],
     "prompting.listing": [in_transaction(prompting.listing), in_transaction(prompting.listing, "r")],
-    "prompting.record": [on_database(prompting.record, "chat", "Where?", BLOCK, [HIT], NOW)],
+    "prompting.record": [on_database(prompting.record, "chat", "Where?", "key", Kept(BLOCK), [HIT], NOW)],
     "queue.drop": [on_database(queue.drop, WAITING, "no", NOW)],
     "queue.leave_out": [in_transaction(queue.leave_out, "chat", FIRST_DOCUMENT)],
     "queue.put": [in_transaction(queue.put, 9000, "chat", 10**6, NOW)],
@@ -300,6 +303,8 @@ CORE: dict[str, list[Case]] = {
     ],
     "rejections.listing": [in_transaction(rejections.listing)],
     "rejections.take": [in_transaction(rejections.take, REFUSED)],
+    "blocks.load": [in_transaction(blocks.load, "key")],
+    "blocks.save": [in_transaction(blocks.save, "key", Kept(BLOCK), NOW)],
     "apikeys.forget_name": [in_transaction(apikeys.forget_name)],
     "sessions.continued": [
         in_transaction(sessions.continued, "chat", 0),

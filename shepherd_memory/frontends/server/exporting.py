@@ -47,17 +47,20 @@ class Chunks:
 class ExportResponse(Response):
     """JSON lines as they are read; what fails before the first chunk is an error in good form."""
 
-    def __init__(self, threads: Threads, lines: Iterator[bytes]) -> None:
+    def __init__(
+        self, threads: Threads, lines: Iterator[bytes], stall_seconds: float = STALL_SECONDS
+    ) -> None:
         super().__init__(media_type=NDJSON)
         self._threads = threads
         self._chunks = Chunks(lines)
+        self._stall_seconds = stall_seconds
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         with _slots.one(AT_ONCE):
             try:
                 first = await self._threads.run(self._chunks.next)
                 body = StreamingResponse(self._all_after(first), media_type=NDJSON)
-                await body(scope, receive, _impatient(send))
+                await body(scope, receive, _impatient(send, self._stall_seconds))
             finally:
                 self._threads.start(self._chunks.close, "ending an export")
 
@@ -68,10 +71,10 @@ class ExportResponse(Response):
             chunk = await self._threads.run(self._chunks.next)
 
 
-def _impatient(send: Send) -> Send:
+def _impatient(send: Send, seconds: float) -> Send:
     async def send_or_give_up(message: Message) -> None:
         try:
-            async with asyncio.timeout(STALL_SECONDS):
+            async with asyncio.timeout(seconds):
                 await send(message)
         except TimeoutError:
             raise ClientGone from None

@@ -30,6 +30,8 @@ Moment = Annotated[datetime, Meta(tz=True)]
 
 
 class Remember(ForUser, frozen=True, kw_only=True):
+    """Messages to store."""
+
     messages: Annotated[
         list[dict[str, Any]],
         Meta(
@@ -43,6 +45,8 @@ class Remember(ForUser, frozen=True, kw_only=True):
 
 
 class Recall(ForUser, frozen=True, kw_only=True):
+    """A query, and how to answer it."""
+
     query: Annotated[str, Meta(max_length=10_000)]
     limit: Limit = 10
     threshold: Annotated[
@@ -64,6 +68,8 @@ class FactOf(ForUser, frozen=True, kw_only=True):
 
 
 class FactValue(ForUser, frozen=True, kw_only=True):
+    """A fact's new value."""
+
     value: Said
 
 
@@ -81,6 +87,8 @@ class RowOf(ForUser, frozen=True, kw_only=True):
 
 
 class Pair(ForUser, frozen=True, kw_only=True):
+    """A question and its answer."""
+
     question: Said
     answer: Said
 
@@ -99,6 +107,8 @@ class DocumentPage(Page, frozen=True, kw_only=True):
 
 
 class DocumentGiven(ForUser, frozen=True, kw_only=True):
+    """A document to store, with its facets."""
+
     text: Annotated[str, Meta(min_length=1)]
     type: Annotated[str, Meta(extra_json_schema={"enum": list(TYPES)})] = "artifact"
     category: Annotated[str, Meta(extra_json_schema={"enum": list(CATEGORIES)})] = "knowledge"
@@ -130,27 +140,37 @@ class Why(ForUser, frozen=True, kw_only=True):
 
 @dataclass(frozen=True)
 class Facts:
+    """The current facts, by key."""
+
     facts: list[Fact]
 
 
 @dataclass(frozen=True)
 class History:
+    """The values of a fact, oldest first."""
+
     history: list[PastFact]
 
 
 @dataclass(frozen=True)
 class ContextPage:
+    """Questions and answers in the order they were stored; `next_after_id` begins the next page."""
+
     context: list[Context]
     next_after_id: int | None
 
 
 @dataclass(frozen=True)
 class PairStored:
+    """Whether it is new."""
+
     result: Literal["stored", "refreshed"]
 
 
 @dataclass(frozen=True)
 class Documents:
+    """Documents in the order they were stored; `next_after_id` begins the next page."""
+
     documents: list[Document]
     next_after_id: int | None
 
@@ -164,11 +184,15 @@ class DocumentStored:
 
 @dataclass(frozen=True)
 class Rejected:
+    """What the guard refused, oldest first."""
+
     rejected: list[Rejection]
 
 
 @dataclass(frozen=True)
 class Injections:
+    """What was put into prompts, newest first."""
+
     injections: list[Injection]
 
 

@@ -47,6 +47,21 @@ WITH_BODY = (408, 413, 415)
 WITH_PROVIDER = (502, 504)
 
 
+USER_HEADER = {"X-Shepherd-User": "Whose memory it is; outranks `user`."}
+CHAT_HEADERS = {
+    "X-Shepherd-Session": "The session that the chat belongs to.",
+    "X-Shepherd-Memory": "`off`: inject nothing, remember nothing.",
+}
+ANSWER_HEADERS = {
+    "X-Shepherd-Memory": "on, off, unknown-user, failed or timeout.",
+    "X-Shepherd-Injected": "How many memories were put into the prompt.",
+    "X-Shepherd-Injected-Ids": "Which, as fact:12,document:40.",
+    "X-Shepherd-Injected-Tokens": "How many tokens they take, as estimated.",
+    "X-Shepherd-Abstained": "true if nothing was certain enough.",
+    "X-Shepherd-Request": "The id by which /v1/memory/why explains it.",
+}
+
+
 @dataclass(frozen=True)
 class ErrorDetail:
     message: str
@@ -195,7 +210,7 @@ def _operation(operation: Operation, schemas: _Schemas) -> dict[str, Any]:
     described: dict[str, Any] = {
         "operationId": _operation_id(operation),
         "summary": operation.summary,
-        "parameters": _parameters(operation),
+        "parameters": [*_parameters(operation), *_headers(operation)],
         "responses": _responses(operation, schemas),
     }
     if operation.body is not None:
@@ -225,6 +240,28 @@ def _parameters(operation: Operation) -> list[dict[str, Any]]:
     ]
 
 
+def _headers(operation: Operation) -> list[dict[str, Any]]:
+    """The headers of ours that an operation reads."""
+    is_chat = operation.body is Anything
+    names_user = is_chat or any("user" in kind.__struct_fields__ for kind in _structs(operation))
+    read = {**(USER_HEADER if names_user else {}), **(CHAT_HEADERS if is_chat else {})}
+    return [
+        {
+            "name": name,
+            "in": "header",
+            "required": False,
+            "description": meaning,
+            "schema": {"type": "string"},
+        }
+        for name, meaning in read.items()
+    ]
+
+
+def _structs(operation: Operation) -> list[type[Asked]]:
+    kinds = (operation.parameters, operation.body)
+    return [kind for kind in kinds if isinstance(kind, type) and issubclass(kind, Asked)]
+
+
 def _responses(operation: Operation, schemas: _Schemas) -> dict[str, Any]:
     answer = schemas.content(operation.answer, operation.media_types)
     error = AnthropicError if wire_of(operation.path) == ANTHROPIC else Error
@@ -232,7 +269,12 @@ def _responses(operation: Operation, schemas: _Schemas) -> dict[str, Any]:
         str(status): {"$ref": f"#/components/responses/{error.__name__}{status}"}
         for status in sorted(_statuses(operation))
     }
-    responses = {"200": {"description": "It worked.", "content": answer}, **refusals}
+    responses: dict[str, Any] = {"200": {"description": "It worked.", "content": answer}, **refusals}
+    if operation.body is Anything:
+        responses["200"]["headers"] = {
+            name: {"description": meaning, "schema": {"type": "string"}}
+            for name, meaning in ANSWER_HEADERS.items()
+        }
     if operation.answer is Health:
         responses["503"] = {"description": "Something does not move.", "content": answer}
     if operation in CHAT_OPERATIONS:

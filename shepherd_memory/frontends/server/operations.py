@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Annotated, Any, Generic, TypeVar
 
 import msgspec
@@ -35,7 +36,7 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
 
 class ForUser(Asked, frozen=True, kw_only=True):
-    """The same, and whom it is for."""
+    """Whom a request is for."""
 
     user: User = ""
 
@@ -118,7 +119,7 @@ def _misfit(where: str, error: msgspec.ValidationError) -> Refusal:
 
 def read_parameters(kind: type[Asked], request: Request) -> Any:
     """What path and query say, as `kind`; refused if they say more, or something else."""
-    types = {field.name: _plain(field.type) for field in _fields_of(kind)}
+    types = _types_of(kind)
     found: dict[str, list[str]] = {name: [value] for name, value in request.path_params.items()}
     for name, value in request.query_params.multi_items():
         found.setdefault(name, []).append(value)
@@ -129,10 +130,12 @@ def read_parameters(kind: type[Asked], request: Request) -> Any:
         raise _misfit("path or query", error) from None
 
 
-def _fields_of(kind: type[Asked]) -> Sequence[inspect.Field]:
+# Looking into a type takes longer than everything else that is done with it.
+@cache
+def _types_of(kind: type[Asked]) -> Mapping[str, inspect.Type]:
     described = inspect.type_info(kind)
     assert isinstance(described, inspect.StructType)
-    return described.fields
+    return {field.name: _plain(field.type) for field in described.fields}
 
 
 def _plain(kind: inspect.Type) -> inspect.Type:

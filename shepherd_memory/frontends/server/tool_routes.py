@@ -10,6 +10,8 @@ from shepherd_memory.frontends.server.operations import Asked, ForUser, Given, O
 
 
 class ToolCall(ForUser, frozen=True, kw_only=True):
+    """What a model asks for."""
+
     name: Annotated[str, Meta(min_length=1, max_length=100)]
     arguments: Annotated[
         dict[str, Any] | str,
