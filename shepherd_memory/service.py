@@ -459,6 +459,8 @@ class Service:
         given = [(value, forget) for value, forget in choices if value is not None]
         if len(given) != 1:
             raise InvalidInput("forget takes one of fact, context, document and session")
+        if session == "":
+            raise InvalidInput("the session has no name; what was said in no session is forgotten one by one")
         if not _is_known(user_id):
             return Forgotten()
         value, forget = given[0]

@@ -30,13 +30,18 @@ Body = dict[str, Any]
 
 @dataclass(frozen=True)
 class Received:
-    """One request as it arrived; header names are lower-case, `json` is None if the body is not JSON."""
+    """One request as it arrived; header names are lower-case, `json` is None if the body is not JSON.
+
+    `path` has the query, `header_lines` the headers as they were spelled, in their order.
+    """
 
     path: str
     headers: Mapping[str, str]
     body: bytes
     json: Any
     at: float
+    method: str = "POST"
+    header_lines: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -300,11 +305,23 @@ class _Handler(BaseHTTPRequestHandler):
     server: "_Server"
 
     def do_POST(self) -> None:
-        body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
-        headers = {name.lower(): value for name, value in self.headers.items()}
-        self.server.owner._answer(self, Received(self.path, headers, body, _parsed(body), time.time()))
+        body = self._body()
+        lines = tuple(self.headers.items())
+        headers = {name.lower(): value for name, value in lines}
+        received = Received(self.path, headers, body, _parsed(body), time.time(), self.command, lines)
+        self.server.owner._answer(self, received)
 
-    do_GET = do_POST
+    do_GET = do_PUT = do_PATCH = do_DELETE = do_POST
+
+    def _body(self) -> bytes:
+        if self.headers.get("Transfer-Encoding", "").lower() == "chunked":
+            return b"".join(iter(self._chunk, b""))
+        return self.rfile.read(int(self.headers.get("Content-Length", 0)))
+
+    def _chunk(self) -> bytes:
+        chunk = self.rfile.read(int(self.rfile.readline().partition(b";")[0], 16))
+        self.rfile.readline()
+        return chunk
 
     def log_message(self, *_: object) -> None:
         pass
@@ -408,7 +425,7 @@ class ScriptedEndpoint:
         with self._changed:
             self._steps.extend(steps)
 
-    def wait_for(self, count: int, timeout: float = 10.0) -> list[Received]:
+    def wait_for(self, count: int, timeout: float = 60.0) -> list[Received]:
         """Wait until so many requests have arrived in all."""
         with self._changed:
             if not self._changed.wait_for(lambda: len(self._requests) >= count, timeout):

@@ -337,6 +337,14 @@ def test_forget_takes_exactly_one_thing(url: str, clock: ManualClock) -> None:
             service.forget("ada", fact="a", document=1)
 
 
+def test_what_was_said_in_no_session_is_not_forgotten_as_one(url: str, clock: ManualClock) -> None:
+    with memory(url, clock) as service:
+        service.set_fact("ada", "city", "Rome")
+        with pytest.raises(InvalidInput, match="no name"):
+            service.forget("ada", session="")
+        assert facts_of(service, "ada") == {"city": "Rome"}
+
+
 def test_forgetting_a_session_brings_back_what_was_said_before_it(url: str, clock: ManualClock) -> None:
     with memory(url, clock) as service:
         for at, (city, session_id) in enumerate([("Lisbon", "one"), ("Porto", "two"), ("Faro", "three")], 1):

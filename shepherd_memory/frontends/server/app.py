@@ -7,6 +7,7 @@ from starlette.exceptions import HTTPException
 from starlette.routing import BaseRoute, Route, Router
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from shepherd_memory.config import Config
 from shepherd_memory.frontends.server import health, hosts
 from shepherd_memory.frontends.server.auth import Auth, Doorkeeper
 from shepherd_memory.frontends.server.gate import Gate
@@ -43,10 +44,16 @@ async def _open_state(
     stack: AsyncExitStack, service: Service, threads: Threads, host: str, auth: Auth
 ) -> State:
     upstream = await stack.enter_async_context(open_session())
-    # So that the first chat does not wait for the model to be loaded.
-    threads.start(service.embedding.embedder, "loading the embedding model")
+    if _uses_memory(service.config):
+        # So that the first chat does not wait for the model to be loaded.
+        threads.start(service.embedding.embedder, "loading the embedding model")
     names = hosts.allowed_names(service.config.server_allowed_hosts, host)
     return State(service, threads, Doorkeeper(service, threads, auth), upstream, names)
+
+
+def _uses_memory(config: Config) -> bool:
+    """Whether chats will recall; where no provider is configured, programs will use the memory itself."""
+    return not config.providers or any(provider.memory for provider in config.providers.values())
 
 
 async def elsewhere(scope: Scope, receive: Receive, send: Send) -> None:

@@ -4,6 +4,7 @@ import logging
 import time
 from typing import Any
 
+from shepherd_memory.config import Config
 from shepherd_memory.errors import DatabaseError, ShepherdError
 from shepherd_memory.frontends.server.answers import Answer
 from shepherd_memory.frontends.server.splicing import Tail
@@ -22,10 +23,17 @@ class ChatMemory:
     """One request's memory: within its time budget, and never in the way of the chat."""
 
     def __init__(
-        self, state: State, user_id: str, messages: list[Any], session_id: str, wanted: bool
+        self,
+        state: State,
+        config: Config,
+        user_id: str,
+        messages: list[Any],
+        session_id: str,
+        wanted: bool,
     ) -> None:
         self.status = OFF if not wanted else ON if is_known(user_id) else UNKNOWN_USER
         self._state = state
+        self._budget_seconds = config.server_memory_timeout
         self._user_id = user_id
         self._messages = messages
         self._session_id = session_id
@@ -97,7 +105,7 @@ class ChatMemory:
             self._state.metrics.exchanges.labels("remembered").inc()
 
     async def _within_budget(self, call: Any) -> Any:
-        return await self._state.threads.run_within(self._state.config.server_memory_timeout, call)
+        return await self._state.threads.run_within(self._budget_seconds, call)
 
     def _inject(self) -> Injected:
         return self._state.service.inject(self._user_id, self._messages, session_id=self._session_id)

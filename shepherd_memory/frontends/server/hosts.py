@@ -1,6 +1,7 @@
 """By which names the server may be addressed: a page that makes its own name point here gets nothing."""
 
 from collections.abc import Mapping
+from functools import lru_cache
 from ipaddress import ip_address
 from urllib.parse import urlsplit
 
@@ -37,6 +38,7 @@ def is_loopback(host: str) -> bool:
         return False
 
 
+@lru_cache(maxsize=1024)
 def _is_allowed(host: str, names: frozenset[str]) -> bool:
     try:
         name = urlsplit(f"//{host}").hostname or ""

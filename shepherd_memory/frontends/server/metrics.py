@@ -57,6 +57,7 @@ class Metrics:
                 "requests_now": "Requests that are being answered.",
             }.items()
         }
+        self._counted: dict[tuple[str, int], tuple[Counter, Histogram]] = {}
         self._queue = Gauge(
             "shepherd_queue_items", "Items for extraction by state.", ["state"], registry=self.registry
         )
@@ -66,6 +67,16 @@ class Metrics:
             ["purpose", "direction"],
             registry=self.registry,
         )
+
+    def count(self, route: str, status: int, seconds: float) -> None:
+        """Count one request that was answered."""
+        counted = self._counted.get((route, status))
+        if counted is None:
+            # To look the labels up costs as much again as counting, and there are few.
+            counted = self.requests.labels(route, str(status)), self.seconds.labels(route)
+            self._counted[route, status] = counted
+        counted[0].inc()
+        counted[1].observe(seconds)
 
     def render(self, status: Status, totals: Totals, healthy: bool, requests_now: int) -> bytes:
         """Everything in the text format of Prometheus."""

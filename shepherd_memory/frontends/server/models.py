@@ -12,7 +12,7 @@ from shepherd_memory.config import Provider
 from shepherd_memory.errors import EndpointError
 from shepherd_memory.frontends.server.json_response import json_response
 from shepherd_memory.frontends.server.proxy import forward, pass_through, target_of
-from shepherd_memory.frontends.server.state import State, admit, state_of
+from shepherd_memory.frontends.server.state import State, admit, config_of, state_of
 from shepherd_memory.frontends.server.upstream import Request, choose
 from shepherd_memory.providers import list_providers
 
@@ -27,12 +27,13 @@ class Models:
             return await pass_through(scope, receive, send)
         state = state_of(scope)
         # Public, so that clients can look before they ask; what it costs is bounded like anybody's.
-        state.rates.take("", state.config.server_rate_limit)
-        provider, _ = choose(state.config, "", None)
-        others = [other for other in list_providers(state.config) if other.name != provider.name]
+        config = config_of(scope)
+        state.rates.take("", config.server_rate_limit)
+        provider, _ = choose(config, "", None)
+        others = [other for other in list_providers(config) if other.name != provider.name]
         if not others:
             return await forward(
-                state, Request(provider, "GET", target_of(scope), scope["headers"]), b"", send
+                state, Request(config, provider, "GET", target_of(scope), scope["headers"]), b"", send
             )
         lists = await asyncio.gather(*(_models_of(state, one, scope) for one in [provider, *others]))
         joined = lists[0] + [
@@ -52,18 +53,18 @@ class Model:
         await admit(scope)
         state = state_of(scope)
         asked = scope["path_params"]["model"]
-        provider, model = choose(state.config, asked, None)
+        provider, model = choose(config_of(scope), asked, None)
         target = target_of(scope)
         if model != asked:
             target = f"/v1/models/{quote(model, safe='')}"
-        await forward(state, Request(provider, "GET", target, scope["headers"]), b"", send)
+        await forward(state, Request(config_of(scope), provider, "GET", target, scope["headers"]), b"", send)
 
 
 async def _models_of(state: State, provider: Provider, scope: Scope) -> list[dict[str, Any]]:
     """What one provider lists; nothing if it cannot be asked now."""
     try:
-        request = Request(provider, "GET", "/v1/models", [])
-        async with asyncio.timeout(LIST_SECONDS), request.send(state.upstream, b"", LIST_SECONDS) as response:
+        request = Request(config_of(scope), provider, "GET", "/v1/models", [])
+        async with asyncio.timeout(LIST_SECONDS), request.send(state.upstream, b"") as response:
             listed = orjson.loads(await response.read()) if response.status == 200 else None
     except (aiohttp.ClientError, EndpointError, TimeoutError, OSError, ValueError):
         return []

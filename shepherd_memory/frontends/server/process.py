@@ -69,6 +69,7 @@ def _server(service: Service, threads: Threads, host: str, auth: Auth) -> uvicor
         lifespan="on",
         log_config=None,
         access_log=False,
+        proxy_headers=False,
         server_header=False,
         date_header=False,
         backlog=BACKLOG,

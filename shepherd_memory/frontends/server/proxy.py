@@ -15,7 +15,15 @@ from shepherd_memory.frontends.server.limits import ClientGone, read_body
 from shepherd_memory.frontends.server.refusals import OPENAI, Refusal, wire_of
 from shepherd_memory.frontends.server.relay import relay, relay_chat, until_disconnect
 from shepherd_memory.frontends.server.splicing import splice
-from shepherd_memory.frontends.server.state import State, admit, headers_of, note, state_of, user_of
+from shepherd_memory.frontends.server.state import (
+    State,
+    admit,
+    config_of,
+    headers_of,
+    note,
+    state_of,
+    user_of,
+)
 from shepherd_memory.frontends.server.upstream import Request, choose, readable_codings
 from shepherd_memory.providers import extraction_enabled
 
@@ -37,9 +45,10 @@ class Chat:
         caller, most = await admit(scope)
         asked = read_asked(await read_body(scope, receive, most), self._wire)
         state = state_of(scope)
-        provider, model = choose(state.config, asked.model, self._wire)
+        config = config_of(scope)
+        provider, model = choose(config, asked.model, self._wire)
         memory = await _memory_for(scope, caller, asked, provider)
-        request = Request(provider, "POST", target_of(scope), scope["headers"])
+        request = Request(config, provider, "POST", target_of(scope), scope["headers"])
         if memory.is_on:
             request.read_only(readable_codings())
         try:
@@ -57,13 +66,12 @@ class Chat:
 
 
 async def _memory_for(scope: Scope, caller: Caller, asked: Asked, provider: Provider) -> ChatMemory:
-    state, headers = state_of(scope), headers_of(scope)
+    config, headers = config_of(scope), headers_of(scope)
     user_id = await user_of(scope, caller, asked.user)
     off = asked.memory is False or headers.get(MEMORY_HEADER, "").strip().lower() in SWITCHED_OFF
-    wanted = not off and extraction_enabled(state.config, provider)
-    memory = ChatMemory(
-        state, user_id, asked.messages, headers.get(SESSION_HEADER) or asked.session_id, wanted
-    )
+    wanted = not off and extraction_enabled(config, provider)
+    session_id = headers.get(SESSION_HEADER) or asked.session_id
+    memory = ChatMemory(state_of(scope), config, user_id, asked.messages, session_id, wanted)
     note(scope, provider=provider.name, memory=memory.status)
     return memory
 
@@ -71,19 +79,12 @@ async def _memory_for(scope: Scope, caller: Caller, asked: Asked, provider: Prov
 async def _exchange(
     state: State, request: Request, body: bytes, send: Send, memory: ChatMemory, wire: str
 ) -> None:
-    """Ask the provider and pass its answer on; once something of that went out there is no way back."""
-    silence = state.config.server_provider_timeout
-    answering = False
+    """Ask the provider and pass its answer on."""
     try:
-        async with request.send(state.upstream, body, silence) as response:
-            answering = True
+        async with request.send(state.upstream, body) as response:
             await relay_chat(response, send, memory, wire)
     except (aiohttp.ClientError, TimeoutError, OSError) as error:
-        raise Broken if answering else request.failure(error) from error
-
-
-class Broken(Exception):
-    """The provider broke off in the middle of its answer: so does ours, as it would have without us."""
+        raise request.failure(error) from error
 
 
 async def pass_through(scope: Scope, receive: Receive, send: Send) -> None:
@@ -94,23 +95,21 @@ async def pass_through(scope: Scope, receive: Receive, send: Send) -> None:
     target = target_of(scope)
     asked = _model_in(scope, body)
     wire = wire_of(scope["path"])
-    provider, model = choose(state.config, asked, None if wire == OPENAI else wire)
+    provider, model = choose(config_of(scope), asked, None if wire == OPENAI else wire)
     if model != asked:
         body = splice(body, model=model)
-    request = Request(provider, scope["method"], target, scope["headers"])
+    request = Request(config_of(scope), provider, scope["method"], target, scope["headers"])
     async with until_disconnect(scope, receive):
         await forward(state, request, body, send)
 
 
 async def forward(state: State, request: Request, body: bytes, send: Send) -> None:
     """Send a request to its provider, and pass the answer on."""
-    answering = False
     try:
-        async with request.send(state.upstream, body, state.config.server_provider_timeout) as response:
-            answering = True
+        async with request.send(state.upstream, body) as response:
             await relay(response, send)
     except (aiohttp.ClientError, TimeoutError, OSError) as error:
-        raise Broken if answering else request.failure(error) from error
+        raise request.failure(error) from error
 
 
 def _model_in(scope: Scope, body: bytes) -> str:

@@ -14,6 +14,8 @@ from shepherd_memory.frontends.server.limits import ClientGone
 from shepherd_memory.frontends.server.state import ANSWERED_KEY
 from shepherd_memory.frontends.server.upstream import Headers, returned
 
+ONE_PIECE = 65_536
+WATCHED_AFTER_SECONDS = 0.05
 LARGEST_READ = 16_000_000
 """A longer answer that is no stream is passed on unread."""
 
@@ -27,7 +29,11 @@ async def send_part(send: Send, part: bytes, more: bool = True) -> None:
 
 
 async def relay(response: aiohttp.ClientResponse, send: Send, added: Headers = ()) -> None:
-    """Pass a response on as it comes."""
+    """Pass a response on as it comes; a short one in one piece."""
+    if (response.content_length or ONE_PIECE + 1) <= ONE_PIECE:
+        body = await response.read()
+        await send_head(send, response.status, [*returned(response.raw_headers), *added])
+        return await send_part(send, body, more=False)
     await send_head(send, response.status, [*returned(response.raw_headers), *added])
     async for part in response.content.iter_any():
         await send_part(send, part)
@@ -120,7 +126,12 @@ async def until_disconnect(scope: Scope, receive: Receive) -> AsyncIterator[None
             gone = True
             task.cancel()
 
-    watcher = asyncio.create_task(watch())
+    def start() -> None:
+        watchers.append(asyncio.create_task(watch()))
+
+    watchers: list[asyncio.Task[None]] = []
+    # Most requests are over before it is worth a task to watch them.
+    later = asyncio.get_running_loop().call_later(WATCHED_AFTER_SECONDS, start)
     try:
         yield
     except asyncio.CancelledError:
@@ -129,4 +140,6 @@ async def until_disconnect(scope: Scope, receive: Receive) -> AsyncIterator[None
         task.uncancel()
         raise ClientGone from None
     finally:
-        watcher.cancel()
+        later.cancel()
+        for watcher in watchers:
+            watcher.cancel()

@@ -15,6 +15,7 @@ from shepherd_memory.frontends.server.threads import Threads
 from shepherd_memory.service import Service
 
 SCOPE_KEY, LOG_KEY, ANSWERED_KEY = "shepherd", "shepherd.log", "shepherd.answered"
+CONFIG_KEY, HEADERS_KEY = "shepherd.config", "shepherd.headers"
 
 
 @dataclass
@@ -32,15 +33,18 @@ class State:
     write_problem: str = ""
     """Why the last exchange could not be stored; empty since one could."""
 
-    @property
-    def config(self) -> Config:
-        """The configuration in force now."""
-        return self.service.config
-
 
 def note(scope: Scope, **fields: object) -> None:
     """Have the request's line in the log say more: never what was said, asked or found."""
     scope.setdefault(LOG_KEY, {}).update(fields)
+
+
+def config_of(scope: Scope) -> Config:
+    """The configuration as it was when the request came: looked at once, it is the same throughout."""
+    config: Config | None = scope.get(CONFIG_KEY)
+    if config is None:
+        config = scope[CONFIG_KEY] = state_of(scope).service.config
+    return config
 
 
 def state_of(scope: Scope) -> State:
@@ -51,14 +55,18 @@ def state_of(scope: Scope) -> State:
 
 def headers_of(scope: Scope) -> dict[str, str]:
     """A request's headers by lower-case name; of repeated ones the last."""
-    return {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
+    headers: dict[str, str] | None = scope.get(HEADERS_KEY)
+    if headers is None:
+        headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
+        scope[HEADERS_KEY] = headers
+    return headers
 
 
 async def admit(scope: Scope) -> tuple[Caller, int]:
     """Who sends this request, and how many bytes it may have; refused without a key or beyond its rate."""
     state = state_of(scope)
     caller = await state.door.caller_of(headers_of(scope))
-    config, key = state.config, caller.key
+    config, key = config_of(scope), caller.key
     state.rates.take(key.id if key else "", (key and key.rate_per_minute) or config.server_rate_limit)
     if key:
         note(scope, key=key.name)
@@ -71,13 +79,12 @@ async def user_of(scope: Scope, caller: Caller, given: object) -> str:
     if given is not None and not isinstance(given, str):
         raise Refusal(400, "user takes text")
     header = user_header(scope)
-    return await state.door.user_of(caller, given or "", header, state.config)
+    return await state.door.user_of(caller, given or "", header, config_of(scope))
 
 
 def user_header(scope: Scope) -> str:
     """Whom `X-Shepherd-User` names, in UTF-8; empty if nobody."""
-    raw = dict(scope["headers"]).get(b"x-shepherd-user", b"")
-    return bytes(raw).decode("utf-8", "replace").strip()
+    return headers_of(scope).get("x-shepherd-user", "").encode("latin-1").decode("utf-8", "replace").strip()
 
 
 def request_state(request: Request) -> State:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from contextlib import AbstractAsyncContextManager
+from functools import lru_cache
 
 import aiohttp
 from multidict import CIMultiDict
@@ -91,11 +92,16 @@ def _none_in_use(config: Config) -> Refusal:
 class Request:
     """A client's request on its way to a provider."""
 
-    def __init__(self, provider: Provider, method: str, target: str, headers: Headers) -> None:
+    def __init__(
+        self, config: Config, provider: Provider, method: str, target: str, headers: Headers
+    ) -> None:
         self.provider = provider
         self.method = method
-        self.url = URL(api_url(provider) + target.removeprefix(ROOT), encoded=True)
+        self.url = _url(api_url(provider), target.removeprefix(ROOT))
         self.headers = _forwarded(provider, headers, bool(self.url.user))
+        self._timeout = aiohttp.ClientTimeout(
+            total=None, sock_connect=CONNECT_SECONDS, sock_read=config.server_provider_timeout
+        )
 
     def read_only(self, codings: Iterable[str]) -> None:
         """Ask only for content codings that we can read along."""
@@ -105,7 +111,7 @@ class Request:
             self.headers["accept-encoding"] = ",".join(kept).strip() or "identity"
 
     def send(
-        self, session: aiohttp.ClientSession, body: bytes, silence_seconds: float
+        self, session: aiohttp.ClientSession, body: bytes
     ) -> AbstractAsyncContextManager[aiohttp.ClientResponse]:
         """The provider's response, once its head is there."""
         return session.request(
@@ -114,9 +120,7 @@ class Request:
             headers=self.headers,
             data=body or None,
             allow_redirects=False,
-            timeout=aiohttp.ClientTimeout(
-                total=None, sock_connect=CONNECT_SECONDS, sock_read=silence_seconds
-            ),
+            timeout=self._timeout,
         )
 
     def failure(self, error: BaseException) -> Refusal:
@@ -129,6 +133,12 @@ class Request:
             f"provider {self.provider.name!r} cannot be reached ({type(reason).__name__})",
             code="provider_unreachable",
         )
+
+
+@lru_cache(maxsize=256)
+def _url(base: str, path: str) -> URL:
+    # Kept, because reading a URL takes as long as all else that is done here.
+    return URL(base + path, encoded=True)
 
 
 def readable_codings() -> tuple[str, ...]:
