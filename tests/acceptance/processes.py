@@ -16,21 +16,16 @@ KEEPER = str(ROOT / "tests" / "postgres.py")
 POLL_SECONDS = 0.01
 
 
-def wait_until(condition: Callable[[], Any], what: str, seconds: float = 30.0) -> Any:
-    """Wait for something to be true, and return it; asks every few milliseconds."""
+def wait_until(
+    condition: Callable[[], Any], what: str, seconds: float = 60.0, every: float = POLL_SECONDS
+) -> Any:
+    """Wait for something to be true, and return it."""
     deadline = time.monotonic() + seconds
     while not (value := condition()):
         if time.monotonic() > deadline:
             raise AssertionError(f"not within {seconds} s: {what}")
-        time.sleep(POLL_SECONDS)
+        time.sleep(every)
     return value
-
-
-def seconds_of(action: Callable[[], Any]) -> float:
-    """How long something takes."""
-    start = time.monotonic()
-    action()
-    return time.monotonic() - start
 
 
 class Processes:

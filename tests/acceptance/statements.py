@@ -51,9 +51,9 @@ def is_drained(service: Service) -> bool:
     return items[WAITING] + items[RUNNING] == 0
 
 
-def drain(service: Service, seconds: float = 120.0) -> None:
-    """Wait for the worker processes to be done with all there is."""
-    wait_until(lambda: is_drained(service), "nothing waits", seconds)
+def drain(service: Service, seconds: float = 180.0) -> None:
+    """Wait for the worker processes to be done with all there is, without taking much of their cores."""
+    wait_until(lambda: is_drained(service), "nothing waits", seconds, every=0.05)
 
 
 def numbers_in(body: Body | None) -> list[int]:

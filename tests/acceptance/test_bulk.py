@@ -49,7 +49,7 @@ def test_a_long_queue_is_drained_fairly_and_in_bounded_memory(
         first_late = remember_all(service, count)
         assert service.status().items[jobs.WAITING] == count
         worker = psutil.Process(processes.shepherd(settings.path, "worker").pid)
-        wait_until(lambda: len(order) >= WARM_UP, "the first items", 60)
+        wait_until(lambda: len(order) >= WARM_UP, "the first items", 120)
         before = worker.memory_info().rss
         wait_until(lambda: len(order) >= count, "the last item", 240)
         wait_until(lambda: service.status().items[jobs.DONE] == count, "all are done")

@@ -154,7 +154,7 @@ def test_a_worker_that_dies_at_a_named_point_stores_its_item_once(
             remember(service, number)
         for visit in (1, 3):
             doomed = processes.python("tests.acceptance.work", settings.path, "--at", point, "--visit", visit)
-            assert doomed.wait(30) == -signal.SIGKILL
+            assert doomed.wait(60) == -signal.SIGKILL
         assert not is_drained(service)
         processes.shepherd(settings.path, "worker")
         drain(service)

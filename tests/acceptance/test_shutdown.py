@@ -11,10 +11,11 @@ import pytest
 from shepherd_memory.config import load_config
 from shepherd_memory.jobs import DONE, RUNNING, WAITING
 from shepherd_memory.service import Service, open_service
-from tests.acceptance.processes import Processes, seconds_of, wait_until
+from tests.acceptance.processes import Processes, wait_until
 from tests.acceptance.settings import SettingsFile
 from tests.acceptance.statements import answering, assert_stored_once, drain, remember
 from tests.endpoint import ScriptedEndpoint, Step, drip, hang, status
+from tests.stopwatch import seconds_of
 
 PROMISED_SECONDS = 2.0
 EXIT_SECONDS = 1.0
@@ -71,7 +72,7 @@ class Stage:
             state = WAITS[self._manner][1]
             wait_until(lambda: service.status().endpoint.state == state, state)
         elif self._manner in CALLS:
-            self._endpoint.wait_for(1, 30)
+            self._endpoint.wait_for(1)
         elif self._manner == UNCONNECTED:
             wait_until(lambda: is_connecting(pid), "a connection attempt")
         else:
@@ -112,7 +113,7 @@ def test_the_worker_process_ends_in_time_on_sigterm_during(
         process = processes.shepherd(settings.path, "worker")
         stage.wait_for(outside, process.pid)
         process.send_signal(signal.SIGTERM)
-        took = seconds_of(lambda: process.wait(30))
+        took = seconds_of(lambda: process.wait(30), process.pid)
         assert took < PROMISED_SECONDS + EXIT_SECONDS
         assert process.returncode == 0
         assert_given_back(outside)

@@ -61,7 +61,7 @@ class Pair:
         for process in (self.one, self.other):
             if process.poll() is None:
                 process.send_signal(signal.SIGTERM)
-                assert process.wait(10) == 0
+                assert process.wait(60) == 0
 
 
 def remember_all(service: Service, numbers: Iterable[int]) -> None:

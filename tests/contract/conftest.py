@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
+from uuid import uuid4
 
 import pytest
 
@@ -11,7 +12,8 @@ from tests.contract.given import ManualClock, empty
 from tests.endpoint import ScriptedEndpoint, echo
 from tests.postgres import PostgresServer
 
-SHARED = "shepherd_contract"
+# A name of its own: with SHEPHERD_TEST_POSTGRES all processes of a parallel run share one server.
+SHARED = f"shepherd_contract_{uuid4().hex[:16]}"
 
 
 @pytest.fixture(scope="session")

@@ -38,7 +38,7 @@ class TinyEmbedder:
         self.calls += 1
         self.before.set()
         if self.gate is not None:
-            self.gate.wait(10)
+            self.gate.wait(60)
         if self.closed:
             raise Unavailable("closed")
         vectors = np.stack([self._vector(text) for text in texts])

@@ -317,7 +317,7 @@ def test_two_workers_on_one_database_share_the_items_and_store_each_once(
         for number in range(40):
             service = one if number % 2 else two
             service.remember(f"user{number % 5}", [user_says(f"my plan{number} is V{number}")], f"c{number}")
-        assert one.flush(20)
+        assert one.flush(60)
         for user in range(5):
             assert len(facts_of(one, f"user{user}")) == 8
             assert len(one.context(f"user{user}")) == 8

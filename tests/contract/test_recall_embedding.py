@@ -23,11 +23,12 @@ from shepherd_memory.service import Service, open_service
 from tests.contract.given import ManualClock, config_for, memory, user_says
 from tests.contract.recalling import TinyEmbedder, check_indexes, embed_all, hits, recalling
 from tests.endpoint import Body, ScriptedEndpoint, Step, by_content, hang, json_reply, status
+from tests.stopwatch import seconds_of
 
 KEY = "sk-not-to-be-shown-1234567890"
 
 
-def wait_for(is_so: Callable[[], bool], seconds: float = 10.0) -> None:
+def wait_for(is_so: Callable[[], bool], seconds: float = 60.0) -> None:
     deadline = time.monotonic() + seconds
     while not is_so():
         assert time.monotonic() < deadline, "it did not come about in time"
@@ -48,7 +49,7 @@ def test_the_real_model_finds_by_meaning_what_shares_no_word(url: str) -> None:
         said = ["My daughter plays the violin", "The car needs new tyres", "We had soup for lunch"]
         service.remember("ada", [user_says(text) for text in said], "chat")
         assert service.recall("ada", "violin", threshold=0).hits[0].text == said[0], "by keyword at once"
-        assert service.flush(30)
+        assert service.flush(60)
         assert waiting(service) == 0
         for query, text in (
             ("musical instruments", said[0]),
@@ -97,12 +98,12 @@ def test_backlog_and_lag_are_counted(url: str, clock: ManualClock) -> None:
 def test_without_an_engine_rows_wait_and_flush_does_not(url: str) -> None:
     with open_service(config_for(url, embedding_engine="none")) as service:
         service.remember("ada", [user_says("the violin")], "chat")
-        assert service.flush(5)
+        assert service.flush(60)
         assert waiting(service) == 1
         assert service.recall("ada", "violin", threshold=0).hits
         assert service.status().embedding.problem == ""
     with open_service(config_for(url, embedding_engine="onnx")) as service:
-        assert service.flush(30), "and are embedded once there is one"
+        assert service.flush(60), "and are embedded once there is one"
         assert waiting(service) == 0
 
 
@@ -110,7 +111,7 @@ def embed_in_thread(service: Service, embedder: TinyEmbedder) -> threading.Threa
     embedder.gate = threading.Event()
     thread = threading.Thread(target=backlog.embed_batch, args=(service.database, embedder, service._clock()))
     thread.start()
-    assert embedder.before.wait(10)
+    assert embedder.before.wait(60)
     return thread
 
 
@@ -232,7 +233,7 @@ def test_a_server_gets_nothing_that_is_secret(url: str, server: ScriptedEndpoint
     with open_service(remote(url, server)) as service:
         service.remember("ada", [user_says(f"my token is {secret} and I play the violin")], "chat")
         service.set_fact("ada", "token", secret)
-        assert service.flush(20)
+        assert service.flush(60)
         assert service.recall("ada", f"what is {secret}? violin", threshold=0).hits
         assert service.inject("ada", [user_says(f"violin {secret}")]).block is not None
         assert [injection.query for injection in service.why("ada")]
@@ -263,10 +264,8 @@ def test_a_server_that_hangs_slows_one_recall_and_not_the_next(url: str, server:
     with open_service(remote(url, server, embedding_timeout=0.5), worker=False) as service:
         service.remember("ada", [user_says("the violin")], "chat")
         for _ in range(5):
-            begin = time.monotonic()
             assert service.recall("ada", "violin", threshold=0).hits
-            took = time.monotonic() - begin
-        assert took < 0.3
+        assert len(server.requests) == 1, "the next ones do not ask it"
 
 
 def test_one_text_that_a_server_refuses_does_not_hold_up_the_others(
@@ -279,7 +278,7 @@ def test_one_text_that_a_server_refuses_does_not_hold_up_the_others(
     with open_service(remote(url, server)) as service:
         said = [user_says(text) for text in ("the violin", "poison here", "the drums")]
         service.remember("ada", said, "chat")
-        assert service.flush(20)
+        assert service.flush(60)
         assert service.row_counts("ada")["vectors"] == 2
         assert service.recall("ada", "poison", threshold=0).hits[0].text == "poison here"
 
@@ -300,13 +299,13 @@ def test_another_model_takes_over_while_the_service_runs(
 
     def choose(body: Body) -> Step:
         if body["model"] == "m2" and len(body["input"]) > 1:
-            gate.wait(10)
+            gate.wait(60)
         return vectors_for(body)
 
     server.default = by_content(choose)
     with open_service(remote(url, server), config_path=path) as service:
         service.remember("ada", [user_says(f"violin {number}") for number in range(100)], "chat")
-        assert service.flush(20)
+        assert service.flush(60)
         assert stored_models(service) == {"m1"}
         configure("m2")
         found = service.recall("ada", "violin", threshold=0, explain=True)
@@ -328,7 +327,7 @@ def test_a_change_of_model_before_the_start_is_noticed_with_nothing_waiting(
         service.set_fact("bob", "city", "Oslo")
         embed_all(service, TinyEmbedder("an older model"))
     with open_service(config_for(url, embedding_engine="onnx")) as service:
-        wait_for(lambda: stored_models(service) == {"all-MiniLM-L6-v2"} and waiting(service) == 0, 30)
+        wait_for(lambda: stored_models(service) == {"all-MiniLM-L6-v2"} and waiting(service) == 0)
         assert service.reembed() == 0
         check_indexes(service.database)
 
@@ -339,9 +338,7 @@ def embedding_thread(service: Service, config: Config) -> Iterator[EmbeddingThre
     try:
         yield thread
     finally:
-        begin = time.monotonic()
-        thread.stop()
-        assert time.monotonic() - begin < 2
+        assert seconds_of(thread.stop) < 2
 
 
 def test_a_thread_that_never_started_stops(url: str, clock: ManualClock) -> None:

@@ -41,7 +41,7 @@ def test_status_counts_all_users(no_answer: None) -> None:
 
 def test_a_refused_key_pauses_and_status_says_what_to_set(endpoint: ScriptedEndpoint) -> None:
     endpoint.default = status(401)
-    run("remember", "my dog is Rex", "--wait", "0.5")
+    run("remember", "my dog is Rex", "--wait", "2")
     result = run("queue", "status")
     assert result.exit_code == 1
     pairs = dict(line.split("\t") for line in result.stdout.splitlines())
@@ -55,13 +55,13 @@ def test_a_refused_key_pauses_and_status_says_what_to_set(endpoint: ScriptedEndp
 
 def test_a_wrong_model_or_address_is_named(endpoint: ScriptedEndpoint) -> None:
     endpoint.default = status(404)
-    run("remember", "my dog is Rex", "--wait", "0.5")
+    run("remember", "my dog is Rex", "--wait", "2")
     steps = [row for row in run("queue", "status").stdout.splitlines() if row.startswith("to do")]
     assert ["memory_extraction_endpoint" in steps[0], "memory_extraction_model" in steps[1]] == [True, True]
 
 
 def test_an_endpoint_that_is_away_is_said_to_be_tried_again(no_answer: None) -> None:
-    run("remember", "my dog is Rex", "--wait", "0.5")
+    run("remember", "my dog is Rex", "--wait", "2")
     said = good("queue", "status").stdout
     assert "unavailable since" in said
     assert "tried again every 0.1 s" in said
@@ -147,7 +147,7 @@ def test_what_cannot_be_done_is_an_error(args: list[str], code: int) -> None:
 
 def test_what_an_endpoint_says_cannot_drive_the_terminal(endpoint: ScriptedEndpoint) -> None:
     endpoint.default = status(401, body={"error": {"message": "\x1b[2J\x9b31m gone"}})
-    run("remember", "my dog is Rex", "--wait", "0.5")
+    run("remember", "my dog is Rex", "--wait", "2")
     for args in (["queue", "status"], ["queue", "status", "--json"], ["queue", "list"]):
         shown = run(*args).stdout
         assert "gone" in shown
@@ -160,7 +160,7 @@ def test_a_configuration_given_by_option_is_in_the_advice(config_path: object) -
 
 def test_the_fixed_key_is_used_at_the_next_try(endpoint: ScriptedEndpoint, config_path: object) -> None:
     endpoint.script(status(401))
-    run("remember", "my dog is Rex", "--wait", "0.3", "--session", "s")
+    run("remember", "my dog is Rex", "--wait", "2", "--session", "s")
     set_value(config_path, "memory_extraction_api_key", "k")  # type: ignore[arg-type]
     use_endpoint(endpoint.url)
     good("remember", "my cat is Tom", "--wait", "20", "--session", "s")

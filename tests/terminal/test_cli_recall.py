@@ -6,6 +6,7 @@ import re
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any
 
@@ -233,7 +234,16 @@ def test_reembed_shows_its_progress_on_a_terminal() -> None:
     assert (code, "3/3" in seen, "100%" in seen) == (0, True, True)
 
 
+@pytest.fixture
+def heeded_ctrl_c() -> Iterator[None]:
+    """What a shell runs in the background ignores Ctrl-C, and so does what that starts: not here."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
 @pytest.mark.slow
+@pytest.mark.usefixtures("heeded_ctrl_c")
 def test_reembed_can_be_stopped_and_goes_on_where_it_was() -> None:
     many = [{"role": "user", "content": f"note {number}: {'word ' * 100}"} for number in range(200)]
     good("remember", "--session", "s", stdin=json.dumps(many))

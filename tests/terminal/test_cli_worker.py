@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.endpoint import ScriptedEndpoint, echo, hang, status
+from tests.stopwatch import seconds_of
 from tests.terminal.conftest import use_endpoint
 from tests.terminal.shell import COMMAND, data, good
 
@@ -38,13 +39,11 @@ class RunningWorker:
 
     def stop(self, number: signal.Signals = signal.SIGTERM) -> tuple[int, float, str]:
         """Exit code, seconds that it took, and what was on stdout."""
-        begun = time.monotonic()
         self._process.send_signal(number)
-        code = self._process.wait(20)
-        seconds = time.monotonic() - begun
+        seconds = seconds_of(lambda: self._process.wait(30), self._process.pid)
         self._reader.join()
         assert self._process.stdout is not None
-        return code, seconds, self._process.stdout.read()
+        return self._process.returncode, seconds, self._process.stdout.read()
 
     def end(self) -> None:
         if self._process.poll() is None:
@@ -70,7 +69,7 @@ def start() -> Iterator[Callable[..., RunningWorker]]:
         worker.end()
 
 
-def wait_for(condition: Callable[[], object], what: str, seconds: float = 20) -> None:
+def wait_for(condition: Callable[[], object], what: str, seconds: float = 60) -> None:
     deadline = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < deadline, what
@@ -183,7 +182,7 @@ def test_a_database_that_cannot_be_opened_ends_it_with_one_line(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("SHEPHERD_MEMORY_DATABASE", str(tmp_path))
-    result = subprocess.run([*COMMAND, "worker"], capture_output=True, text=True, timeout=30)
+    result = subprocess.run([*COMMAND, "worker"], capture_output=True, text=True, timeout=60)
     assert (result.returncode, result.stdout, result.stderr.count("\n")) == (4, "", 1)
 
 

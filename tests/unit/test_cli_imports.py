@@ -32,6 +32,7 @@ HEAVY = {
     "shepherd_memory.service",
 }
 
+MOST_CLICKS = 2.25  # 120 ms where click takes 53
 MODULES_AFTER = """
 import atexit, json, sys
 from shepherd_memory.frontends.cli import main
@@ -47,10 +48,9 @@ def loaded_by(*args: str) -> set[str]:
     return set(json.loads(result.stdout.splitlines()[-1]))
 
 
-def cpu_milliseconds(*args: str) -> float:
-    script = Path(sys.executable).with_name("shepherd")
+def cpu_milliseconds(*command: str | Path) -> float:
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    subprocess.run([script, *args], capture_output=True, check=True)
+    subprocess.run(command, capture_output=True, check=True)
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     return 1000 * (after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime)
 
@@ -69,6 +69,11 @@ def test_help_imports_no_command() -> None:
 
 
 def test_setting_a_value_costs_little_processor_time() -> None:
-    # The best of several: what is asked is what the program costs, not what else the machine does.
-    assert min(cpu_milliseconds("config", "set", "user_id", "steve") for _ in range(8)) < 120
+    # The best of several, next to what click alone costs: a core that others use makes both dearer.
+    setting = [Path(sys.executable).with_name("shepherd"), "config", "set", "user_id", "steve"]
+    click = [sys.executable, "-c", "import click"]
+    ours, clicks = zip(
+        *((cpu_milliseconds(*setting), cpu_milliseconds(*click)) for _ in range(8)), strict=True
+    )
+    assert min(ours) < MOST_CLICKS * min(clicks)
     assert os.path.exists(os.path.join(os.environ["XDG_CONFIG_HOME"], "shepherd", "config.toml"))

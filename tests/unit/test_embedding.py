@@ -34,6 +34,8 @@ from tests.endpoint import (
 )
 
 KEY = "sk-not-to-be-shown-1234567890"
+# Far above any deadline here, and below the patience of a call that is to be cut short.
+PROMPTLY_SECONDS = 10.0
 
 
 def test_the_default_model_embeds_alike_alone_and_in_a_crowd() -> None:
@@ -252,7 +254,7 @@ def test_a_server_that_hangs_is_given_up_in_time(server: ScriptedEndpoint, step:
     begin = time.monotonic()
     with pytest.raises(Unavailable, match="embedding_timeout"):
         embedder.embed(["text"])
-    assert time.monotonic() - begin < 2
+    assert time.monotonic() - begin < PROMPTLY_SECONDS
     embedder.close()
 
 
@@ -275,7 +277,7 @@ def test_closing_cuts_a_call_short(server: ScriptedEndpoint) -> None:
     embedder.close()
     for thread in threads:
         thread.join()
-    assert time.monotonic() - begin < 1
+    assert time.monotonic() - begin < PROMPTLY_SECONDS
     assert len(failures) == 3
     with pytest.raises(Unavailable, match="closed"):
         embedder.embed(["text"])

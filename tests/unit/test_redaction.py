@@ -115,17 +115,14 @@ def test_every_pattern_compiles() -> None:
 
 
 def cpu_seconds(text: str) -> float:
-    """The least of three runs, of this thread alone: neither other threads nor a garbage collection count."""
-    took = []
+    """Of this thread alone: neither other threads nor a garbage collection count."""
     gc.disable()
     try:
-        for _ in range(3):
-            start = time.thread_time()
-            redact(text)
-            took.append(time.thread_time() - start)
+        start = time.thread_time()
+        redact(text)
+        return time.thread_time() - start
     finally:
         gc.enable()
-    return min(took)
 
 
 @pytest.mark.slow
@@ -146,8 +143,9 @@ def cpu_seconds(text: str) -> float:
 def test_time_grows_with_the_text_and_not_with_its_square(unit: str) -> None:
     quarter = (unit * 25_000)[:25_000]
     redact(quarter[:400])  # compiles the rules that it needs
-    # Four times the text takes four times as long; its square would take sixteen.
-    assert cpu_seconds(quarter * 4) < 10 * max(cpu_seconds(quarter), 0.02)
+    # Four times the text takes four times as long; its square would take sixteen. The best of three counts.
+    longest = 10 * max(min(cpu_seconds(quarter) for _ in range(3)), 0.02)
+    assert any(cpu_seconds(quarter * 4) < longest for _ in range(3))
 
 
 def test_json_is_redacted_in_keys_and_values() -> None:

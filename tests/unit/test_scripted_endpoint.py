@@ -140,7 +140,7 @@ def test_stopping_ends_whatever_hangs(
     thread.start()
     endpoint.wait_for(1)
     endpoint.stop()
-    assert ended.wait(10)
+    assert ended.wait(60)
     thread.join()
     assert not [t.name for t in threading.enumerate() if t.name.startswith("scripted-endpoint")]
 
@@ -195,11 +195,11 @@ def test_it_runs_as_a_process_of_its_own(tmp_path: Path, session: requests.Sessi
         assert [json.loads(line) for line in record.read_text().splitlines()] == [saying("my city is Ulm")]
     finally:
         process.send_signal(signal.SIGTERM)
-        assert process.wait(10) == 0
+        assert process.wait(60) == 0
 
 
 def wait_for_text(path: Path) -> str:
-    until = time.monotonic() + 30
+    until = time.monotonic() + 60
     while not path.exists():
         assert time.monotonic() < until, f"{path.name} never appeared"
         time.sleep(0.01)

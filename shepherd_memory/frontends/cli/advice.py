@@ -49,17 +49,14 @@ def extraction_line(config: Config) -> str:
     return f"on, {config.memory_extraction_model} at {where}"
 
 
-def provider_line(config: Config) -> str:
+def provider_line(invocation: Invocation, config: Config) -> str:
     """Where chats go, and whether they are remembered; or how to say so."""
     provider = current_provider(config)
+    call = f"{program(invocation)} provider"
     if provider is None:
-        return "provider    none yet: chats get a 503; `shepherd provider add NAME --base-url URL --memory`"
-    memory = (
-        "with memory"
-        if provider.memory
-        else "without memory: `shepherd provider " + provider.name + " set memory true`"
-    )
-    return f"provider    {provider.name} ({provider.type}), {memory}"
+        return f"none: chats get a 503 until `{call} add NAME --base-url URL --memory` and `{call} NAME use`"
+    memory = "with memory" if provider.memory else f"without memory; `{call} {provider.name} set memory true`"
+    return f"{provider.name} ({provider.type}), {memory}"
 
 
 def how_to_configure(invocation: Invocation, config: Config) -> list[str]:

@@ -1,10 +1,15 @@
 """`shepherd serve`: the API server."""
 
+from typing import TYPE_CHECKING
+
 import click
 
 from shepherd_memory.frontends.cli.invocation import Invocation, pass_invocation
 from shepherd_memory.frontends.cli.output import say
 from shepherd_memory.frontends.cli.signals import stop_signals
+
+if TYPE_CHECKING:
+    from shepherd_memory.service import Service
 
 
 @click.command()
@@ -28,28 +33,37 @@ def serve(invocation: Invocation, host: str | None, port: int | None, no_auth: b
         config = invocation.config
         with open_service(config, config_path=invocation.config_path) as service:
             at, number = host or config.server_host, config.server_port if port is None else port
-            run(service, at, number, no_auth=no_auth, ready=lambda url: _greet(invocation, url, as_json))
+            run(
+                service,
+                at,
+                number,
+                no_auth=no_auth,
+                ready=lambda url: _greet(invocation, service, url, as_json),
+            )
         if not as_json:
             say("stopped; what waits goes on at the next start")
 
 
-def _greet(invocation: Invocation, url: str, as_json: bool) -> None:
+def _greet(invocation: Invocation, service: "Service", url: str, as_json: bool) -> None:
     say(f"listening on {url}")
     if as_json:
         return
-    from shepherd_memory.frontends.cli.advice import provider_line
+    from shepherd_memory.frontends.cli.advice import extraction_line, program, provider_line
 
-    say(provider_line(invocation.config))
+    say(f"database    {service.database.url}")
+    say(f"extraction  {extraction_line(service.config)}")
+    say(f"provider    {provider_line(invocation, service.config)}")
     say("\nTo try it:")
-    for command in _to_try(url):
+    for command in _to_try(url, program(invocation)):
         say(f"  {command}")
-    say("\nCtrl-C ends it.")
+    say(f'\nAn application uses the base URL {url}/v1 and says user="steve".')
+    say("Ctrl-C ends it.\n")
 
 
-def _to_try(url: str) -> list[str]:
-    remember = '{"user": "steve", "messages": [{"role": "user", "content": "I live in Lisbon now"}]}'
+def _to_try(url: str, program: str) -> list[str]:
+    said = '{"user": "steve", "messages": [{"role": "user", "content": "I live in Lisbon now"}]}'
     return [
-        f"curl -s {url}/v1/memory/remember -H 'Content-Type: application/json' -d '{remember}'",
+        f"curl -s {url}/v1/memory/remember -H 'Content-Type: application/json' -d '{said}'",
         f"curl -s '{url}/v1/memory/recall?user=steve&query=where+do+I+live'",
-        f'client = openai.OpenAI(base_url="{url}/v1")  # and pass user="steve"',
+        f"{program} documents --user steve",
     ]
