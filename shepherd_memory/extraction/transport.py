@@ -56,6 +56,9 @@ class Transport:
             call.expire()
             raise EndpointUnavailable(f"{place}: {call.cut_because}", item_may_be_at_fault=True) from error
         except (requests.RequestException, OSError, UnicodeError) as error:
+            # A body that stops in the middle is a ConnectionError to requests; only its root tells.
+            if _is_timeout(_root_cause(error)):
+                call.expire()
             raise _meaning(error, place, call) from error
         if call.cut_because:
             # Where a body ends with the connection, a cut looks like its regular end.
@@ -148,6 +151,11 @@ def _root_cause(error: BaseException) -> BaseException:
         if isinstance(layer, OSError) and not isinstance(layer, requests.RequestException):
             root = layer
     return root
+
+
+def _is_timeout(error: BaseException) -> bool:
+    """Of a socket of ours; the system's own has a number."""
+    return isinstance(error, TimeoutError) and error.errno is None
 
 
 def _layers(error: BaseException | None) -> Iterator[BaseException]:
