@@ -1,5 +1,6 @@
 """The composition root: what every frontend and program uses, built and taken down in one place."""
 
+import logging
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -41,7 +42,7 @@ from shepherd_memory.embedding import Unavailable, backlog
 from shepherd_memory.embedding.thread import EmbeddingThread
 from shepherd_memory.endpoints import EndpointState
 from shepherd_memory.erasure import Receipt
-from shepherd_memory.errors import InvalidInput, NotFound
+from shepherd_memory.errors import DatabaseError, InvalidInput, NotFound
 from shepherd_memory.exchanges import GAP_SECONDS, Exchange, read_exchange
 from shepherd_memory.extraction import ExtractionClient
 from shepherd_memory.facts import Fact, PastFact
@@ -61,6 +62,8 @@ from shepherd_memory.worker import Worker, extraction_endpoint
 
 if TYPE_CHECKING:
     from shepherd_memory.recall.recall import Recall
+
+logger = logging.getLogger(__name__)
 
 UNKNOWN_USER = "the user is unknown: nothing is stored or searched without a user_id"
 FLUSH_POLL_SECONDS = 0.02
@@ -232,9 +235,14 @@ class Service:
         if block is None:
             return Injected(list(messages), recalled=recalled, reason=recalled.reason or "nothing fits")
         session = storable_id(session_id) if session_id else ""
-        request = prompting.record(
-            self.database, user_id, session, query, key, kept, recalled.hits, self._clock()
-        )
+        try:
+            request = prompting.record(
+                self.database, user_id, session, query, key, kept, recalled.hits, self._clock()
+            )
+        except DatabaseError as error:
+            # A database that cannot be written to now can still be read.
+            logger.warning("what is injected could not be noted (%s)", type(error).__name__)
+            request = ""
         return Injected(inject(messages, block), block, request, recalled, told=kept.told)
 
     def why(self, user_id: str, request: str = "", limit: int = 100) -> list[Injection]:

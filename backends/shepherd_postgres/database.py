@@ -21,6 +21,9 @@ OWN_THREADS = 4
 """The memory's own, besides those of whoever uses it: worker, heartbeat, embedder, and one to spare."""
 
 CONNECT_TIMEOUT_SECONDS = 5
+LOCK_TIMEOUT_MS = 5000
+"""As long as SQLite waits: a lock that somebody keeps must not hold up every thread for ever."""
+
 MIGRATION_LOCK = 5_283_941_077
 """Any number that no other program on the server takes for its advisory locks."""
 
@@ -105,7 +108,8 @@ class PostgresDatabase:
             kwargs={
                 "autocommit": True,
                 "connect_timeout": CONNECT_TIMEOUT_SECONDS,
-                "options": f"-c search_path={schema},public -c timezone=UTC",
+                "options": f"-c search_path={schema},public -c timezone=UTC"
+                f" -c lock_timeout={LOCK_TIMEOUT_MS}",
             },
             check=ConnectionPool.check_connection,
         )
@@ -125,6 +129,8 @@ class PostgresDatabase:
     @contextmanager
     def migrating(self) -> Iterator[PostgresConnection]:
         with self.write() as tx:
+            # Another process's migration may take its time.
+            tx.execute_script("set local lock_timeout = 0")
             tx.row("select pg_advisory_xact_lock(:lock)", lock=MIGRATION_LOCK)
             # Asked first: who may not create schemas may not say "if not exists" either.
             if not tx.row("select 1 from pg_namespace where nspname = :schema", schema=self.schema):

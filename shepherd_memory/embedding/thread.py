@@ -53,6 +53,9 @@ class EmbeddingThread:
         self.problem = ""
 
     def start(self) -> None:
+        # Before there are two threads: if both import it for the first time, one may see half of it.
+        import numpy  # noqa: F401
+
         self._thread.start()
 
     def wake(self) -> None:

@@ -24,7 +24,7 @@ def serve(invocation: Invocation, host: str | None, port: int | None, no_auth: b
     Applications change their base URL to http://HOST:PORT/v1. Facts are extracted in the same process.
     Ctrl-C and SIGTERM end it once running requests are answered; a second one ends it at once.
     """
-    with stop_signals():
+    with stop_signals() as stop:
         from shepherd_memory.frontends.cli.logs import log_to_stderr
         from shepherd_memory.frontends.server.process import run
         from shepherd_memory.service import open_service
@@ -38,6 +38,7 @@ def serve(invocation: Invocation, host: str | None, port: int | None, no_auth: b
                 at,
                 number,
                 no_auth=no_auth,
+                stop=stop,
                 ready=lambda url: _greet(invocation, service, url, as_json),
             )
         if not as_json:

@@ -1,7 +1,7 @@
 """The server as one ASGI application."""
 
 from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 
 from starlette.exceptions import HTTPException
 from starlette.routing import BaseRoute, Route, Router
@@ -22,6 +22,7 @@ from shepherd_memory.frontends.server.tool_routes import TOOL_ROUTES
 from shepherd_memory.frontends.server.upstream import open_session
 from shepherd_memory.service import Service
 
+MODEL_SECONDS = 10.0
 OWN_FOLDERS = ("memory", "tools")
 """What no provider is asked for, whatever is asked for there."""
 
@@ -45,8 +46,9 @@ async def _open_state(
 ) -> State:
     upstream = await stack.enter_async_context(open_session())
     if _uses_memory(service.config):
-        # So that the first chat does not wait for the model to be loaded.
-        threads.start(service.embedding.embedder, "loading the embedding model")
+        # So that the first chat does not wait for the model to be loaded: it would go on without memory.
+        with suppress(TimeoutError):
+            await threads.run_within(MODEL_SECONDS, service.embedding.embedder)
     names = hosts.allowed_names(service.config.server_allowed_hosts, host)
     return State(service, threads, Doorkeeper(service, threads, auth), upstream, names)
 

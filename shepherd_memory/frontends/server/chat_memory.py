@@ -39,6 +39,7 @@ class ChatMemory:
         self._session_id = session_id
         self._injected: Injected | None = None
         self._is_kept = False
+        self._is_counted = False
         self._is_stored: bool | None = None
 
     @property
@@ -58,6 +59,9 @@ class ChatMemory:
             self._fail(TIMEOUT, "recall took too long: the chat goes on without it")
         except ShepherdError as error:
             self._fail(FAILED, f"recall failed: the chat goes on without it ({type(error).__name__})")
+        except Exception:
+            logger.exception("recall failed unexpectedly: the chat goes on without it")
+            self.status = FAILED
         finally:
             self._state.metrics.recall_seconds.observe(time.perf_counter() - begun)
         block = self._injected.block if self._injected else None
@@ -87,22 +91,21 @@ class ChatMemory:
         self._is_kept = True
         text = answer.text if answer.is_final else None
         try:
-            await self._within_budget(lambda: self._remember(text))
+            self._is_stored = await self._within_budget(lambda: self._remember(text))
         except TimeoutError:
-            self._unremembered("storing an exchange took too long")
-        except ShepherdError as error:
-            self._unremembered(f"an exchange could not be stored ({type(error).__name__})", error)
-        else:
-            self._is_stored = True
-            self._state.write_problem = ""
-            self._state.metrics.exchanges.labels("remembered").inc()
+            self._is_stored = False
+            self._count_exchange("unremembered")
+            logger.warning("storing an exchange took too long: it is released before it is remembered")
 
     def keep_said(self) -> None:
         """Store what the user said, in a thread of its own: the client has gone, and there is no answer."""
         if self.is_on and not self._is_kept:
             self._is_kept = True
             self._state.threads.start(lambda: self._remember(None), "storing an exchange")
-            self._state.metrics.exchanges.labels("remembered").inc()
+
+    def drop(self) -> None:
+        """Keep nothing of this exchange: the provider's answer is an error."""
+        self._is_kept = True
 
     async def _within_budget(self, call: Any) -> Any:
         return await self._state.threads.run_within(self._budget_seconds, call)
@@ -110,8 +113,22 @@ class ChatMemory:
     def _inject(self) -> Injected:
         return self._state.service.inject(self._user_id, self._messages, session_id=self._session_id)
 
-    def _remember(self, answer: str | None) -> None:
-        self._state.service.remember_exchange(self._user_id, self._messages, answer, self._session_id)
+    def _remember(self, answer: str | None) -> bool:
+        """Whether it is stored; runs in a thread, and may end when nobody waits for it any more."""
+        try:
+            self._state.service.remember_exchange(self._user_id, self._messages, answer, self._session_id)
+        except DatabaseError as error:
+            self._state.write_problem = f"the last exchange could not be stored: {error}"
+            self._count_exchange("unremembered")
+            logger.warning("an exchange could not be stored (%s): it is not remembered", type(error).__name__)
+            return False
+        except Exception:
+            self._count_exchange("unremembered")
+            logger.exception("an exchange could not be stored")
+            return False
+        self._state.write_problem = ""
+        self._count_exchange("remembered")
+        return True
 
     def _fail(self, status: str, message: str) -> None:
         self.status = status
@@ -122,9 +139,8 @@ class ChatMemory:
         self._state.metrics.injections.labels(result).inc()
         self._state.metrics.injected_tokens.inc(tokens)
 
-    def _unremembered(self, message: str, error: ShepherdError | None = None) -> None:
-        self._is_stored = False
-        self._state.metrics.exchanges.labels("unremembered").inc()
-        if isinstance(error, DatabaseError):
-            self._state.write_problem = f"the last exchange could not be stored: {error}"
-        logger.warning("%s: it is not remembered", message)
+    def _count_exchange(self, result: str) -> None:
+        """Once: what took too long counts as that, whatever becomes of it later."""
+        if not self._is_counted:
+            self._is_counted = True
+            self._state.metrics.exchanges.labels(result).inc()

@@ -1,5 +1,6 @@
 """The outermost layer: who may come in, how many at once, and what is said, logged and counted at the end."""
 
+import asyncio
 import logging
 import time
 from collections.abc import Callable
@@ -10,7 +11,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from shepherd_memory.errors import ShepherdError
 from shepherd_memory.frontends.server import hosts
 from shepherd_memory.frontends.server.limits import ClientGone
-from shepherd_memory.frontends.server.refusals import Refusal, from_error, render, wire_of
+from shepherd_memory.frontends.server.refusals import RETRY_SECONDS, Refusal, from_error, render, wire_of
 from shepherd_memory.frontends.server.state import (
     ANSWERED_KEY,
     LOG_KEY,
@@ -48,7 +49,7 @@ class Gate:
         answer = _Answer(scope, send)
         begun = time.perf_counter()
         try:
-            await self._let_in(state, scope, receive, answer)
+            await self._answer(state, scope, receive, answer)
         except ClientGone:
             answer.status = answer.status or CLIENT_GONE
         except Broken:
@@ -58,12 +59,16 @@ class Gate:
             self._note(state, scope, answer.status, time.perf_counter() - begun)
 
     async def _let_in(self, state: State, scope: Scope, receive: Receive, answer: "_Answer") -> None:
+        hosts.check(headers_of(scope), state.names)
+        if scope["path"] in ALWAYS_OPEN:
+            return await self._routes(scope, receive, answer)
+        with state.slots.one(config_of(scope).server_max_requests):
+            await self._routes(scope, receive, answer)
+
+    async def _answer(self, state: State, scope: Scope, receive: Receive, answer: "_Answer") -> None:
+        """Whatever is raised becomes an answer, as long as none has begun."""
         try:
-            hosts.check(headers_of(scope), state.names)
-            if scope["path"] in ALWAYS_OPEN:
-                return await self._routes(scope, receive, answer)
-            with state.slots.one(config_of(scope).server_max_requests):
-                await self._routes(scope, receive, answer)
+            await self._let_in(state, scope, receive, answer)
         except Refusal as refusal:
             await _refuse(refusal, scope, answer)
         except HTTPException as error:
@@ -75,6 +80,10 @@ class Gate:
             await _refuse(told, scope, answer)
         except ClientGone:
             raise
+        except asyncio.CancelledError:
+            # The server is told to stop, and this request takes longer than that may.
+            again = {"Retry-After": str(RETRY_SECONDS)}
+            await _refuse(Refusal(503, "the server is stopping; try again", headers=again), scope, answer)
         except Exception:
             logger.exception("unexpected")
             await _refuse(Refusal(500, "something failed here; the server's log says what"), scope, answer)

@@ -6,10 +6,11 @@ from prometheus_client import CONTENT_TYPE_LATEST
 from starlette.requests import Request
 from starlette.responses import Response
 
+from shepherd_memory.database import try_writing
 from shepherd_memory.errors import DatabaseError, ShepherdError
 from shepherd_memory.frontends.server.json_response import json_response
 from shepherd_memory.frontends.server.refusals import Refusal
-from shepherd_memory.frontends.server.state import State, admit, request_state
+from shepherd_memory.frontends.server.state import State, admit, config_of, request_state
 from shepherd_memory.rows import as_json
 from shepherd_memory.status import Status
 
@@ -18,8 +19,7 @@ LEAST_FREE_BYTES = 32_000_000
 
 async def health(request: Request) -> Response:
     """200 while everything moves, else 503; why is told to those who may know."""
-    state = request_state(request)
-    problems = await state.threads.run(_problems, state)
+    problems = await _current_problems(request)
     answer: dict[str, Any] = {"status": "failing" if problems else "ok"}
     if problems and await _may_know(request):
         answer["problems"] = problems
@@ -48,6 +48,16 @@ async def _may_know(request: Request) -> bool:
     return True
 
 
+async def _current_problems(request: Request) -> list[str]:
+    """What is wrong; that the database does not answer is, after a while, an answer too."""
+    state = request_state(request)
+    try:
+        seconds = config_of(request.scope).server_memory_timeout
+        return await state.threads.run_within(seconds, lambda: _problems(state))
+    except TimeoutError:
+        return ["the database cannot be used: it does not answer"]
+
+
 def _problems(state: State) -> list[str]:
     try:
         return _problems_of(state, state.service.status())
@@ -60,7 +70,18 @@ def _problems_of(state: State, status: Status) -> list[str]:
     free = state.service.database.free_bytes()
     if free is not None and free < LEAST_FREE_BYTES:
         found.append(f"the disk is full: {free / 1_000_000:.0f} MB are left for the database")
-    return [*found, state.write_problem] if state.write_problem else found
+    return [*found, state.write_problem] if _is_write_problem_left(state) else found
+
+
+def _is_write_problem_left(state: State) -> bool:
+    """Whether writing still fails: no chat may come that would find out, as long as health is red."""
+    if state.write_problem:
+        try:
+            try_writing(state.service.database)
+        except DatabaseError:
+            return True
+        state.write_problem = ""
+    return False
 
 
 def _status(state: State) -> dict[str, Any]:
@@ -76,6 +97,10 @@ def _status(state: State) -> dict[str, Any]:
 
 
 def _metrics(state: State) -> bytes:
-    status = state.service.status()
-    healthy = not _problems_of(state, status)
-    return state.metrics.render(status, state.service.totals(), healthy, state.slots.taken)
+    try:
+        status, totals = state.service.status(), state.service.totals()
+        healthy = not _problems_of(state, status)
+    except DatabaseError:
+        # What this process counted is there, and wanted most now.
+        return state.metrics.render_without_memory(state.slots.taken)
+    return state.metrics.render(status, totals, healthy, state.slots.taken)

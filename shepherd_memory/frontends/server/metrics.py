@@ -1,5 +1,7 @@
 """What the server counts, for Prometheus."""
 
+import math
+
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
 from shepherd_memory.status import Status, Totals
@@ -77,6 +79,14 @@ class Metrics:
             self._counted[route, status] = counted
         counted[0].inc()
         counted[1].observe(seconds)
+
+    def render_without_memory(self, requests_now: int) -> bytes:
+        """What this process counted, while the database is away."""
+        for gauge in self._gauges.values():
+            gauge.set(math.nan)
+        self._gauges["healthy"].set(0)
+        self._gauges["requests_now"].set(requests_now)
+        return generate_latest(self.registry)
 
     def render(self, status: Status, totals: Totals, healthy: bool, requests_now: int) -> bytes:
         """Everything in the text format of Prometheus."""

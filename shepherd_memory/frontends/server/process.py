@@ -5,6 +5,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
+from types import FrameType
 
 import uvicorn
 
@@ -61,7 +62,24 @@ def _threads(service: Service) -> Iterator[Threads]:
         yield threads
 
 
-def _server(service: Service, threads: Threads, host: str, auth: Auth) -> uvicorn.Server:
+class _Server(uvicorn.Server):
+    """Stops also when `stop` is set, and at once at the second signal of any kind."""
+
+    def __init__(self, config: uvicorn.Config, stop: threading.Event) -> None:
+        super().__init__(config)
+        self._stop = stop
+
+    async def on_tick(self, counter: int) -> bool:
+        return await super().on_tick(counter) or self._stop.is_set()
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        self.force_exit = self.force_exit or self.should_exit
+        super().handle_exit(sig, frame)
+
+
+def _server(
+    service: Service, threads: Threads, host: str, auth: Auth, stop: threading.Event
+) -> uvicorn.Server:
     config = uvicorn.Config(
         create_app(service, threads, host=host, auth=auth),
         http="httptools",
@@ -76,17 +94,23 @@ def _server(service: Service, threads: Threads, host: str, auth: Auth) -> uvicor
         timeout_keep_alive=KEEP_ALIVE_SECONDS,
         timeout_graceful_shutdown=max(1, round(service.config.server_shutdown_timeout)),
     )
-    return uvicorn.Server(config)
+    return _Server(config, stop)
 
 
 def run(
-    service: Service, host: str, port: int, *, no_auth: bool = False, ready: Callable[[str], None]
+    service: Service,
+    host: str,
+    port: int,
+    *,
+    no_auth: bool = False,
+    stop: threading.Event,
+    ready: Callable[[str], None],
 ) -> None:
-    """Serve until a signal says stop; running requests are finished first, as long as that may take."""
+    """Serve until a signal or `stop` says so; running requests are finished first, if that is soon enough."""
     auth = auth_for(service, host, no_auth)
     with listen(host, port) as sock, _threads(service) as threads:
         ready(url_of(sock))
-        _server(service, threads, host, auth).run(sockets=[sock])
+        _server(service, threads, host, auth, stop).run(sockets=[sock])
 
 
 @dataclass(frozen=True)
@@ -104,7 +128,7 @@ def running(
     """The server beside other work of a program, which opens and closes the service itself."""
     auth = auth_for(service, host, no_auth)
     with listen(host, port) as sock, _threads(service) as threads:
-        server = _server(service, threads, host, auth)
+        server = _server(service, threads, host, auth, threading.Event())
         thread = threading.Thread(target=server.run, args=([sock],), name="shepherd-http")
         thread.start()
         try:

@@ -63,6 +63,8 @@ class Chat:
         except (ClientGone, asyncio.CancelledError):
             memory.keep_said()
             raise
+        finally:
+            note(scope, provider=provider.name, memory=memory.status)
 
 
 async def _memory_for(scope: Scope, caller: Caller, asked: Asked, provider: Provider) -> ChatMemory:
@@ -71,9 +73,7 @@ async def _memory_for(scope: Scope, caller: Caller, asked: Asked, provider: Prov
     off = asked.memory is False or headers.get(MEMORY_HEADER, "").strip().lower() in SWITCHED_OFF
     wanted = not off and extraction_enabled(config, provider)
     session_id = headers.get(SESSION_HEADER) or asked.session_id
-    memory = ChatMemory(state_of(scope), config, user_id, asked.messages, session_id, wanted)
-    note(scope, provider=provider.name, memory=memory.status)
-    return memory
+    return ChatMemory(state_of(scope), config, user_id, asked.messages, session_id, wanted)
 
 
 async def _exchange(

@@ -43,10 +43,12 @@ async def relay(response: aiohttp.ClientResponse, send: Send, added: Headers = (
 async def relay_chat(response: aiohttp.ClientResponse, send: Send, memory: ChatMemory, wire: str) -> None:
     """Pass the answer to a chat on; the exchange is committed before its last bytes are released."""
     decoder = decoder_for(response.headers.get("content-encoding", ""))
-    if not memory.is_on or response.status != 200 or decoder is None:
+    if response.status != 200:
+        memory.drop()
+    elif decoder is None:
         # Of an answer that we cannot read at least what the user said is kept.
-        if memory.is_on and response.status == 200:
-            memory.keep_said()
+        memory.keep_said()
+    if not memory.is_on or response.status != 200 or decoder is None:
         return await relay(response, send, memory.headers())
     if response.content_type == "text/event-stream":
         return await _relay_stream(response, send, memory, open_stream(wire), decoder)

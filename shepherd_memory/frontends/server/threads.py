@@ -25,9 +25,11 @@ class Threads:
     async def run_within(self, seconds: float, call: Callable[[], T]) -> T:
         """The same, but TimeoutError after `seconds`: what has not begun by then never will."""
         future = self._pool.submit(call)
+        waiting = asyncio.wrap_future(future)
+        waiting.add_done_callback(_look)
         try:
             async with asyncio.timeout(seconds):
-                return await asyncio.shield(asyncio.wrap_future(future))
+                return await asyncio.shield(waiting)
         except TimeoutError:
             future.cancel()
             raise
@@ -43,3 +45,9 @@ class Threads:
 
     def close(self) -> None:
         self._pool.shutdown(wait=True)
+
+
+def _look(future: asyncio.Future[Any]) -> None:
+    """So that asyncio does not log the error, with its text, of a call that nobody waits for any more."""
+    if not future.cancelled():
+        future.exception()

@@ -11,7 +11,6 @@ from yarl import URL
 from shepherd_memory.apikeys import KEY_PREFIX
 from shepherd_memory.config import Config, Provider
 from shepherd_memory.frontends.server.answers.decoding import READABLE
-from shepherd_memory.frontends.server.auth import presented_key
 from shepherd_memory.frontends.server.refusals import ANTHROPIC, OPENAI, Refusal
 from shepherd_memory.providers import api_url, current_provider, list_providers
 
@@ -169,12 +168,9 @@ def _sign(kept: CIMultiDict[str], provider: Provider, headers: Headers) -> None:
     if provider.api_key:
         kept[header] = provider.api_key if header == "x-api-key" else f"Bearer {provider.api_key}"
         return
-    given = {name.decode("latin-1"): value.decode("latin-1") for name, value in headers}
-    if presented_key(given).startswith(KEY_PREFIX):
-        return
-    for name in ("authorization", "x-api-key"):
-        if name in given:
-            kept[name] = given[name]
+    for name, value in headers:
+        if name in (b"authorization", b"x-api-key") and KEY_PREFIX.encode() not in value:
+            kept[name.decode()] = value.decode("latin-1")
 
 
 def returned(headers: Headers) -> list[tuple[bytes, bytes]]:
