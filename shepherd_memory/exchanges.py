@@ -50,7 +50,8 @@ def read_exchange(messages: Sequence[Any]) -> Exchange | None:
 
 
 def _is_instruction(message: Any) -> bool:
-    return isinstance(message, Mapping) and message.get("role") in INSTRUCTION_ROLES
+    role = message.get("role") if isinstance(message, Mapping) else None
+    return isinstance(role, str) and role in INSTRUCTION_ROLES
 
 
 def _text(message: Mapping[str, Any]) -> str:

@@ -27,14 +27,14 @@ OWN_FOLDERS = ("memory", "tools")
 """What no provider is asked for, whatever is asked for there."""
 
 
-def create_app(service: Service, threads: Threads, *, host: str, auth: Auth) -> ASGIApp:
+def create_app(service: Service, threads: Threads, quick: Threads, *, host: str, auth: Auth) -> ASGIApp:
     """The server for one service; its state is made when it starts, and taken down when it stops."""
     states: list[State] = []
 
     @asynccontextmanager
     async def lifespan(_: object) -> AsyncIterator[None]:
         async with AsyncExitStack() as stack:
-            states.append(await _open_state(stack, service, threads, host, auth))
+            states.append(await _open_state(stack, service, threads, quick, host, auth))
             yield
 
     routes = Router(ROUTES, redirect_slashes=False, default=elsewhere, lifespan=lifespan)
@@ -42,7 +42,7 @@ def create_app(service: Service, threads: Threads, *, host: str, auth: Auth) -> 
 
 
 async def _open_state(
-    stack: AsyncExitStack, service: Service, threads: Threads, host: str, auth: Auth
+    stack: AsyncExitStack, service: Service, threads: Threads, quick: Threads, host: str, auth: Auth
 ) -> State:
     upstream = await stack.enter_async_context(open_session())
     if _uses_memory(service.config):
@@ -50,7 +50,7 @@ async def _open_state(
         with suppress(TimeoutError):
             await threads.run_within(MODEL_SECONDS, service.embedding.embedder)
     names = hosts.allowed_names(service.config.server_allowed_hosts, host)
-    return State(service, threads, Doorkeeper(service, threads, auth), upstream, names)
+    return State(service, threads, quick, Doorkeeper(service, quick, auth), upstream, names)
 
 
 def _uses_memory(config: Config) -> bool:
@@ -60,8 +60,9 @@ def _uses_memory(config: Config) -> bool:
 
 async def elsewhere(scope: Scope, receive: Receive, send: Send) -> None:
     """What has no route of its own: under /v1 it is the provider's, elsewhere nobody's."""
+    # No slash at its beginning has the path of `OPTIONS *`.
     parts = scope["path"].split("/")
-    if parts[1] != "v1" or len(parts) < 3 or parts[2] in OWN_FOLDERS:
+    if len(parts) < 3 or parts[1] != "v1" or parts[2] in OWN_FOLDERS:
         raise HTTPException(404, "there is nothing here; GET /openapi.json lists what there is")
     await pass_through(scope, receive, send)
 

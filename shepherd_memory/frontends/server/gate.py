@@ -59,6 +59,7 @@ class Gate:
             self._note(state, scope, answer.status, time.perf_counter() - begun)
 
     async def _let_in(self, state: State, scope: Scope, receive: Receive, answer: "_Answer") -> None:
+        _check_one_host(scope)
         hosts.check(headers_of(scope), state.names)
         if scope["path"] in ALWAYS_OPEN:
             return await self._routes(scope, receive, answer)
@@ -117,6 +118,11 @@ class _Answer:
         elif not message.get("more_body", False):
             self._scope[ANSWERED_KEY] = True
         await self._send(message)
+
+
+def _check_one_host(scope: Scope) -> None:
+    if sum(name == b"host" for name, _ in scope["headers"]) > 1:
+        raise Refusal(400, "a request has one Host header")
 
 
 async def _refuse(refusal: Refusal, scope: Scope, answer: _Answer) -> None:

@@ -30,14 +30,14 @@ async def status(request: Request) -> Response:
     """The state of database, queue, endpoint and embedding."""
     await admit(request.scope)
     state = request_state(request)
-    return json_response(await state.threads.run(_status, state))
+    return json_response(await state.quick.run(_status, state))
 
 
 async def metrics(request: Request) -> Response:
     """Counters and gauges in the text format of Prometheus."""
     await admit(request.scope)
     state = request_state(request)
-    return Response(await state.threads.run(_metrics, state), media_type=CONTENT_TYPE_LATEST)
+    return Response(await state.quick.run(_metrics, state), media_type=CONTENT_TYPE_LATEST)
 
 
 async def _may_know(request: Request) -> bool:
@@ -53,7 +53,7 @@ async def _current_problems(request: Request) -> list[str]:
     state = request_state(request)
     try:
         seconds = config_of(request.scope).server_memory_timeout
-        return await state.threads.run_within(seconds, lambda: _problems(state))
+        return await state.quick.run_within(seconds, lambda: _problems(state))
     except TimeoutError:
         return ["the database cannot be used: it does not answer"]
 

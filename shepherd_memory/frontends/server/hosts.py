@@ -24,8 +24,15 @@ def check(headers: Mapping[str, str], names: frozenset[str]) -> None:
         how = "add it to server_allowed_hosts if it is this server's"
         raise Refusal(421, f"the Host header names {host[:80]!r}, which is not this server; {how}")
     origin = headers.get("origin")
-    if origin is not None and urlsplit(origin).netloc.lower() != host.lower():
+    if origin is not None and _netloc(origin) != host.lower():
         raise Refusal(403, "requests by pages of other sites are refused")
+
+
+def _netloc(origin: str) -> str | None:
+    try:
+        return urlsplit(origin).netloc.lower()
+    except ValueError:
+        return None
 
 
 def is_loopback(host: str) -> bool:

@@ -218,6 +218,7 @@ def _next_after(rows: Sequence[Context] | Sequence[Document], page: Page) -> int
 
 
 ROOT = "/v1/memory"
+LONG_AT_ONCE = 2
 
 MEMORY_OPERATIONS = [
     Operation("POST", f"{ROOT}/remember", "Store messages.", Remembered, remember, body=Remember),
@@ -255,8 +256,25 @@ MEMORY_OPERATIONS = [
     Operation(
         "GET", f"{ROOT}/export", "Everything, as JSON lines.", bytes, export, ForUser, media_types=(NDJSON,)
     ),
-    Operation("POST", f"{ROOT}/import", "Take in an export.", Imported, import_, ForUser, bytes),
-    Operation("POST", f"{ROOT}/erase", "Remove the user everywhere.", Receipt, erase, body=ForUser),
+    Operation(
+        "POST",
+        f"{ROOT}/import",
+        "Take in an export.",
+        Imported,
+        import_,
+        ForUser,
+        bytes,
+        at_once=LONG_AT_ONCE,
+    ),
+    Operation(
+        "POST",
+        f"{ROOT}/erase",
+        "Remove the user everywhere.",
+        Receipt,
+        erase,
+        body=ForUser,
+        at_once=LONG_AT_ONCE,
+    ),
 ]
 
 MEMORY_ROUTES = routes_of(MEMORY_OPERATIONS)

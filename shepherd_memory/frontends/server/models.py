@@ -12,6 +12,7 @@ from shepherd_memory.config import Provider
 from shepherd_memory.errors import EndpointError
 from shepherd_memory.frontends.server.json_response import json_response
 from shepherd_memory.frontends.server.proxy import forward, pass_through, target_of
+from shepherd_memory.frontends.server.relay import until_disconnect
 from shepherd_memory.frontends.server.state import State, admit, config_of, state_of
 from shepherd_memory.frontends.server.upstream import Request, choose
 from shepherd_memory.providers import list_providers
@@ -31,11 +32,11 @@ class Models:
         state.rates.take("", config.server_rate_limit)
         provider, _ = choose(config, "", None)
         others = [other for other in list_providers(config) if other.name != provider.name]
-        if not others:
-            return await forward(
-                state, Request(config, provider, "GET", target_of(scope), scope["headers"]), b"", send
-            )
-        lists = await asyncio.gather(*(_models_of(state, one, scope) for one in [provider, *others]))
+        async with until_disconnect(scope, receive):
+            if not others:
+                request = Request(config, provider, "GET", target_of(scope), scope["headers"])
+                return await forward(state, request, b"", send)
+            lists = await asyncio.gather(*(_models_of(state, one, scope) for one in [provider, *others]))
         joined = lists[0] + [
             {**model, "id": f"{other.name}/{model['id']}"}
             for other, models in zip(others, lists[1:], strict=True)
@@ -57,7 +58,9 @@ class Model:
         target = target_of(scope)
         if model != asked:
             target = f"/v1/models/{quote(model, safe='')}"
-        await forward(state, Request(config_of(scope), provider, "GET", target, scope["headers"]), b"", send)
+        request = Request(config_of(scope), provider, "GET", target, scope["headers"])
+        async with until_disconnect(scope, receive):
+            await forward(state, request, b"", send)
 
 
 async def _models_of(state: State, provider: Provider, scope: Scope) -> list[dict[str, Any]]:

@@ -2,9 +2,10 @@
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from typing import Annotated, Any, Generic, TypeVar
+from urllib.parse import unquote_to_bytes
 
 import msgspec
 from msgspec import inspect
@@ -13,13 +14,14 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
 from shepherd_memory.frontends.server.json_response import json_response
-from shepherd_memory.frontends.server.limits import read_body
+from shepherd_memory.frontends.server.limits import Slots, read_body
 from shepherd_memory.frontends.server.refusals import Refusal
 from shepherd_memory.frontends.server.state import admit, request_state, user_of
 from shepherd_memory.frontends.server.threads import Threads
 from shepherd_memory.ids import MAX_ID_LENGTH
 from shepherd_memory.service import Service
 
+ANY_NUMBER = 1_000_000
 JSON, NDJSON = "application/json", "application/x-ndjson"
 
 User = Annotated[
@@ -61,7 +63,7 @@ class Operation:
     """One method of one path. `call` runs in a thread; without one, the route is made elsewhere.
 
     `parameters` are those of path and query; `body` is what the body holds (bytes: JSON lines), `answer`
-    what the response holds.
+    what the response holds. `at_once`: so many run at a time, so that long ones leave threads to others.
     """
 
     method: str
@@ -73,6 +75,8 @@ class Operation:
     body: Any = None
     media_types: tuple[str, ...] = (JSON,)
     is_public: bool = False
+    at_once: int = ANY_NUMBER
+    slots: Slots = field(default_factory=Slots, compare=False)
 
     @property
     def body_media_type(self) -> str:
@@ -88,7 +92,8 @@ class Operation:
         user_id = await user_of(request.scope, caller, named)
         state = request_state(request)
         given = Given(state.service, state.threads, user_id, parameters, body)
-        result = await state.threads.run(self.call, given)
+        with self.slots.one(self.at_once):
+            result = await state.threads.run(self.call, given)
         return result if isinstance(result, Response) else json_response(result)
 
     async def _read_body(self, request: Request, most: int) -> Any:
@@ -119,6 +124,7 @@ def _misfit(where: str, error: msgspec.ValidationError) -> Refusal:
 
 def read_parameters(kind: type[Asked], request: Request) -> Any:
     """What path and query say, as `kind`; refused if they say more, or something else."""
+    _check_encoding(request)
     types = _types_of(kind)
     found: dict[str, list[str]] = {name: [value] for name, value in request.path_params.items()}
     for name, value in request.query_params.multi_items():
@@ -189,3 +195,12 @@ def _route(path: str, methods: Mapping[str, Operation]) -> Route:
         return await methods[method].respond(request)
 
     return Route(path, endpoint, methods=list(methods))
+
+
+def _check_encoding(request: Request) -> None:
+    """What is not UTF-8 would be replaced, and with it one user or key by another."""
+    try:
+        for raw in (request.scope["raw_path"], request.scope["query_string"]):
+            unquote_to_bytes(raw).decode()
+    except UnicodeDecodeError:
+        raise Refusal(400, "the path or query does not fit: it must be in UTF-8") from None

@@ -6,8 +6,10 @@ from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from types import FrameType
+from typing import Any
 
 import uvicorn
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from shepherd_memory import apikeys
 from shepherd_memory.errors import ConfigError
@@ -19,6 +21,8 @@ from shepherd_memory.service import Service
 
 BACKLOG = 2048
 KEEP_ALIVE_SECONDS = 75
+LONGEST_HEAD = 65_536
+QUICK_THREADS = 2
 
 
 def listen(host: str, port: int) -> socket.socket:
@@ -54,12 +58,39 @@ def url_of(sock: socket.socket) -> str:
 
 
 @contextmanager
-def _threads(service: Service) -> Iterator[Threads]:
+def _threads(service: Service) -> Iterator[tuple[Threads, Threads]]:
     """The threads for requests, and as many connections; what they have begun is finished in the end."""
     number = service.config.server_threads
-    service.database.expect_threads(number)
-    with closing(Threads(number)) as threads:
-        yield threads
+    service.database.expect_threads(number + QUICK_THREADS)
+    with (
+        closing(Threads(number)) as threads,
+        closing(Threads(QUICK_THREADS, "shepherd-server-quick")) as quick,
+    ):
+        yield threads, quick
+
+
+class BoundedHead(HttpToolsProtocol):
+    """Refuses a head without end, which the parser would keep, and copy anew with every piece of it."""
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self._head_bytes = 0
+        self._is_in_head = True
+
+    def data_received(self, data: bytes) -> None:
+        super().data_received(data)
+        if self._is_in_head and not self.transport.is_closing():
+            self._head_bytes += len(data)
+            if self._head_bytes > LONGEST_HEAD:
+                self.send_400_response("The head of the request is too long.")
+
+    def on_message_begin(self) -> None:
+        super().on_message_begin()
+        self._head_bytes, self._is_in_head = 0, True
+
+    def on_headers_complete(self) -> None:
+        self._is_in_head = False
+        super().on_headers_complete()
 
 
 class _Server(uvicorn.Server):
@@ -78,11 +109,11 @@ class _Server(uvicorn.Server):
 
 
 def _server(
-    service: Service, threads: Threads, host: str, auth: Auth, stop: threading.Event
+    service: Service, pools: tuple[Threads, Threads], host: str, auth: Auth, stop: threading.Event
 ) -> uvicorn.Server:
     config = uvicorn.Config(
-        create_app(service, threads, host=host, auth=auth),
-        http="httptools",
+        create_app(service, *pools, host=host, auth=auth),
+        http=BoundedHead,
         ws="none",
         lifespan="on",
         log_config=None,
@@ -108,9 +139,9 @@ def run(
 ) -> None:
     """Serve until a signal or `stop` says so; running requests are finished first, if that is soon enough."""
     auth = auth_for(service, host, no_auth)
-    with listen(host, port) as sock, _threads(service) as threads:
+    with listen(host, port) as sock, _threads(service) as pools:
         ready(url_of(sock))
-        _server(service, threads, host, auth, stop).run(sockets=[sock])
+        _server(service, pools, host, auth, stop).run(sockets=[sock])
 
 
 @dataclass(frozen=True)
@@ -127,8 +158,8 @@ def running(
 ) -> Iterator[Running]:
     """The server beside other work of a program, which opens and closes the service itself."""
     auth = auth_for(service, host, no_auth)
-    with listen(host, port) as sock, _threads(service) as threads:
-        server = _server(service, threads, host, auth, threading.Event())
+    with listen(host, port) as sock, _threads(service) as pools:
+        server = _server(service, pools, host, auth, threading.Event())
         thread = threading.Thread(target=server.run, args=([sock],), name="shepherd-http")
         thread.start()
         try:

@@ -24,6 +24,9 @@ class State:
 
     service: Service
     threads: Threads
+    quick: Threads
+    """Threads of their own for keys and health: a large import must not hold these up."""
+
     door: Doorkeeper
     upstream: aiohttp.ClientSession
     names: frozenset[str]
@@ -84,7 +87,11 @@ async def user_of(scope: Scope, caller: Caller, given: object) -> str:
 
 def user_header(scope: Scope) -> str:
     """Whom `X-Shepherd-User` names, in UTF-8; empty if nobody."""
-    return headers_of(scope).get("x-shepherd-user", "").encode("latin-1").decode("utf-8", "replace").strip()
+    try:
+        return headers_of(scope).get("x-shepherd-user", "").encode("latin-1").decode().strip()
+    except UnicodeDecodeError:
+        # Replaced characters would make one user of several.
+        raise Refusal(400, "X-Shepherd-User must be in UTF-8") from None
 
 
 def request_state(request: Request) -> State:

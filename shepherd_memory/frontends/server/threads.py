@@ -15,8 +15,8 @@ logger = logging.getLogger(__name__)
 class Threads:
     """A bounded pool; closing it waits for what was begun."""
 
-    def __init__(self, size: int) -> None:
-        self._pool = ThreadPoolExecutor(size, thread_name_prefix="shepherd-server")
+    def __init__(self, size: int, name: str = "shepherd-server") -> None:
+        self._pool = ThreadPoolExecutor(size, thread_name_prefix=name)
 
     async def run(self, call: Callable[P, T], *args: P.args, **options: P.kwargs) -> T:
         """Call it in a thread and wait for what it returns."""

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Sequence
 from contextlib import AbstractAsyncContextManager
 from functools import lru_cache
+from io import BytesIO
 
 import aiohttp
 from multidict import CIMultiDict
@@ -34,6 +35,10 @@ _HOP_BY_HOP = frozenset(
 )
 _NOT_FORWARDED = _HOP_BY_HOP | {b"host", b"content-length", b"expect", b"authorization", b"x-api-key"}
 _OWN_PREFIX = b"x-shepherd-"
+_PERMISSIONS = b"access-control-"
+"""What a provider permits the pages of other sites it permits for itself, not for us."""
+
+_LARGE = 2**20
 _SET_BY_CLIENT = ("Accept", "Accept-Encoding", "Content-Type", "User-Agent")
 
 Headers = Sequence[tuple[bytes, bytes]]
@@ -117,7 +122,8 @@ class Request:
             self.method,
             self.url,
             headers=self.headers,
-            data=body or None,
+            # A large body is sent in pieces: in one it would hold up all else.
+            data=BytesIO(body) if len(body) > _LARGE else body or None,
             allow_redirects=False,
             timeout=self._timeout,
         )
@@ -147,11 +153,9 @@ def readable_codings() -> tuple[str, ...]:
 
 def _forwarded(provider: Provider, headers: Headers, signed_by_url: bool) -> CIMultiDict[str]:
     """What the client sent, less what is ours or of this connection, with the provider's key."""
-    named = {
-        part.strip() for name, value in headers if name == b"connection" for part in value.lower().split(b",")
-    }
+    named = _named_in_connection(headers)
     kept = CIMultiDict(
-        (name.decode("latin-1"), value.decode("latin-1"))
+        (name.decode("latin-1"), _text(value))
         for name, value in headers
         if name not in _NOT_FORWARDED and name not in named and not name.startswith(_OWN_PREFIX)
     )
@@ -173,6 +177,24 @@ def _sign(kept: CIMultiDict[str], provider: Provider, headers: Headers) -> None:
             kept[name.decode()] = value.decode("latin-1")
 
 
+def _text(value: bytes) -> str:
+    """A header's value so that aiohttp, which encodes in UTF-8, sends the same bytes."""
+    try:
+        return value.decode()
+    except UnicodeDecodeError:
+        return value.decode("latin-1")
+
+
 def returned(headers: Headers) -> list[tuple[bytes, bytes]]:
-    """The provider's headers for the client: all but those of its connection."""
-    return [(name, value) for name, value in headers if name.lower() not in _HOP_BY_HOP]
+    """The provider's headers for the client, less those of its connection and what it permits to pages."""
+    dropped = _HOP_BY_HOP | _named_in_connection(headers)
+    return [
+        (name, value)
+        for name, value in headers
+        if name.lower() not in dropped and not name.lower().startswith(_PERMISSIONS)
+    ]
+
+
+def _named_in_connection(headers: Headers) -> set[bytes]:
+    lines = (value.lower() for name, value in headers if name.lower() == b"connection")
+    return {part.strip() for line in lines for part in line.split(b",")}

@@ -1,0 +1,369 @@
+"""No route shows a user's memory to another, or lets another change it, whatever key or name is given."""
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+from urllib.parse import urlencode
+
+import pytest
+from starlette.routing import Route
+
+from shepherd_memory import apikeys, rejections, tools, users
+from shepherd_memory.clock import now_us
+from shepherd_memory.frontends.server.app import ROUTES
+from shepherd_memory.provenance import Provenance
+from shepherd_memory.rejections import Refused
+from shepherd_memory.service import Service
+from tests.provider import ScriptedProvider
+from tests.server.calling import CHATS, Reply, bearer, call, new_key, say
+from tests.server.serving import OPENAI, Running, serving, write_config
+
+ANNA, BOB, DORA, APPS_ANNA = "anna", "bob", "dora", "app/anna"
+SECRETS = {ANNA: "quokka", APPS_ANNA: "axolotl", BOB: "marmot", DORA: "wombat"}
+"""A word in everything that is stored of a user, and of no one else."""
+
+KEY, SESSION, QUESTION = "favourite_animal", "session-1", "Which animal does the user like?"
+WORDS = "Which favourite animal do I like?"
+FIRST_ID = 50
+"""The ids of those whose memory is tried for are none of the others'."""
+
+FREE_METHODS = {"/v1/chat/completions": "POST", "/v1/messages": "POST"}
+"""Of routes that take any method, the one with a meaning of its own; of others that is GET."""
+
+PUBLIC = {"/health", "/v1/models", "/openapi.json"}
+OF_NO_USER = {"/status", "/metrics", "/v1/tools", "/v1/models/{model:path}"}
+
+
+@dataclass(frozen=True)
+class Case:
+    """A request for something of Anna's, to one method of one route."""
+
+    method: str
+    path: str
+    target: str = ""
+    body: Any = None
+    shows: bool = False
+    """Whether the answer shows what was asked for, to whoever may see it."""
+
+    @property
+    def lines(self) -> bool:
+        return self.path.endswith("/import")
+
+    def naming(self, user: str) -> "Case":
+        """The same, which says in its own way whom it is for."""
+        if self.path == CHATS["anthropic"]:
+            return replace(self, body={**self.body, "metadata": {"user_id": user}})
+        if isinstance(self.body, dict):
+            return replace(self, body={**self.body, "user": user})
+        joint = "&" if "?" in self.target else "?"
+        return replace(self, target=f"{self.target}{joint}{urlencode({'user': user})}")
+
+    def ask(self, url: str, headers: Mapping[str, str], method: str = "") -> Reply:
+        kind = {"Content-Type": "application/x-ndjson" if self.lines else "application/json"}
+        body = (
+            self.body if isinstance(self.body, bytes) or self.body is None else json.dumps(self.body).encode()
+        )
+        return call(url, method or self.method, self.target, body, {**(kind if body else {}), **headers})
+
+
+def tool(name: str, arguments: Mapping[str, Any], *, shows: bool = False) -> Case:
+    asked = {"name": name, "arguments": {**arguments, "_user_id": ANNA, "user_id": ANNA, "user": ANNA}}
+    return Case("POST", "/v1/tools/execute", "/v1/tools/execute", asked, shows)
+
+
+def cases(ids: Mapping[str, Any]) -> list[Case]:
+    """One for each method of each route at least; what removes most comes last."""
+    memory = "/v1/memory"
+    said = [{"role": "user", "content": WORDS}]
+    chat = {"model": "m", "max_tokens": 9, "messages": said}
+    export = b'{"format":"shepherd-memory","version":1}\n'
+    fact, row = f"{memory}/facts/{{key}}", "{id}"
+    return [
+        *(Case("POST", path, path, chat) for path in CHATS.values()),
+        Case("GET", "/v1/models", "/v1/models"),
+        Case("GET", "/v1/models/{model:path}", "/v1/models/m"),
+        Case("GET", "/health", "/health"),
+        Case("GET", "/status", "/status"),
+        Case("GET", "/metrics", "/metrics"),
+        Case("GET", "/openapi.json", "/openapi.json"),
+        Case("GET", f"{memory}/recall", f"{memory}/recall?{urlencode({'query': WORDS})}", shows=True),
+        Case("POST", f"{memory}/recall", f"{memory}/recall", {"query": WORDS, "explain": True}, shows=True),
+        Case("GET", f"{memory}/facts", f"{memory}/facts", shows=True),
+        Case("GET", f"{fact}/history", f"{memory}/facts/{KEY}/history", shows=True),
+        Case("GET", fact, f"{memory}/facts/{KEY}", shows=True),
+        Case("GET", f"{memory}/context", f"{memory}/context", shows=True),
+        Case("GET", f"{memory}/context/{row}", f"{memory}/context/{ids['context']}", shows=True),
+        Case("GET", f"{memory}/documents", f"{memory}/documents?session_id={SESSION}", shows=True),
+        Case("GET", f"{memory}/documents", f"{memory}/documents?newest=true&limit=1000", shows=True),
+        Case("GET", f"{memory}/documents/{row}", f"{memory}/documents/{ids['document']}", shows=True),
+        Case("GET", f"{memory}/stats", f"{memory}/stats"),
+        Case("GET", f"{memory}/rejected", f"{memory}/rejected", shows=True),
+        Case("GET", f"{memory}/why", f"{memory}/why", shows=True),
+        Case("GET", f"{memory}/why", f"{memory}/why?request={ids['request']}", shows=True),
+        Case("GET", f"{memory}/export", f"{memory}/export", shows=True),
+        Case("GET", "/v1/tools", "/v1/tools"),
+        tool("search_memory", {"query": "favourite animal", "max_results": 50}, shows=True),
+        tool("get_fact", {"key": KEY}, shows=True),
+        tool("store_memory", {"question": QUESTION, "answer": "none"}),
+        tool("set_fact", {"key": KEY, "value": "none"}),
+        tool("clear_memory", {"question": QUESTION}),
+        tool("clear_fact", {"key": KEY}),
+        Case("POST", f"{memory}/remember", f"{memory}/remember", {"messages": said, "session_id": SESSION}),
+        Case("PUT", fact, f"{memory}/facts/{KEY}", {"value": "none"}),
+        Case("POST", f"{memory}/context", f"{memory}/context", {"question": QUESTION, "answer": "none"}),
+        Case("POST", f"{memory}/documents", f"{memory}/documents", {"text": "none", "session_id": SESSION}),
+        Case("POST", f"{memory}/import", f"{memory}/import", export),
+        Case("POST", f"{memory}/rejected/{row}/accept", f"{memory}/rejected/{ids['rejection']}/accept", {}),
+        Case("DELETE", fact, f"{memory}/facts/{KEY}"),
+        Case("DELETE", f"{memory}/context/{row}", f"{memory}/context/{ids['context']}"),
+        Case("DELETE", f"{memory}/documents/{row}", f"{memory}/documents/{ids['document']}"),
+        Case("DELETE", f"{memory}/sessions/{{session_id:path}}", f"{memory}/sessions/{SESSION}"),
+        Case("POST", f"{memory}/erase", f"{memory}/erase", {}),
+    ]  # fmt: skip
+
+
+def seed(service: Service, user_id: str, first_id: int = 1) -> dict[str, Any]:
+    """Something in every table, with the user's secret in it; the ids by which it could be asked for."""
+    secret = SECRETS[user_id]
+    with service.database.write() as tx:
+        users.lock(tx, user_id, now_us(), rows=first_id)
+        rejection = users.lock(tx, user_id, now_us())
+        where = Provenance(now_us(), "chat", SESSION, "m1")
+        refused = Refused("fact", f"{secret}_key", f"a {secret}", "unsure", f"{secret}?", where)
+        rejections.insert(tx, user_id, rejection, refused, now_us())
+    service.set_fact(user_id, KEY, f"a young {secret}")
+    service.set_fact(user_id, KEY, f"an old {secret}")
+    service.set_fact(user_id, f"{secret}_count", "seven")
+    service.add_context(user_id, QUESTION, f"The animal that they like is a {secret}.")
+    said = {"role": "user", "content": f"I like the {secret}, my favourite animal.", "id": "m1"}
+    service.remember(user_id, [said], SESSION)
+    document = service.add_document(
+        user_id, f"Notes on the {secret}, a favourite animal.", session_id=SESSION
+    )
+    injected = service.inject(user_id, [{"role": "user", "content": WORDS}], session_id=SESSION)
+    assert injected.block is not None
+    return {
+        "context": service.context(user_id)[0].id,
+        "document": document,
+        "rejection": rejection,
+        "request": injected.request,
+    }
+
+
+def everything_of(service: Service, user_id: str) -> tuple[Any, ...]:
+    """All that is stored of a user."""
+    exported = list(service.export(user_id))[1:]
+    return (
+        exported,
+        service.row_counts(user_id),
+        service.rejected(user_id),
+        service.why(user_id),
+        service.usage(user_id),
+        service.items(user_id),
+    )
+
+
+@dataclass(frozen=True)
+class Site:
+    """The server, what can be asked of it, and the keys to ask with."""
+
+    server: Running
+    provider: ScriptedProvider
+    cases: list[Case]
+    keys: Mapping[str, dict[str, str]]
+
+    def of_others(self, *own: str) -> list[bytes]:
+        """The secrets of all but these users."""
+        return [secret.encode() for user, secret in SECRETS.items() if user not in own]
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+    """A server that knows Anna, an application's Anna, Bob and Dora."""
+    path = tmp_path_factory.mktemp("isolation") / "config.toml"
+    with ScriptedProvider() as provider:
+        claude = {"type": "anthropic", "base_url": provider.url, "memory": True}
+        write_config(path, provider.url, OPENAI, others={"claude": claude}, embedding_engine="none")
+        with serving(path) as server:
+            ids = seed(server.service, ANNA, FIRST_ID)
+            seed(server.service, APPS_ANNA, FIRST_ID)
+            seed(server.service, DORA, FIRST_ID)
+            seed(server.service, BOB)
+            yield Site(server, provider, cases(ids), keys_of(server.service))
+
+
+def keys_of(service: Service) -> dict[str, dict[str, str]]:
+    """Every kind of key, as the headers that present it."""
+    keys = {
+        "none": {},
+        "wrong": bearer("shp_0123456789ab_" + "x" * 43),
+        "malformed": {"x-api-key": "quite something else"},
+        "own": bearer(new_key(service, BOB)),
+        "any-user": bearer(new_key(service, "all", any_user=True)),
+        "namespaced": bearer(new_key(service, "shop", any_user=True, namespace="app")),
+        "other namespace": bearer(new_key(service, "stall", any_user=True, namespace="other")),
+        "revoked": bearer(new_key(service, "gone", any_user=True)),
+        "Anna's, revoked": bearer(new_key(service, ANNA)),
+    }
+    for name in ("gone", ANNA):
+        apikeys.revoke(service.database, name, now_us())
+    return keys
+
+
+@pytest.fixture
+def unchanged(site: Site) -> Iterator[None]:
+    """Nothing of either Anna is changed by the test, and nothing of theirs reaches a provider."""
+    before = [everything_of(site.server.service, user) for user in (ANNA, APPS_ANNA)]
+    asked = len(site.provider.requests)
+    yield
+    assert [everything_of(site.server.service, user) for user in (ANNA, APPS_ANNA)] == before
+    sent = b"".join(received.body for received in site.provider.requests[asked:])
+    assert not any(SECRETS[user].encode() in sent for user in (ANNA, APPS_ANNA))
+
+
+def served() -> set[tuple[str, str]]:
+    """All methods of all routes."""
+    found = set()
+    for route in ROUTES:
+        assert isinstance(route, Route)
+        methods = route.methods or {FREE_METHODS.get(route.path, "GET")}
+        found |= {(method, route.path) for method in methods - {"HEAD"}}
+    return found
+
+
+def test_every_route_has_a_case(site: Site) -> None:
+    assert {(case.method, case.path) for case in site.cases} == served()
+    used = {case.body["name"] for case in site.cases if case.path == "/v1/tools/execute"}
+    assert used == {one["function"]["name"] for one in tools.TOOLS}
+
+
+@pytest.mark.usefixtures("unchanged")
+@pytest.mark.parametrize("kind", ["none", "wrong", "malformed", "revoked", "Anna's, revoked"])
+def test_without_a_right_nothing_is_answered(site: Site, kind: str) -> None:
+    for case in site.cases:
+        for asked in (case, case.naming(ANNA)):
+            reply = asked.ask(site.server.url, site.keys[kind])
+            assert reply.status == (200 if case.path in PUBLIC else 401), case
+            assert not any(secret in reply.everything for secret in site.of_others())
+            if case.method == "GET" and case.path not in PUBLIC:
+                assert asked.ask(site.server.url, site.keys[kind], "HEAD").status == 401
+
+
+@pytest.mark.usefixtures("unchanged")
+@pytest.mark.parametrize("kind", ["own", "any-user", "namespaced", "other namespace"])
+def test_a_key_with_nobody_named_shows_and_changes_nothing_of_others(site: Site, kind: str) -> None:
+    for case in site.cases:
+        reply = case.ask(site.server.url, site.keys[kind])
+        assert reply.status in (200, 404), case
+        others = site.of_others(BOB) if kind == "own" else site.of_others()
+        assert not any(secret in reply.everything for secret in others), case
+
+
+@pytest.mark.usefixtures("unchanged")
+@pytest.mark.parametrize("user", [ANNA, APPS_ANNA])
+def test_a_users_own_key_acts_for_nobody_else(site: Site, user: str) -> None:
+    key, asked = site.keys["own"], len(site.provider.requests)
+    for case in site.cases:
+        if case.path in PUBLIC | OF_NO_USER:
+            continue
+        for reply in (
+            case.naming(user).ask(site.server.url, key),
+            case.ask(site.server.url, {**key, "X-Shepherd-User": user}),
+            case.naming(BOB).ask(site.server.url, {**key, "X-Shepherd-User": user}),
+        ):
+            assert reply.status == 403, case
+            assert not any(secret in reply.everything for secret in site.of_others())
+    assert len(site.provider.requests) == asked
+
+
+@pytest.mark.usefixtures("unchanged")
+def test_a_key_for_any_user_does_not_reach_into_a_namespace(site: Site) -> None:
+    key = site.keys["any-user"]
+    for case in site.cases:
+        if case.path in PUBLIC | OF_NO_USER:
+            continue
+        for reply in (
+            case.naming(APPS_ANNA).ask(site.server.url, key),
+            case.ask(site.server.url, {**key, "X-Shepherd-User": APPS_ANNA}),
+        ):
+            assert reply.status == 403, case
+            assert not any(secret in reply.everything for secret in site.of_others())
+
+
+@pytest.mark.usefixtures("unchanged")
+@pytest.mark.parametrize("user", [ANNA, APPS_ANNA, f"../{APPS_ANNA}"])
+def test_a_namespace_is_not_left_by_any_name(site: Site, user: str) -> None:
+    key = site.keys["other namespace"]
+    for case in site.cases:
+        named = case if case.path in PUBLIC | OF_NO_USER else case.naming(user)
+        for reply in (
+            named.ask(site.server.url, key),
+            case.ask(site.server.url, {**key, "X-Shepherd-User": user}),
+        ):
+            assert reply.status in (200, 404), case
+            assert not any(secret in reply.everything for secret in site.of_others()), case
+
+
+@pytest.mark.usefixtures("unchanged")
+def test_the_user_of_a_namespace_is_not_the_one_outside_of_that_name(site: Site) -> None:
+    key = site.keys["namespaced"]
+    for case in site.cases:
+        if case.shows:
+            reply = case.naming(f"app/{ANNA}").ask(site.server.url, key)
+            assert reply.status in (200, 404)
+            assert not any(secret in reply.everything for secret in site.of_others()), case
+
+
+@pytest.mark.parametrize("wire", CHATS)
+def test_in_a_chat_nobody_gets_anothers_memory(site: Site, wire: str) -> None:
+    url, provider = site.server.url, site.provider
+    tries: list[tuple[str, dict[str, str], str]] = [
+        ("own", {}, ""),
+        ("own", {}, BOB),
+        ("own", {"X-Shepherd-Session": SESSION}, ""),
+        ("any-user", {}, "carl"),
+        ("any-user", {"X-Shepherd-User": "carl"}, ANNA),
+        ("any-user", {}, "unknown"),
+        ("other namespace", {}, ANNA),
+        ("other namespace", {"X-Shepherd-User": APPS_ANNA}, ANNA),
+        ("namespaced", {"X-Shepherd-User": "carl"}, ANNA),
+    ]
+    for kind, more, user in tries:
+        named = {"metadata": {"user_id": user}} if wire == "anthropic" else {"user": user}
+        reply = say(url, WORDS, {**site.keys[kind], **more}, wire=wire, **named)
+        assert reply.status == 200
+        seen = provider.requests[-1].body + reply.everything
+        assert not any(SECRETS[one].encode() in seen for one in (ANNA, APPS_ANNA)), (kind, more, user)
+
+
+def test_a_tool_loop_of_one_user_gets_no_block_of_another(site: Site) -> None:
+    loop = [
+        {"role": "user", "content": WORDS},
+        {"role": "assistant", "content": None, "tool_calls": []},
+        {"role": "tool", "tool_call_id": "1", "content": "ok"},
+    ]
+    shown = say(site.server.url, WORDS, site.keys["any-user"], user=ANNA)
+    assert shown.header("x-shepherd-injected") != "0"
+    for user in (ANNA, "carl"):
+        assert say(site.server.url, WORDS, site.keys["any-user"], user=user, messages=loop).status == 200
+        sent = site.provider.requests[-1].body
+        assert (SECRETS[ANNA].encode() in sent) == (user == ANNA)
+
+
+def test_whoever_may_sees_what_the_others_did_not(site: Site) -> None:
+    for kind, named, shown in (("any-user", ANNA, ANNA), ("namespaced", ANNA, APPS_ANNA)):
+        for case in site.cases:
+            if case.shows and (shown == ANNA or "request=" not in case.target):
+                reply = case.naming(named).ask(site.server.url, site.keys[kind])
+                assert reply.status == 200, case
+                assert SECRETS[shown].encode() in reply.body, case
+                assert not any(secret in reply.everything for secret in site.of_others(shown))
+
+
+@pytest.mark.usefixtures("unchanged")
+def test_what_removes_reaches_whom_it_may(site: Site) -> None:
+    for case in site.cases:
+        if not case.shows and case.path not in PUBLIC | OF_NO_USER:
+            assert case.naming(DORA).ask(site.server.url, site.keys["any-user"]).status in (200, 404), case
+    assert not any(site.server.service.row_counts(DORA).values())
