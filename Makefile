@@ -20,7 +20,7 @@ run: .venv/.installed-runtime ## start the API server in the foreground (Ctrl-C 
 
 test: .venv/.installed-dev ## run every test but the benchmarks (ARGS="-k queue -x" to choose)
 	SHEPHERD_TEST_REQUIRE_POSTGRES=1 $(ONE_THREAD) $(BIN)/python -m pytest --ignore=tests/bench \
-	    --ignore=tests/sentence_transformers --numprocesses=2 --dist=worksteal $(ARGS)
+	    --ignore=tests/sentence_transformers --numprocesses=3 --dist=worksteal $(ARGS)
 
 test-sentence-transformers: .venv-st/.installed ## test that engine, which needs 2 GB of packages of its own
 	HF_HUB_OFFLINE=1 OMP_NUM_THREADS=1 $(BIN_ST)/python -m pytest tests/sentence_transformers $(ARGS)

@@ -7,8 +7,10 @@ from pathlib import Path
 import pytest
 
 from tests.acceptance.processes import Processes, children
+from tests.acceptance.server_site import Site
 from tests.acceptance.settings import SettingsFile
 from tests.endpoint import ScriptedEndpoint
+from tests.provider import ScriptedProvider
 
 LONGEST_LOG = 20_000
 
@@ -45,3 +47,10 @@ def endpoint() -> Iterator[ScriptedEndpoint]:
 def settings(tmp_path: Path, database_url: str, endpoint: ScriptedEndpoint) -> SettingsFile:
     """A configuration file for this test's database and endpoint, with little patience."""
     return SettingsFile(tmp_path / "config.toml", memory_database=database_url, endpoint=endpoint.url)
+
+
+@pytest.fixture
+def site(settings: SettingsFile, processes: Processes) -> Iterator[Site]:
+    """A provider, and servers of ours to be started before it."""
+    with ScriptedProvider() as provider:
+        yield Site(settings, processes, provider)

@@ -2,14 +2,13 @@
 
 import json
 import threading
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import pytest
 
 from shepherd_memory.database import Database
-from tests.acceptance.processes import Processes, wait_until
+from tests.acceptance.processes import wait_until
 from tests.acceptance.server_site import (
     BROKEN,
     CHAT,
@@ -21,12 +20,10 @@ from tests.acceptance.server_site import (
     chat_body,
     held_memory,
 )
-from tests.acceptance.settings import SettingsFile
 from tests.endpoint import Call, Step
 from tests.provider import (
     CUT,
     RESET,
-    ScriptedProvider,
     anthropic_error,
     anthropic_stream,
     chat,
@@ -40,10 +37,9 @@ BUDGET_SECONDS = 0.3
 
 
 @pytest.fixture
-def site(settings: SettingsFile, processes: Processes) -> Iterator[Site]:
-    with ScriptedProvider() as provider:
-        provider.default = chat("Understood.")
-        yield Site(settings, processes, provider)
+def site(site: Site) -> Site:
+    site.provider.default = chat("Understood.")
+    return site
 
 
 @pytest.fixture

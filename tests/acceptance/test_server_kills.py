@@ -9,7 +9,6 @@ import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
@@ -17,13 +16,11 @@ from typing import Any
 import pytest
 
 from shepherd_memory.service import Service
-from tests.acceptance.processes import Processes, kill, wait_until
+from tests.acceptance.processes import kill, wait_until
 from tests.acceptance.server_site import BROKEN, CHAT, MESSAGES, Reply, Server, Site
-from tests.acceptance.settings import SettingsFile
 from tests.acceptance.statements import SAID, answering, drain
 from tests.endpoint import Call, ScriptedEndpoint, Step
 from tests.provider import (
-    ScriptedProvider,
     ToolCall,
     anthropic_answer,
     anthropic_stream,
@@ -39,12 +36,6 @@ EXCHANGES_A_CONVERSATION = 3
 SEED = int(os.environ.get("SHEPHERD_TEST_SEED") or 2026)
 HEARD = re.compile(r"heard_(\d+)_[0-9a-f]{8}")
 TOOL = ToolCall("call_1", "look", '{"up": "it"}')
-
-
-@pytest.fixture
-def site(settings: SettingsFile, processes: Processes) -> Iterator[Site]:
-    with ScriptedProvider() as provider:
-        yield Site(settings, processes, provider)
 
 
 @dataclass(frozen=True)

@@ -1,14 +1,11 @@
 """Two servers on one Postgres database: what one of them stores, the other knows at once."""
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
-from tests.acceptance.processes import Processes
 from tests.acceptance.server_site import CHAT, Server, Site
-from tests.acceptance.settings import SettingsFile
-from tests.provider import ScriptedProvider, ToolCall, chat, openai_answer
+from tests.provider import ToolCall, chat, openai_answer
 
 ROUNDS = 50
 TOOL = ToolCall("call_1", "look", "{}")
@@ -20,12 +17,11 @@ def database_url(postgres_url: str) -> str:
 
 
 @pytest.fixture
-def site(settings: SettingsFile, processes: Processes) -> Iterator[Site]:
-    with ScriptedProvider() as provider:
-        provider.default = chat("Understood.")
-        # Room for all of it: this is about what is there, not about what is best.
-        settings.set(rag_max_results=200, rag_max_tokens=20_000)
-        yield Site(settings, processes, provider)
+def site(site: Site) -> Site:
+    site.provider.default = chat("Understood.")
+    # Room for all of it: this is about what is there, not about what is best.
+    site.settings.set(rag_max_results=200, rag_max_tokens=20_000)
+    return site
 
 
 @pytest.fixture

@@ -1,24 +1,14 @@
 """Told in one run of the server, known in the next; and to nobody else."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-import pytest
-
-from tests.acceptance.processes import Processes
 from tests.acceptance.server_site import CHAT, MESSAGES, Server, Site
-from tests.acceptance.settings import SettingsFile
-from tests.provider import ScriptedProvider, chat
+from tests.provider import chat
 
 TOLD = "My bicycle is called Rosinante and it is bright green."
 ASKED = "What is my bicycle called?"
-
-
-@pytest.fixture
-def site(settings: SettingsFile, processes: Processes) -> Iterator[Site]:
-    with ScriptedProvider() as provider:
-        yield Site(settings, processes, provider)
 
 
 @dataclass(frozen=True)

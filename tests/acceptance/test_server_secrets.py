@@ -1,18 +1,15 @@
 """Keys and memories are in no log line, no traceback and no answer of the server's own, whatever fails."""
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
 from shepherd_memory.database import Database
-from tests.acceptance.processes import Processes, wait_until
+from tests.acceptance.processes import wait_until
 from tests.acceptance.server_site import CHAT, MESSAGES, PROVIDER_KEY, Reply, Server, Site, held_memory
-from tests.acceptance.settings import SettingsFile
 from tests.endpoint import ScriptedEndpoint, close, garbage, status
 from tests.provider import (
     CUT,
-    ScriptedProvider,
     anthropic_error,
     anthropic_stream,
     chat,
@@ -29,11 +26,10 @@ WAYS = {"lines": ((), ()), "debug": (("--debug",), ()), "json": (("--debug",), (
 
 
 @pytest.fixture
-def site(settings: SettingsFile, processes: Processes) -> Iterator[Site]:
-    settings.set(memory_extraction_api_key=EXTRACTION_KEY)
-    with ScriptedProvider() as provider:
-        provider.default = chat(ANSWER)
-        yield Site(settings, processes, provider)
+def site(site: Site) -> Site:
+    site.settings.set(memory_extraction_api_key=EXTRACTION_KEY)
+    site.provider.default = chat(ANSWER)
+    return site
 
 
 class Visitor:

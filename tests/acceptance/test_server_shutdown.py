@@ -3,12 +3,12 @@
 import json
 import signal
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import pytest
 
 from shepherd_memory.jobs import DONE, RUNNING, WAITING
-from tests.acceptance.processes import Processes, wait_until
+from tests.acceptance.processes import wait_until
 from tests.acceptance.server_site import (
     BROKEN,
     CHAT,
@@ -20,20 +20,13 @@ from tests.acceptance.server_site import (
     chat_body,
     held_memory,
 )
-from tests.acceptance.settings import SettingsFile
 from tests.acceptance.statements import answering, drain
 from tests.endpoint import ScriptedEndpoint, Step, hang
-from tests.provider import ScriptedProvider, anthropic_stream, chat, openai_stream
+from tests.provider import anthropic_stream, chat, openai_stream
 
 SAID = "My code_1 is zebra_1."
 SIGNALS = (signal.SIGTERM, signal.SIGINT)
 STOP_SECONDS = 30
-
-
-@pytest.fixture
-def site(settings: SettingsFile, processes: Processes) -> Iterator[Site]:
-    with ScriptedProvider() as provider:
-        yield Site(settings, processes, provider)
 
 
 @pytest.fixture

@@ -10,7 +10,17 @@ import pytest
 
 from tests.acceptance.processes import Processes
 from tests.provider import ScriptedProvider
-from tests.server.serving import Running, ServeCommand, Served, StartServer, serve, serving, write_config
+from tests.server.serving import (
+    OPENAI,
+    PROVIDER_KEY,
+    Running,
+    ServeCommand,
+    Served,
+    StartServer,
+    serve,
+    serving,
+    write_config,
+)
 
 LONGEST_LOG = 20_000
 
@@ -52,3 +62,14 @@ def served(provider: ScriptedProvider, tmp_path: Path) -> Iterator[ServeCommand]
     finally:
         processes.end()
         sys.stdout.write(processes.logs()[-LONGEST_LOG:])
+
+
+@pytest.fixture
+def start(server: StartServer, provider: ScriptedProvider) -> StartServer:
+    """A server before providers of both wire formats; recall is by keyword, which needs no model."""
+
+    def started(**options: Any) -> Running:
+        claude = {"type": "anthropic", "base_url": provider.url, "api_key": PROVIDER_KEY, "memory": True}
+        return server(OPENAI, others={"claude": claude}, **{"embedding_engine": "none", **options})
+
+    return started

@@ -17,7 +17,7 @@ from shepherd_memory.frontends.server.process import running
 from tests.acceptance.processes import wait_until
 from tests.provider import ScriptedProvider
 from tests.server.calling import CHATS, Reply, bearer, call, call_json, error_of, new_key, say
-from tests.server.serving import OPENAI, PROVIDER_KEY, Running, StartServer, serving, write_config
+from tests.server.serving import Running, StartServer, serving, write_config
 
 WORDS = "The harbour lantern is painted indigo."
 WRONG = "shp_0123456789ab_" + "x" * 43
@@ -32,19 +32,6 @@ NO_KEYS = [
     "x" * 5000,
     "' or 1=1 --",
 ]
-
-Start = Callable[..., Running]
-
-
-@pytest.fixture
-def start(server: StartServer, provider: ScriptedProvider) -> Start:
-    """A server before providers of both wire formats; recall is by keyword, which needs no model."""
-
-    def started(**options: Any) -> Running:
-        claude = {"type": "anthropic", "base_url": provider.url, "api_key": PROVIDER_KEY, "memory": True}
-        return server(OPENAI, others={"claude": claude}, **{"embedding_engine": "none", **options})
-
-    return started
 
 
 def named(wire: str, user: object) -> dict[str, Any]:
@@ -63,20 +50,20 @@ def assert_refused(reply: Reply, wire: str = "openai") -> None:
     assert reply.header("www-authenticate") == "Bearer"
 
 
-def test_on_this_machine_no_key_is_needed_while_there_is_none(start: Start) -> None:
+def test_on_this_machine_no_key_is_needed_while_there_is_none(start: StartServer) -> None:
     server = start()
     assert say(server.url, WORDS, user="steve").status == 200
     assert call(server.url, "GET", "/v1/memory/facts?user=steve").status == 200
     assert whose(server, "steve") == ["steve"]
 
 
-def test_whatever_is_sent_as_a_key_is_accepted_while_there_is_none(start: Start) -> None:
+def test_whatever_is_sent_as_a_key_is_accepted_while_there_is_none(start: StartServer) -> None:
     server = start()
     for headers in (bearer("sk-anything"), {"x-api-key": WRONG}, {"Authorization": "Basic eDp5"}):
         assert say(server.url, WORDS, headers, user="steve").status == 200
 
 
-def test_the_first_key_closes_the_door_of_a_running_server(start: Start) -> None:
+def test_the_first_key_closes_the_door_of_a_running_server(start: StartServer) -> None:
     server = start()
     assert say(server.url, WORDS, user="steve").status == 200
     key = new_key(server.service, "steve")
@@ -85,7 +72,7 @@ def test_the_first_key_closes_the_door_of_a_running_server(start: Start) -> None
     assert say(server.url, WORDS, bearer(key)).status == 200
 
 
-def test_revoking_the_last_key_does_not_open_the_door(start: Start) -> None:
+def test_revoking_the_last_key_does_not_open_the_door(start: StartServer) -> None:
     server = start()
     key = new_key(server.service, "steve")
     assert say(server.url, WORDS, bearer(key)).status == 200
@@ -97,7 +84,7 @@ def test_revoking_the_last_key_does_not_open_the_door(start: Start) -> None:
 
 
 def test_a_key_is_taken_from_either_header_and_goes_no_further(
-    start: Start, provider: ScriptedProvider
+    start: StartServer, provider: ScriptedProvider
 ) -> None:
     server = start()
     key = new_key(server.service, "steve")
@@ -107,14 +94,14 @@ def test_a_key_is_taken_from_either_header_and_goes_no_further(
     assert whose(server, "steve") == ["steve"]
 
 
-def test_the_word_before_a_key_is_read_as_http_has_it(start: Start) -> None:
+def test_the_word_before_a_key_is_read_as_http_has_it(start: StartServer) -> None:
     server = start()
     key = new_key(server.service, "steve")
     for scheme in ("bearer", "BEARER", "Bearer  "):
         assert say(server.url, WORDS, {"Authorization": f"{scheme} {key} "}).status == 200
 
 
-def test_what_is_no_key_is_refused_in_the_wire_format(start: Start, provider: ScriptedProvider) -> None:
+def test_what_is_no_key_is_refused_in_the_wire_format(start: StartServer, provider: ScriptedProvider) -> None:
     server = start()
     good = new_key(server.service, "steve")
     wrong = [*NO_KEYS, good[:-1], good + "x", good.upper(), f"{good} {good}"]
@@ -126,13 +113,13 @@ def test_what_is_no_key_is_refused_in_the_wire_format(start: Start, provider: Sc
     assert provider.requests == []
 
 
-def test_a_key_in_the_query_opens_nothing(start: Start) -> None:
+def test_a_key_in_the_query_opens_nothing(start: StartServer) -> None:
     server = start()
     key = new_key(server.service, "steve")
     assert_refused(call(server.url, "GET", f"/v1/memory/facts?api_key={key}&key={key}"))
 
 
-def test_a_revoked_key_opens_nothing_from_then_on(start: Start) -> None:
+def test_a_revoked_key_opens_nothing_from_then_on(start: StartServer) -> None:
     server = start()
     key, other = new_key(server.service, "steve"), new_key(server.service, "anna")
     assert say(server.url, WORDS, bearer(key)).status == 200
@@ -141,7 +128,7 @@ def test_a_revoked_key_opens_nothing_from_then_on(start: Start) -> None:
     assert say(server.url, WORDS, bearer(other)).status == 200
 
 
-def test_what_needs_no_key_is_only_what_tells_nothing(start: Start) -> None:
+def test_what_needs_no_key_is_only_what_tells_nothing(start: StartServer) -> None:
     server = start()
     new_key(server.service, "steve")
     assert call(server.url, "GET", "/health").status == 200
@@ -153,7 +140,7 @@ def test_what_needs_no_key_is_only_what_tells_nothing(start: Start) -> None:
 
 
 @pytest.mark.parametrize("wire", CHATS)
-def test_a_key_acts_for_its_own_user_only(start: Start, provider: ScriptedProvider, wire: str) -> None:
+def test_a_key_acts_for_its_own_user_only(start: StartServer, provider: ScriptedProvider, wire: str) -> None:
     server = start()
     key = bearer(new_key(server.service, "steve"))
     assert say(server.url, WORDS, key, wire=wire).status == 200
@@ -169,7 +156,7 @@ def test_a_key_acts_for_its_own_user_only(start: Start, provider: ScriptedProvid
     assert whose(server, "steve", "anna", "Steve", "app/steve") == ["steve"]
 
 
-def test_the_memory_api_has_the_same_rule(start: Start) -> None:
+def test_the_memory_api_has_the_same_rule(start: StartServer) -> None:
     server = start()
     key = bearer(new_key(server.service, "steve"))
     for user, status in (("anna", 403), ("steve", 404)):
@@ -184,7 +171,7 @@ def test_the_memory_api_has_the_same_rule(start: Start) -> None:
     assert call(server.url, "GET", "/v1/memory/facts/name", None, key).json["value"] == "Steve"
 
 
-def test_a_key_for_any_user_acts_for_whom_it_names(start: Start) -> None:
+def test_a_key_for_any_user_acts_for_whom_it_names(start: StartServer) -> None:
     server = start()
     key = bearer(new_key(server.service, "shop", any_user=True))
     for wire in CHATS:
@@ -194,7 +181,7 @@ def test_a_key_for_any_user_acts_for_whom_it_names(start: Start) -> None:
     assert whose(server, "shop") == ["shop"]
 
 
-def test_a_namespace_goes_before_every_user_of_its_key(start: Start) -> None:
+def test_a_namespace_goes_before_every_user_of_its_key(start: StartServer) -> None:
     server = start()
     key = bearer(new_key(server.service, "shop", any_user=True, namespace="app"))
     new_key(server.service, "other", any_user=True, namespace="other")
@@ -205,7 +192,7 @@ def test_a_namespace_goes_before_every_user_of_its_key(start: Start) -> None:
     assert whose(server, *inside, "anna", "other/x", "x", "shop", "/anna") == inside
 
 
-def test_a_named_key_in_a_namespace_stays_with_its_name(start: Start) -> None:
+def test_a_named_key_in_a_namespace_stays_with_its_name(start: StartServer) -> None:
     server = start()
     key = bearer(new_key(server.service, "steve", namespace="app"))
     assert say(server.url, WORDS, key, user="steve").status == 200
@@ -214,7 +201,7 @@ def test_a_named_key_in_a_namespace_stays_with_its_name(start: Start) -> None:
     assert whose(server, "app/steve", "steve") == ["app/steve"]
 
 
-def test_nobody_else_reaches_into_a_namespace(start: Start, provider: ScriptedProvider) -> None:
+def test_nobody_else_reaches_into_a_namespace(start: StartServer, provider: ScriptedProvider) -> None:
     server = start()
     apps = bearer(new_key(server.service, "shop", any_user=True, namespace="app"))
     key = bearer(new_key(server.service, "all", any_user=True))
@@ -232,7 +219,7 @@ def test_nobody_else_reaches_into_a_namespace(start: Start, provider: ScriptedPr
     assert say(server.url, WORDS, key, user="app/anna").status == 403
 
 
-def test_a_slash_in_a_user_that_is_no_namespace_is_part_of_the_name(start: Start) -> None:
+def test_a_slash_in_a_user_that_is_no_namespace_is_part_of_the_name(start: StartServer) -> None:
     server = start()
     new_key(server.service, "shop", any_user=True, namespace="app")
     key = bearer(new_key(server.service, "all", any_user=True))
@@ -242,7 +229,7 @@ def test_a_slash_in_a_user_that_is_no_namespace_is_part_of_the_name(start: Start
 
 
 @pytest.mark.parametrize("wire", CHATS)
-def test_the_header_outranks_the_field(start: Start, wire: str) -> None:
+def test_the_header_outranks_the_field(start: StartServer, wire: str) -> None:
     server = start()
     key = bearer(new_key(server.service, "shop", any_user=True))
     said = say(server.url, WORDS, key | {"X-Shepherd-User": "anna"}, wire=wire, **named(wire, "bert"))
@@ -254,7 +241,7 @@ def test_the_header_outranks_the_field(start: Start, wire: str) -> None:
 
 
 @pytest.mark.parametrize("wire", CHATS)
-def test_the_header_obeys_the_same_rule(start: Start, wire: str) -> None:
+def test_the_header_obeys_the_same_rule(start: StartServer, wire: str) -> None:
     server = start()
     key = bearer(new_key(server.service, "steve"))
     refused = say(server.url, WORDS, key | {"X-Shepherd-User": "anna"}, wire=wire, **named(wire, "steve"))
@@ -265,14 +252,14 @@ def test_the_header_obeys_the_same_rule(start: Start, wire: str) -> None:
     assert whose(server, "steve", "anna") == ["steve"]
 
 
-def test_users_have_names_in_any_script(start: Start) -> None:
+def test_users_have_names_in_any_script(start: StartServer) -> None:
     server = start()
     for user in ("Jörg", "安娜", "🦔"):
         assert say(server.url, WORDS, {"X-Shepherd-User": user.encode()}).status == 200
         assert whose(server, user) == [user]
 
 
-def test_a_header_that_is_not_utf_8_makes_no_two_users_one(start: Start) -> None:
+def test_a_header_that_is_not_utf_8_makes_no_two_users_one(start: StartServer) -> None:
     server = start()
     for user in ("Jörg", "Järg"):
         reply = say(server.url, WORDS, {"X-Shepherd-User": user.encode("latin-1")})
@@ -280,7 +267,7 @@ def test_a_header_that_is_not_utf_8_makes_no_two_users_one(start: Start) -> None
     assert whose(server, "J\N{REPLACEMENT CHARACTER}rg") == []
 
 
-def test_a_query_that_is_not_utf_8_makes_no_two_users_one(start: Start) -> None:
+def test_a_query_that_is_not_utf_8_makes_no_two_users_one(start: StartServer) -> None:
     server = start()
     server.service.set_fact("J\N{REPLACEMENT CHARACTER}rg", "name", "somebody")
     for user in ("J%F6rg", "J%E4rg"):
@@ -288,14 +275,14 @@ def test_a_query_that_is_not_utf_8_makes_no_two_users_one(start: Start) -> None:
         assert reply.status == 400 or reply.json["facts"] == []
 
 
-def test_without_a_name_it_is_the_configured_user(start: Start) -> None:
+def test_without_a_name_it_is_the_configured_user(start: StartServer) -> None:
     server = start(user_id="householder")
     assert say(server.url, WORDS).status == 200
     assert say(server.url, WORDS, user="").status == 200
     assert whose(server, "householder") == ["householder"]
 
 
-def test_a_key_is_never_for_the_configured_user(start: Start) -> None:
+def test_a_key_is_never_for_the_configured_user(start: StartServer) -> None:
     server = start(user_id="householder")
     key = bearer(new_key(server.service, "steve"))
     assert say(server.url, WORDS, key).status == 200
@@ -303,7 +290,7 @@ def test_a_key_is_never_for_the_configured_user(start: Start) -> None:
 
 
 def test_for_nobody_the_chat_works_and_nothing_is_stored_or_injected(
-    start: Start, provider: ScriptedProvider
+    start: StartServer, provider: ScriptedProvider
 ) -> None:
     server = start()
     server.service.set_fact("steve", "lantern", "indigo")
@@ -316,7 +303,7 @@ def test_for_nobody_the_chat_works_and_nothing_is_stored_or_injected(
 
 
 def test_a_user_that_is_no_text_or_cannot_be_stored_is_refused(
-    start: Start, provider: ScriptedProvider
+    start: StartServer, provider: ScriptedProvider
 ) -> None:
     server = start()
     no_text: list[object] = [7, 1.5, True, False, [], ["steve"], {}, {"id": "steve"}]
@@ -327,14 +314,14 @@ def test_a_user_that_is_no_text_or_cannot_be_stored_is_refused(
     assert provider.requests == []
 
 
-def test_a_long_name_is_refused_also_when_only_its_namespace_makes_it_so(start: Start) -> None:
+def test_a_long_name_is_refused_also_when_only_its_namespace_makes_it_so(start: StartServer) -> None:
     server = start()
     key = bearer(new_key(server.service, "shop", any_user=True, namespace="app"))
     assert say(server.url, WORDS, key, user="x" * 252).status == 200
     assert say(server.url, WORDS, key, user="x" * 253).status == 400
 
 
-def test_metadata_of_another_form_names_nobody(start: Start) -> None:
+def test_metadata_of_another_form_names_nobody(start: StartServer) -> None:
     server = start()
     strange: list[Any] = [None, "steve", [], {}, {"user": "steve"}, {"user_id": None}]
     for metadata in strange:
@@ -383,7 +370,7 @@ def test_loopback_needs_no_key_by_whatever_name(opened: Callable[..., str]) -> N
         assert call(opened(host), "GET", "/status").status == 200
 
 
-def test_each_of_two_servers_sees_a_new_and_a_revoked_key(start: Start) -> None:
+def test_each_of_two_servers_sees_a_new_and_a_revoked_key(start: StartServer) -> None:
     first = start()
     with serving(first.config_path) as second:
         key = bearer(new_key(first.service, "steve"))
@@ -392,7 +379,7 @@ def test_each_of_two_servers_sees_a_new_and_a_revoked_key(start: Start) -> None:
         assert [say(one.url, WORDS, key).status for one in (first, second)] == [401, 401]
 
 
-def test_it_is_noted_that_a_key_is_used(start: Start) -> None:
+def test_it_is_noted_that_a_key_is_used(start: StartServer) -> None:
     server = start()
     key = new_key(server.service, "steve")
     assert say(server.url, WORDS, bearer(key)).status == 200

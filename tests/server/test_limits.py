@@ -3,9 +3,8 @@
 import http.client
 import socket
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
-from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
@@ -41,26 +40,13 @@ from tests.server.calling import (
     status_of,
     wait_until_idle,
 )
-from tests.server.serving import OPENAI, PROVIDER_KEY, Running, StartServer
+from tests.server.serving import Running, StartServer
 
 KB = 1000
 MB = 1000 * KB
 WORDS = "The harbour lantern is painted indigo."
 
 CHAT = b'{"model": "m", "user": "steve", "messages": [{"role": "user", "content": "Hello"}]}'
-
-Start = Callable[..., Running]
-
-
-@pytest.fixture
-def start(server: StartServer, provider: ScriptedProvider) -> Start:
-    """A server before providers of both wire formats."""
-
-    def started(**options: Any) -> Running:
-        claude = {"type": "anthropic", "base_url": provider.url, "api_key": PROVIDER_KEY, "memory": True}
-        return server(OPENAI, others={"claude": claude}, **{"embedding_engine": "none", **options})
-
-    return started
 
 
 @contextmanager
@@ -95,7 +81,9 @@ def begun(target: str) -> str:
 
 
 @pytest.mark.parametrize("wire", CHATS)
-def test_a_key_has_so_many_requests_a_minute(start: Start, provider: ScriptedProvider, wire: str) -> None:
+def test_a_key_has_so_many_requests_a_minute(
+    start: StartServer, provider: ScriptedProvider, wire: str
+) -> None:
     server = start()
     key = bearer(new_key(server.service, "steve", rate_per_minute=3))
     other = bearer(new_key(server.service, "anna", rate_per_minute=3))
@@ -110,7 +98,7 @@ def test_a_key_has_so_many_requests_a_minute(start: Start, provider: ScriptedPro
     assert len(provider.requests) == 4
 
 
-def test_all_that_a_key_asks_for_counts(start: Start) -> None:
+def test_all_that_a_key_asks_for_counts(start: StartServer) -> None:
     server = start()
     key = bearer(new_key(server.service, "steve", rate_per_minute=4))
     assert call(server.url, "GET", "/v1/memory/facts", None, key).status == 200
@@ -121,7 +109,7 @@ def test_all_that_a_key_asks_for_counts(start: Start) -> None:
         assert call(server.url, "GET", target, None, key).status == 429
 
 
-def test_a_key_without_a_limit_has_the_servers(start: Start) -> None:
+def test_a_key_without_a_limit_has_the_servers(start: StartServer) -> None:
     server = start(server_rate_limit=2)
     key = bearer(new_key(server.service, "steve"))
     more = bearer(new_key(server.service, "anna", rate_per_minute=5))
@@ -129,12 +117,12 @@ def test_a_key_without_a_limit_has_the_servers(start: Start) -> None:
     assert [say(server.url, WORDS, more).status for _ in range(6)] == [200] * 5 + [429]
 
 
-def test_requests_without_keys_share_the_servers_limit(start: Start) -> None:
+def test_requests_without_keys_share_the_servers_limit(start: StartServer) -> None:
     server = start(server_rate_limit=2)
     assert [say(server.url, WORDS, user=user).status for user in ("a", "b", "c")] == [200, 200, 429]
 
 
-def test_wrong_keys_do_not_use_up_a_limit(start: Start) -> None:
+def test_wrong_keys_do_not_use_up_a_limit(start: StartServer) -> None:
     server = start()
     key = new_key(server.service, "steve", rate_per_minute=2)
     for _ in range(5):
@@ -142,13 +130,13 @@ def test_wrong_keys_do_not_use_up_a_limit(start: Start) -> None:
     assert say(server.url, WORDS, bearer(key)).status == 200
 
 
-def test_health_answers_beyond_the_limit(start: Start) -> None:
+def test_health_answers_beyond_the_limit(start: StartServer) -> None:
     server = start(server_rate_limit=1)
     assert [say(server.url, WORDS).status for _ in range(2)] == [200, 429]
     assert [call(server.url, "GET", "/health").status for _ in range(3)] == [200, 200, 200]
 
 
-def test_a_request_that_is_too_large_is_refused(start: Start, provider: ScriptedProvider) -> None:
+def test_a_request_that_is_too_large_is_refused(start: StartServer, provider: ScriptedProvider) -> None:
     server = start(server_max_request_mb=1)
     large = b" " * (MB + 1)
     for wire, target in CHATS.items():
@@ -162,7 +150,9 @@ def test_a_request_that_is_too_large_is_refused(start: Start, provider: Scripted
     wait_until_idle(server.url)
 
 
-def test_a_request_of_just_the_allowed_size_goes_through(start: Start, provider: ScriptedProvider) -> None:
+def test_a_request_of_just_the_allowed_size_goes_through(
+    start: StartServer, provider: ScriptedProvider
+) -> None:
     server = start(server_max_request_mb=2)
     for form in (lambda body: body, lambda body: iter([body])):
         body = b'{"x": "' + b"y" * (2 * MB - 9) + b'"}'
@@ -171,7 +161,7 @@ def test_a_request_of_just_the_allowed_size_goes_through(start: Start, provider:
         assert provider.requests[-1].body == body
 
 
-def test_a_body_that_is_announced_too_large_is_refused_before_it_comes(start: Start) -> None:
+def test_a_body_that_is_announced_too_large_is_refused_before_it_comes(start: StartServer) -> None:
     server = start(server_max_request_mb=1)
     head = f"POST /v1/chat/completions HTTP/1.1\nHost: localhost\nContent-Length: {10**15}\n\n"
     with sending(server, head) as connection:
@@ -179,7 +169,7 @@ def test_a_body_that_is_announced_too_large_is_refused_before_it_comes(start: St
     wait_until_idle(server.url)
 
 
-def test_a_head_without_end_is_refused(start: Start) -> None:
+def test_a_head_without_end_is_refused(start: StartServer) -> None:
     server = start()
     for head in (b"X-Long: " + b"a" * (2 * MB), b"\r\n".join(b"X-%d: a" % at for at in range(100_000))):
         request = b"\r\n".join(
@@ -191,14 +181,14 @@ def test_a_head_without_end_is_refused(start: Start) -> None:
     assert call(server.url, "GET", "/health").status == 200
 
 
-def test_a_length_that_is_none_is_refused(start: Start) -> None:
+def test_a_length_that_is_none_is_refused(start: StartServer) -> None:
     server = start()
     head = "POST /v1/embeddings HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Length: "
     for length in ("-1", "1e3", "0x10", "1, 2", "\u0663", "9" * 26):
         assert status_of(send_raw(server.url, f"{head}{length}\r\n\r\n".encode())) in (400, 413)
 
 
-def test_a_key_may_have_a_size_of_its_own(start: Start) -> None:
+def test_a_key_may_have_a_size_of_its_own(start: StartServer) -> None:
     server = start(server_max_request_mb=1)
     small = bearer(new_key(server.service, "steve", max_request_bytes=200))
     large = bearer(new_key(server.service, "anna", max_request_bytes=3 * MB))
@@ -209,7 +199,7 @@ def test_a_key_may_have_a_size_of_its_own(start: Start) -> None:
 
 
 def test_of_too_many_requests_at_once_one_is_told_to_come_back(
-    start: Start, provider: ScriptedProvider
+    start: StartServer, provider: ScriptedProvider
 ) -> None:
     server = start(server_max_requests=2)
     gate = threading.Event()
@@ -233,7 +223,7 @@ def test_of_too_many_requests_at_once_one_is_told_to_come_back(
 
 
 def test_a_client_that_stalls_in_its_body_is_given_up(
-    start: Start, provider: ScriptedProvider, monkeypatch: pytest.MonkeyPatch
+    start: StartServer, provider: ScriptedProvider, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(limits, "BODY_IDLE_SECONDS", 0.05)
     server = start()
@@ -246,7 +236,7 @@ def test_a_client_that_stalls_in_its_body_is_given_up(
     wait_until_idle(server.url)
 
 
-def test_a_client_that_leaves_in_its_body_gives_its_slot_back(start: Start) -> None:
+def test_a_client_that_leaves_in_its_body_gives_its_slot_back(start: StartServer) -> None:
     server = start()
     for target in [*CHATS.values(), "/v1/embeddings", "/v1/memory/remember", "/v1/memory/import"]:
         with sending(server, begun(target)):
@@ -258,7 +248,7 @@ def test_a_client_that_leaves_in_its_body_gives_its_slot_back(start: Start) -> N
     "target", [*CHATS.values(), "/v1/embeddings", "/v1/models", "/v1/models/m", "/v1/models/claude/m"]
 )
 def test_a_client_that_leaves_before_the_answer_gives_its_slot_back(
-    start: Start, provider: ScriptedProvider, target: str
+    start: StartServer, provider: ScriptedProvider, target: str
 ) -> None:
     server = start()
     provider.default = held(threading.Event(), chat("never"))
@@ -270,7 +260,7 @@ def test_a_client_that_leaves_before_the_answer_gives_its_slot_back(
 
 @pytest.mark.parametrize("wire", CHATS)
 def test_a_client_that_leaves_in_the_answer_gives_its_slot_back(
-    start: Start, provider: ScriptedProvider, wire: str
+    start: StartServer, provider: ScriptedProvider, wire: str
 ) -> None:
     server = start()
     stream = {"openai": openai_stream, "anthropic": anthropic_stream}[wire]
@@ -282,7 +272,7 @@ def test_a_client_that_leaves_in_the_answer_gives_its_slot_back(
     wait_until_idle(server.url)
 
 
-def test_a_provider_that_fails_gives_every_slot_back(start: Start, provider: ScriptedProvider) -> None:
+def test_a_provider_that_fails_gives_every_slot_back(start: StartServer, provider: ScriptedProvider) -> None:
     server = start(server_max_requests=1)
     broken = [openai_stream("Hel", CUT), openai_stream("Hel", RESET)]
     for step in (close(), garbage(), status(500), openai_error(429), *broken):
@@ -298,7 +288,9 @@ def test_a_provider_that_fails_gives_every_slot_back(start: Start, provider: Scr
     assert say(server.url, WORDS).status == 200
 
 
-def test_a_provider_that_is_away_gives_every_slot_back(start: Start, provider: ScriptedProvider) -> None:
+def test_a_provider_that_is_away_gives_every_slot_back(
+    start: StartServer, provider: ScriptedProvider
+) -> None:
     server = start(server_max_requests=1)
     provider.stop()
     assert [say(server.url, WORDS).status for _ in range(3)] == [502, 502, 502]
@@ -306,7 +298,9 @@ def test_a_provider_that_is_away_gives_every_slot_back(start: Start, provider: S
     provider.start()
 
 
-def test_a_provider_that_falls_silent_gives_every_slot_back(start: Start, provider: ScriptedProvider) -> None:
+def test_a_provider_that_falls_silent_gives_every_slot_back(
+    start: StartServer, provider: ScriptedProvider
+) -> None:
     server = start(server_provider_timeout=0.1, server_max_requests=1)
     provider.default = hang(after_headers=True)
     # Of such a short answer nothing went out yet: there is still a way to say so.
@@ -317,7 +311,7 @@ def test_a_provider_that_falls_silent_gives_every_slot_back(start: Start, provid
         wait_until_idle(server.url)
 
 
-def test_refusals_give_every_slot_back(start: Start) -> None:
+def test_refusals_give_every_slot_back(start: StartServer) -> None:
     server = start(server_max_requests=1)
     key = bearer(new_key(server.service, "steve", rate_per_minute=1000, max_request_bytes=1000))
     for expected, reply in (
@@ -336,7 +330,7 @@ def test_refusals_give_every_slot_back(start: Start) -> None:
 
 
 def test_requests_that_wait_in_one_connection_take_their_turn(
-    start: Start, provider: ScriptedProvider
+    start: StartServer, provider: ScriptedProvider
 ) -> None:
     server = start(server_max_requests=1)
     provider.default = mirror()

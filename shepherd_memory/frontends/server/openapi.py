@@ -58,6 +58,7 @@ ANSWER_HEADERS = {
     "X-Shepherd-Injected-Ids": "Which, as fact:12,document:40.",
     "X-Shepherd-Injected-Tokens": "How many tokens they take, as estimated.",
     "X-Shepherd-Abstained": "true if nothing was certain enough.",
+    "X-Shepherd-Remembered": "true or false, of an answer that is no stream.",
     "X-Shepherd-Request": "The id by which /v1/memory/why explains it.",
 }
 
