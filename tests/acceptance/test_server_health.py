@@ -50,8 +50,12 @@ def turns_red(server: Server, because: str) -> None:
 
 
 def turns_green(server: Server) -> None:
-    wait_until(lambda: server.health() == 200 and server.metric("shepherd_healthy") == 1, "health is green")
-    assert server.ask("GET", "/health").json == {"status": "ok"}
+    def is_green() -> bool:
+        return (
+            server.ask("GET", "/health").json == {"status": "ok"} and server.metric("shepherd_healthy") == 1
+        )
+
+    wait_until(is_green, "health is green")
 
 
 def test_a_server_with_nothing_to_complain_about_is_green(site: Site, endpoint: ScriptedEndpoint) -> None:
