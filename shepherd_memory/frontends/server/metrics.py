@@ -8,6 +8,16 @@ from shepherd_memory.status import Status, Totals
 
 SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60)
 
+GAUGES = {
+    "healthy": "1 if /health is green.",
+    "users": "Users with a memory.",
+    "oldest_waiting_seconds": "Age of the oldest item that waits for extraction.",
+    "unembedded_entries": "Entries that are found by keyword only, so far.",
+    "findable_lag_seconds": "How long the oldest of them has waited, from being written.",
+    "rejections": "What the guard refused, all users.",
+    "requests_now": "Requests that are being answered.",
+}
+
 
 class Metrics:
     """The counters of one server process, and the state of the memory when it is asked for them."""
@@ -48,16 +58,7 @@ class Metrics:
             registry=self.registry,
         )
         self._gauges = {
-            name: Gauge(f"shepherd_{name}", text, registry=self.registry)
-            for name, text in {
-                "healthy": "1 if /health is green.",
-                "users": "Users with a memory.",
-                "oldest_waiting_seconds": "Age of the oldest item that waits for extraction.",
-                "unembedded_entries": "Entries that are found by keyword only, so far.",
-                "findable_lag_seconds": "How long the oldest of them has waited, from being written.",
-                "rejections": "What the guard refused, all users.",
-                "requests_now": "Requests that are being answered.",
-            }.items()
+            name: Gauge(f"shepherd_{name}", text, registry=self.registry) for name, text in GAUGES.items()
         }
         self._counted: dict[tuple[str, int], tuple[Counter, Histogram]] = {}
         self._queue = Gauge(
