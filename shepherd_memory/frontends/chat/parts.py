@@ -1,0 +1,54 @@
+"""What a provider is asked for, and the parts in which its answer arrives, whatever its wire format."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Request:
+    """One call of a provider.
+
+    `messages` and `tools` are in the form of OpenAI's chat completions: `role` and `content` (a text);
+    an assistant's `tool_calls`; a tool's `tool_call_id`. `max_tokens` 0 leaves it to the provider.
+    """
+
+    model: str
+    messages: Sequence[dict[str, Any]]
+    tools: Sequence[dict[str, Any]] = ()
+    max_tokens: int = 0
+
+
+@dataclass(frozen=True)
+class Text:
+    """More of the answer."""
+
+    text: str
+
+
+@dataclass(frozen=True)
+class Thinking:
+    """More of what the model thinks before it answers."""
+
+    text: str
+
+
+@dataclass(frozen=True)
+class Call:
+    """A tool that the model wants called, whole; `arguments` is the JSON text that it wrote."""
+
+    id: str
+    name: str
+    arguments: str
+
+
+@dataclass(frozen=True)
+class End:
+    """The answer is complete; `reason` is the provider's own word; tokens are 0 where it did not count."""
+
+    reason: str
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+
+
+Part = Text | Thinking | Call | End
