@@ -11,6 +11,7 @@ ShepherdError
     ├── EndpointUnavailable  unreachable, timeout, 408/425/429/5xx: keep the item, try again
     ├── EndpointMisconfigured  401/403/404: pause until somebody fixes it
     └── ItemRejected         400/413/422 or an unusable answer: this item is at fault
+        └── ContextTooLong   the model's context has no room for it: send less
 """
 
 
@@ -67,3 +68,7 @@ class EndpointMisconfigured(EndpointError):
 
 class ItemRejected(EndpointError):
     """The endpoint refuses this one request, or its answer cannot be used."""
+
+
+class ContextTooLong(ItemRejected):
+    """The request is longer than the model's context; a shorter one may pass."""

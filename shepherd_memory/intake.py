@@ -35,10 +35,19 @@ class Remembered:
 
 @dataclass(frozen=True)
 class Intake:
-    """How to take in: whether documents are kept, and whether an endpoint is there to extract."""
+    """How to take in: whether documents are kept, and whether an endpoint is there to extract.
+
+    `rest_us`: queue only once the session has been silent for so long; where documents are not kept, at once.
+    """
 
     keep_documents: bool
     can_extract: bool
+    rest_us: int = 0
+
+    @property
+    def waits(self) -> bool:
+        """Whether what comes in is stored now and queued later."""
+        return self.keep_documents and self.rest_us > 0
 
 
 def remember(
@@ -92,12 +101,20 @@ def _store(
         if document_id in stored and document.role == "user" and document.text
     ]
     session_id, last = new[0].session_id, max(stored)
-    queueing = extract and how.can_extract and bool(said)
+    queueing = extract and how.can_extract and bool(said) and not how.waits
     if queueing:
         carried = () if how.keep_documents else said
         queue.put(tx, user_id, first_id + len(new), session_id, last, now, carried)
     sessions.extend(
-        tx, user_id, session_id, last, new[0].group_name, now, wanted=extract and bool(said), queued=queueing
+        tx,
+        user_id,
+        session_id,
+        last,
+        new[0].group_name,
+        now,
+        wanted=extract and bool(said),
+        queued=queueing,
+        extract_after=now + how.rest_us if how.waits else 0,
     )
     return len(stored), queueing
 

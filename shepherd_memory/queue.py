@@ -233,9 +233,9 @@ def _queue_through(session: sessions.Session | None, only_wanted: bool) -> int:
 
 
 def catch_up(database: Database, now: int) -> int:
-    """Queue what was wanted while no endpoint was configured, a batch at a time; how many sessions."""
+    """Queue what is wanted and not queued yet, a batch at a time; how many sessions."""
     with database.read() as connection:
-        behind = sessions.to_catch_up(connection, CATCH_UP_BATCH)
+        behind = sessions.to_catch_up(connection, now, CATCH_UP_BATCH)
     for user_id, session_id in behind:
         queue_session(database, user_id, session_id, now, only_wanted=True)
     return len(behind)

@@ -5,6 +5,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
+from dataclasses import replace
 from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
@@ -28,6 +29,7 @@ from shepherd_memory import (
     prompting,
     queue,
     rejections,
+    saved_chats,
     sessions,
     users,
 )
@@ -69,6 +71,7 @@ UNKNOWN_USER = "the user is unknown: nothing is stored or searched without a use
 FLUSH_POLL_SECONDS = 0.02
 EVERYTHING = 1_000_000_000
 MOST_SHOWN = 50
+SAVED_CHATS = "saved chats"
 SAME_AS_BEFORE = "the same as before in this tool loop"
 
 
@@ -130,15 +133,20 @@ class Service:
         *,
         extract: bool = True,
         group: str = documents.MAIN_GROUP,
+        rest_seconds: float = 0.0,
     ) -> Remembered:
         """Store messages, and queue what the user said for extraction if an endpoint is configured.
 
-        Committed when it returns. A message that is already stored in the session is not stored again.
+        Committed when it returns. A message that is already stored in the session is not stored again. With
+        `rest_seconds` it is queued by `extract`, or once the session has been silent for so long, whatever
+        becomes of this process; where documents are not kept, at once.
         """
         if not _is_known(user_id):
             return Remembered(session_id or "", reason=UNKNOWN_USER)
         config = self.config
-        how = Intake(config.memory_documents, extraction_endpoint(config) is not None)
+        how = Intake(
+            config.memory_documents, extraction_endpoint(config) is not None, round(rest_seconds * SECOND)
+        )
         result = intake.remember(
             self.database, user_id, _listed(messages), session_id, group, how, extract, self._clock()
         )
@@ -199,11 +207,18 @@ class Service:
         return Recall(self.database, self.embedding.embedder, cache)
 
     def inject(
-        self, user_id: str, messages: Sequence[Any], *, session_id: str = "", now: datetime | None = None
+        self,
+        user_id: str,
+        messages: Sequence[Any],
+        *,
+        session_id: str = "",
+        now: datetime | None = None,
+        explain: bool = False,
     ) -> Injected:
         """The messages with what the user's memory has for the last one, at its tail.
 
         Nothing before that changes. In a tool loop the block is the one that the user's message got first.
+        `explain` has the hits say what their scores are made of.
         """
         if not _is_known(user_id):
             return Injected(list(messages), reason=UNKNOWN_USER)
@@ -212,7 +227,7 @@ class Service:
             if prompting.is_tool_loop(messages) and (kept := self._kept_block(connection, user_id, key)):
                 again = inject(messages, kept.block)
                 return Injected(again, kept.block, reason=SAME_AS_BEFORE, told=kept.told)
-        return self._compose(user_id, messages, session_id, now, key)
+        return self._compose(user_id, messages, session_id, now, key, explain)
 
     def _kept_block(self, connection: Connection, user_id: str, key: str) -> Kept | None:
         """What an earlier round of a tool loop was told, if nothing of it was deleted since."""
@@ -220,14 +235,20 @@ class Service:
         return kept if kept is not None and kept.is_current(connection, user_id) else None
 
     def _compose(
-        self, user_id: str, messages: Sequence[Any], session_id: str, now: datetime | None, key: str
+        self,
+        user_id: str,
+        messages: Sequence[Any],
+        session_id: str,
+        now: datetime | None,
+        key: str,
+        explain: bool,
     ) -> Injected:
         config = self.config
         query = prompting.last_user_text(messages)
         room = prompting.Room(config.rag_max_results, config.rag_max_tokens)
         # What the prompt shows already is among the best found, and is left out.
         limit = room.results + min(len(messages), MOST_SHOWN)
-        recalled = self.recall(user_id, query, limit=limit, now=now)
+        recalled = self.recall(user_id, query, limit=limit, now=now, explain=explain)
         with self.database.read() as connection:
             kept = prompting.compose(connection, user_id, messages, recalled, room)
         self._blocks.put(user_id, key, kept)
@@ -472,13 +493,23 @@ class Service:
         if not _is_known(user_id):
             return Forgotten()
         value, forget = given[0]
+        saved_chats.forget_texts(user_id, self._said_in(user_id, document, session))
+        if session is not None:
+            saved_chats.forget(user_id, value)
         return forget(self.database, user_id, value, self._clock())
+
+    def _said_in(self, user_id: str, document: int | None, session: str | None) -> set[str]:
+        found = self.documents(user_id, session_id=session) if session else []
+        one = None if document is None else self.get_document(user_id, document)
+        return {each.text for each in (*found, one) if each is not None}
 
     def erase(self, user_id: str) -> Receipt:
         """Remove a user everywhere; the receipt says what was removed and that nothing is left."""
         if not _is_known(user_id):
             raise InvalidInput(UNKNOWN_USER)
-        return erasure.erase(self.database, user_id, self._clock())
+        files = saved_chats.forget(user_id)
+        receipt = erasure.erase(self.database, user_id, self._clock())
+        return replace(receipt, rows=receipt.rows | ({SAVED_CHATS: files} if files else {}))
 
     def export(self, user_id: str) -> Iterator[bytes]:
         """Everything of a user as JSON lines."""

@@ -35,26 +35,30 @@ def extend(
     now: int,
     wanted: bool,
     queued: bool,
+    extract_after: int = 0,
 ) -> None:
     """Note that documents were added to a session, making it if it is new.
 
-    `wanted`: all of it so far is to be extracted, once that is possible; `queued`: it now waits for that.
+    `wanted`: all of it so far is to be extracted, once that is possible, and not before `extract_after`;
+    `queued`: it now waits for that.
     """
     tx.execute(
         "insert into sessions (user_id, session_id, group_name, last_document, wanted_through,"
-        " queued_through, created_at, updated_at)"
-        " values (:user_id, :session_id, :group_name, :last, :wanted, :queued, :now, :now)"
+        " queued_through, extract_after, created_at, updated_at)"
+        " values (:user_id, :session_id, :group_name, :last, :wanted, :queued, :extract_after, :now, :now)"
         " on conflict (user_id, session_id) do update set last_document = excluded.last_document,"
         " wanted_through = case when excluded.wanted_through > 0 then excluded.wanted_through"
         " else sessions.wanted_through end,"
         " queued_through = case when excluded.queued_through > 0 then excluded.queued_through"
-        " else sessions.queued_through end, updated_at = excluded.updated_at",
+        " else sessions.queued_through end, extract_after = excluded.extract_after,"
+        " updated_at = excluded.updated_at",
         user_id=user_id,
         session_id=session_id,
         group_name=group_name,
         last=last_document,
         wanted=last_document if wanted else 0,
         queued=last_document if queued else 0,
+        extract_after=extract_after,
         now=now,
     )
 
@@ -120,11 +124,15 @@ def settle(tx: Connection, user_id: str, session_id: str, kind: str) -> None:
     )
 
 
-def to_catch_up(connection: Connection, limit: int) -> list[tuple[str, str]]:
-    """(user, session) pairs with statements that were wanted while no endpoint was configured."""
+def to_catch_up(connection: Connection, now: int, limit: int) -> list[tuple[str, str]]:
+    """(user, session) pairs with statements that are wanted and not queued.
+
+    They were said while no endpoint was configured, or in a chat that has been silent since.
+    """
     rows = connection.rows(
         "select user_id, session_id from sessions where wanted_through > queued_through"
-        " order by user_id, session_id limit :limit",
+        " and extract_after <= :now order by user_id, session_id limit :limit",
+        now=now,
         limit=limit,
     )
     return [(user_id, session_id) for user_id, session_id in rows]

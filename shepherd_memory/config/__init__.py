@@ -12,6 +12,7 @@ from shepherd_memory.config.loading import (
     load_config,
     provider_field,
     provider_from_table,
+    state_folder,
     variable,
 )
 from shepherd_memory.config.settings import Setting
@@ -33,6 +34,7 @@ __all__ = [
     "provider_field",
     "provider_from_table",
     "set_value",
+    "state_folder",
     "unset_value",
     "variable",
 ]

@@ -3,10 +3,11 @@
 import os
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from shepherd_memory import private_files
 from shepherd_memory.config.loading import known_setting, problems, read_table, refuse_special
 from shepherd_memory.errors import ConfigError, NotFound
 
@@ -54,7 +55,7 @@ def change(path: Path, edit: Callable[[Table], None]) -> None:
             for problem in problems(table):
                 if problem not in known_problems:
                     raise ConfigError(problem)
-            _replace(target, _to_toml(table))
+            private_files.replace(target, _to_toml(table))
     except OSError as error:
         raise ConfigError(f"cannot write {path}: {error.strerror}") from error
 
@@ -81,36 +82,3 @@ def _wait_for(lock: int) -> None:
         msvcrt.locking(lock, msvcrt.LK_LOCK, 1)
     else:
         fcntl.flock(lock, fcntl.LOCK_EX)
-
-
-def _replace(target: Path, content: bytes) -> None:
-    # One fixed name: whoever holds the lock may clear away what a killed writer left.
-    temporary = target.with_name(f".{target.name}.tmp")
-    temporary.unlink(missing_ok=True)
-    try:
-        _write_private(temporary, content)
-        os.replace(temporary, target)
-    except OSError:
-        with suppress(OSError):
-            temporary.unlink(missing_ok=True)
-        raise
-    _sync_directory(target.parent)
-
-
-def _write_private(path: Path, content: bytes) -> None:
-    """Created with mode 0600, so there is no moment at which others can read it."""
-    with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
-
-
-def _sync_directory(path: Path) -> None:
-    """Make the rename itself survive a power cut, where directories can be opened."""
-    if sys.platform == "win32":
-        return
-    directory = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(directory)
-    finally:
-        os.close(directory)

@@ -69,6 +69,9 @@ class Provider(_Checked):
     memory: bool = setting(
         False, FLAG, "Remember and inject for chats through this provider; overrides the two general flags."
     )
+    context_window: int = setting(
+        0, COUNT, "Tokens that the model takes; a longer chat drops its oldest turns. 0: ask the server."
+    )
     priority: int = setting(100, COUNT, "The order of `provider next`: lower numbers first.")
     display_name: str = setting("", TEXT, "How it is called on screen; empty: its name.")
 
@@ -184,11 +187,18 @@ class Config(_Checked):
         2.0, SECONDS, "Longest that a chat waits for its memory, before and after; then it goes on without."
     )
     server_provider_timeout: float = setting(
-        600.0, SECONDS, "Longest silence of a provider before a chat through the API server is given up."
+        600.0, SECONDS, "Longest silence of a provider before a chat is given up."
     )
     server_shutdown_timeout: float = setting(
         30.0, SECONDS, "Longest that the API server waits for running requests when it is told to stop."
     )
+    chat_max_tokens: int = setting(
+        0, COUNT, "Longest answer in a chat of ours. 0: the provider's own limit (with anthropic 4096)."
+    )
+    chat_flush_timeout: float = setting(
+        10.0, SECONDS_OR_OFF, "Longest that a chat waits at its end for what is new to be extracted. 0: not."
+    )
+    chat_system_prompt: str = setting("", TEXT, "Instructions that every chat of ours begins with.")
     provider: str = setting("", TEXT, "Name of the provider in use; `shepherd provider NAME use` sets it.")
     providers: Mapping[str, Provider] = field(default_factory=dict, hash=False)
 

@@ -55,6 +55,11 @@ def default_database_path(environ: Environ = os.environ) -> Path:
     return _base(environ, "XDG_DATA_HOME", ".local/share") / "shepherd" / "memory.db"
 
 
+def state_folder(environ: Environ = os.environ) -> Path:
+    """`shepherd` in `$XDG_STATE_HOME` or `~/.local/state`: what a program leaves for its next run."""
+    return _base(environ, "XDG_STATE_HOME", ".local/state") / "shepherd"
+
+
 def load_config(path: Path | str | None = None, environ: Environ = os.environ) -> Config:
     """The configuration in force: defaults, then the file if there is one, then the environment."""
     return load(path, environ).config

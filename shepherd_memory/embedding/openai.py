@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 from shepherd_memory.embedding.engine import Refused, Unavailable
 from shepherd_memory.errors import EndpointError, ItemRejected
-from shepherd_memory.extraction.call import Call
-from shepherd_memory.extraction.client import endpoint_url, place_of
+from shepherd_memory.extraction.client import endpoint_url, place_of, timed_call
 from shepherd_memory.extraction.reply import Reply, failure_of
+from shepherd_memory.http.call import Call
 
 if TYPE_CHECKING:
     from shepherd_memory.embedding.engine import Vectors
@@ -71,7 +71,7 @@ class OpenAIEmbedder:
     @contextmanager
     def _call(self) -> "Iterator[tuple[Call, Transport]]":
         """A call that `close` can cut, on connections that no other call uses meanwhile."""
-        call = Call(self._timeout_seconds)
+        call = timed_call(self._timeout_seconds)
         with self._lock:
             if self._closed:
                 raise Unavailable("the embedding engine is closed")

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from shepherd_memory.errors import EndpointMisconfigured, EndpointUnavailable
-from shepherd_memory.extraction.call import Call
 from shepherd_memory.extraction.dialect import Dialect, Schema
 from shepherd_memory.extraction.reply import Completion, Reply, completion_of, failure_of, without_key
+from shepherd_memory.http.call import Call
 
 if TYPE_CHECKING:
     from shepherd_memory.extraction.transport import Transport
@@ -40,6 +40,11 @@ def place_of(url: str) -> str:
             "memory_extraction_endpoint must begin with http:// or https:// and a host"
         )
     return f"{parts.hostname}:{port}" if port else parts.hostname
+
+
+def timed_call(timeout_seconds: float) -> Call:
+    """A call that has so long in all."""
+    return Call(timeout_seconds, f"no answer within {timeout_seconds:g} s (memory_extraction_timeout)")
 
 
 @dataclass(frozen=True)
@@ -97,7 +102,7 @@ class ExtractionClient:
 
     @contextmanager
     def _call(self, timeout_seconds: float) -> Iterator[Call]:
-        call = Call(timeout_seconds)
+        call = timed_call(timeout_seconds)
         self._begin(call)
         try:
             with call.limited():

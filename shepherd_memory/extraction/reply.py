@@ -101,10 +101,10 @@ class Failure:
 def failure_of(reply: Reply) -> Failure | None:
     """The failure that a reply reports by its status, or by an error object under status 200."""
     payload = reply.payload()
-    error = _error_object(payload)
+    error = error_object(payload)
     if 200 <= reply.status < 300 and not error:
         return None
-    message = _first_text(error.get("message"), error.get("detail")) or _plain_body(reply, payload)
+    message = first_text(error.get("message"), error.get("detail")) or _plain_body(reply, payload)
     return Failure(reply, _status_of(reply, error), message)
 
 
@@ -197,7 +197,7 @@ def _reasons(details: Any) -> list[Any]:
     return [_as_mapping(detail).get("reason") for detail in details] if isinstance(details, list) else []
 
 
-def _error_object(payload: Any) -> Mapping[str, Any]:
+def error_object(payload: Any) -> Mapping[str, Any]:
     """The error of a reply in any of the shapes in use: an object, a bare text, inside a list or a choice."""
     outer = payload[0] if isinstance(payload, list) and payload else payload
     error = _as_mapping(outer).get("error") or _first_choice(outer).get("error")
@@ -232,7 +232,8 @@ def _content_text(content: Any) -> str | None:
     return "".join(texts) if texts else None
 
 
-def _first_text(*values: Any) -> str:
+def first_text(*values: Any) -> str:
+    """The first of them that is a text and not empty."""
     return next((value for value in values if isinstance(value, str) and value), "")
 
 

@@ -6,6 +6,8 @@ from typing import Any
 
 from shepherd_memory.prompting import Injected
 
+NO_PROVIDER, CONTEXT_FULL, PROVIDER_FAILED = "no_provider", "context_full", "provider_failed"
+
 
 @dataclass(frozen=True)
 class Added:
@@ -85,9 +87,13 @@ class Cancelled:
 
 @dataclass(frozen=True)
 class Failed:
-    """There is no (complete) answer; `problem` says what to do. What the user said is remembered."""
+    """There is no (complete) answer; `problem` says what to do. What the user said is remembered.
+
+    `code` is for programs: `no_provider`, `context_full`, `provider_failed`.
+    """
 
     problem: str
+    code: str = PROVIDER_FAILED
 
 
 Event = (

@@ -15,17 +15,20 @@ from shepherd_memory.frontends.cli.output import exit_code, say, suggest
 
 COMMANDS = {
     "config": (".config:config", "Show and change settings."),
+    "chat": (".chat:chat", "Chat with the provider in use, and be remembered."),
     "remember": (".remember:remember", "Remember what the user said."),
     "recall": (".recall:recall", "Find what a query is about."),
     "facts": (".facts:facts", "Show and change facts."),
     "context": (".context:context", "Show and change questions and their answers."),
     "documents": (".documents:documents", "Show and change what is stored verbatim."),
+    "forget": (".forget:forget", "Delete one thing for good."),
     "memory": (".memory:memory", "Count, embed, explain, move and erase memories."),
     "queue": (".queue:queue", "Show and change what waits for extraction."),
     "serve": (".serve:serve", "Serve chats with memory, and the memory itself, over HTTP."),
     "worker": (".worker:worker", "Extract and embed in the foreground, until told to stop."),
     "apikey": (".apikey:apikey", "Make, show and revoke keys of the API server."),
     "provider": (".provider:provider", "Show, change and switch model providers."),
+    "model": (".model:model", "Show or choose the model of the provider in use."),
     "whoami": (".whoami:whoami", "Say whose memory this is, and why."),
 }
 """Name -> where it is, as `module:attribute` from this package, and its line in `shepherd --help`.

@@ -3,19 +3,25 @@
 import os
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from shepherd_memory.config import Config, Loaded, default_config_path, load, variable
 from shepherd_memory.frontends.cli.output import say
 
+if TYPE_CHECKING:
+    from shepherd_memory.service import Service
+
 
 @dataclass(frozen=True)
 class Invocation:
-    """One run of `shepherd`."""
+    """One run of `shepherd`; in a chat, whose commands these are, with its service and its user."""
 
     given_path: Path | None = None
     debug: bool = False
+    service: "Service | None" = None
+    user_id: str | None = None
 
     @property
     def config_path(self) -> Path:

@@ -25,6 +25,14 @@ def log_to_stderr(as_json: bool, debug: bool) -> None:
     logging.getLogger(PACKAGE).setLevel(logging.DEBUG if debug else logging.INFO)
 
 
+def log_quietly(debug: bool) -> None:
+    """Leave the screen to whoever shows something there; with `debug` log to stderr all the same."""
+    if debug:
+        log_to_stderr(as_json=False, debug=True)
+    else:
+        logging.getLogger(PACKAGE).addHandler(logging.NullHandler())
+
+
 class Line(logging.Formatter):
     """`2026-02-14 09:31:02 warning worker: what happened`, in local time."""
 

@@ -60,10 +60,14 @@ def opened(invocation: Invocation, worker: bool = False) -> Iterator["Service"]:
     """The service for a short command: by default it leaves extraction to a process that stays."""
     from shepherd_memory.service import open_service
 
+    if invocation.service is not None:
+        yield invocation.service
+        return
     with open_service(invocation.config, worker=worker) as service:
         yield service
 
 
 def user_of(invocation: Invocation, given: str | None) -> str:
     """Whom the command is about; an id that cannot be one is refused."""
-    return checked_user_id(detect_user_id(invocation.config).user_id if given is None else given)
+    own = invocation.user_id if given is None else given
+    return checked_user_id(detect_user_id(invocation.config).user_id if own is None else own)

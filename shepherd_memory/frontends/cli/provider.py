@@ -93,6 +93,9 @@ def list_(invocation: Invocation, as_json: bool) -> None:
 @click.option("--model", default="", help=PROVIDER_FIELDS["model"].doc)
 @click.option("--api-key", default="", help="Sent to the server; `-` reads it from the terminal or stdin.")
 @click.option("--base-url", default="", help=PROVIDER_FIELDS["base_url"].doc)
+@click.option(
+    "--context-window", type=click.IntRange(0), default=0, help=PROVIDER_FIELDS["context_window"].doc
+)
 @click.option("--priority", default=100, show_default=True, help=PROVIDER_FIELDS["priority"].doc)
 @click.option("--display-name", default="", help=PROVIDER_FIELDS["display_name"].doc)
 @click.option("--memory/--no-memory", default=False, help=PROVIDER_FIELDS["memory"].doc)

@@ -61,6 +61,12 @@ def emit_json(value: object) -> None:
     click.echo(safe_json(json.dumps(value, ensure_ascii=False, indent=2)))
 
 
+def emit_json_line(value: object) -> None:
+    """The same in one line, at once: for a program that reads along."""
+    click.echo(safe_json(json.dumps(value, ensure_ascii=False)))
+    sys.stdout.flush()
+
+
 def emit_result(as_json: bool, data: object, sentence: str) -> None:
     """What a change did: as JSON for a program, else said in words."""
     if as_json:

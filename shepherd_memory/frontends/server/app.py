@@ -50,7 +50,7 @@ async def _open_state(
         with suppress(TimeoutError):
             await threads.run_within(MODEL_SECONDS, service.embedding.embedder)
     names = hosts.allowed_names(service.config.server_allowed_hosts, host)
-    return State(service, threads, quick, Doorkeeper(service, quick, auth), upstream, names)
+    return State(service, threads, quick, Doorkeeper(service, quick, auth), names, upstream=upstream)
 
 
 def _uses_memory(config: Config) -> bool:

@@ -6,7 +6,7 @@ from typing import Any
 
 from shepherd_memory.config import Config
 from shepherd_memory.errors import DatabaseError, ShepherdError
-from shepherd_memory.frontends.server.answers import Answer
+from shepherd_memory.frontends.answers import Answer
 from shepherd_memory.frontends.server.splicing import Tail
 from shepherd_memory.frontends.server.state import State
 from shepherd_memory.identity import is_known

@@ -16,7 +16,7 @@ from shepherd_memory.frontends.server.state import (
     ANSWERED_KEY,
     LOG_KEY,
     SCOPE_KEY,
-    State,
+    ServerState,
     config_of,
     headers_of,
 )
@@ -37,7 +37,7 @@ class Broken(Exception):
 class Gate:
     """Lets a request through to the routes, and turns whatever is raised there into an answer."""
 
-    def __init__(self, routes: ASGIApp, state: Callable[[], State]) -> None:
+    def __init__(self, routes: ASGIApp, state: Callable[[], ServerState]) -> None:
         self._routes = routes
         self._state = state
 
@@ -58,7 +58,7 @@ class Gate:
         finally:
             self._note(state, scope, answer.status, time.perf_counter() - begun)
 
-    async def _let_in(self, state: State, scope: Scope, receive: Receive, answer: "_Answer") -> None:
+    async def _let_in(self, state: ServerState, scope: Scope, receive: Receive, answer: "_Answer") -> None:
         _check_one_host(scope)
         hosts.check(headers_of(scope), state.names)
         if scope["path"] in ALWAYS_OPEN:
@@ -66,7 +66,7 @@ class Gate:
         with state.slots.one(config_of(scope).server_max_requests):
             await self._routes(scope, receive, answer)
 
-    async def _answer(self, state: State, scope: Scope, receive: Receive, answer: "_Answer") -> None:
+    async def _answer(self, state: ServerState, scope: Scope, receive: Receive, answer: "_Answer") -> None:
         """Whatever is raised becomes an answer, as long as none has begun."""
         try:
             await self._let_in(state, scope, receive, answer)
@@ -89,7 +89,7 @@ class Gate:
             logger.exception("unexpected")
             await _refuse(Refusal(500, "something failed here; the server's log says what"), scope, answer)
 
-    def _note(self, state: State, scope: Scope, status: int, seconds: float) -> None:
+    def _note(self, state: ServerState, scope: Scope, status: int, seconds: float) -> None:
         route = getattr(scope.get("route"), "path", OTHER_ROUTES)
         state.metrics.count(route, status, seconds)
         if logger.isEnabledFor(logging.INFO):

@@ -10,7 +10,7 @@ from shepherd_memory.database import try_writing
 from shepherd_memory.errors import DatabaseError, ShepherdError
 from shepherd_memory.frontends.server.json_response import json_response
 from shepherd_memory.frontends.server.refusals import Refusal
-from shepherd_memory.frontends.server.state import State, admit, config_of, request_state
+from shepherd_memory.frontends.server.state import ServerState, admit, config_of, server_state_of
 from shepherd_memory.rows import as_json
 from shepherd_memory.status import Status
 
@@ -29,14 +29,14 @@ async def health(request: Request) -> Response:
 async def status(request: Request) -> Response:
     """The state of database, queue, endpoint and embedding."""
     await admit(request.scope)
-    state = request_state(request)
+    state = server_state_of(request.scope)
     return json_response(await state.quick.run(_status, state))
 
 
 async def metrics(request: Request) -> Response:
     """Counters and gauges in the text format of Prometheus."""
     await admit(request.scope)
-    state = request_state(request)
+    state = server_state_of(request.scope)
     return Response(await state.quick.run(_metrics, state), media_type=CONTENT_TYPE_LATEST)
 
 
@@ -50,7 +50,7 @@ async def _may_know(request: Request) -> bool:
 
 async def _current_problems(request: Request) -> list[str]:
     """What is wrong; that the database does not answer is, after a while, an answer too."""
-    state = request_state(request)
+    state = server_state_of(request.scope)
     try:
         seconds = config_of(request.scope).server_memory_timeout
         return await state.quick.run_within(seconds, lambda: _problems(state))
@@ -58,14 +58,14 @@ async def _current_problems(request: Request) -> list[str]:
         return ["the database cannot be used: it does not answer"]
 
 
-def _problems(state: State) -> list[str]:
+def _problems(state: ServerState) -> list[str]:
     try:
         return _problems_of(state, state.service.status())
     except DatabaseError as error:
         return [f"the database cannot be used: {error}"]
 
 
-def _problems_of(state: State, status: Status) -> list[str]:
+def _problems_of(state: ServerState, status: Status) -> list[str]:
     found = list(status.problems)
     free = state.service.database.free_bytes()
     if free is not None and free < LEAST_FREE_BYTES:
@@ -73,7 +73,7 @@ def _problems_of(state: State, status: Status) -> list[str]:
     return [*found, state.write_problem] if _is_write_problem_left(state) else found
 
 
-def _is_write_problem_left(state: State) -> bool:
+def _is_write_problem_left(state: ServerState) -> bool:
     """Whether writing still fails: no chat may come that would find out, as long as health is red."""
     if state.write_problem:
         try:
@@ -84,7 +84,7 @@ def _is_write_problem_left(state: State) -> bool:
     return False
 
 
-def _status(state: State) -> dict[str, Any]:
+def _status(state: ServerState) -> dict[str, Any]:
     status = state.service.status()
     problems = _problems_of(state, status)
     return {
@@ -96,7 +96,7 @@ def _status(state: State) -> dict[str, Any]:
     }
 
 
-def _metrics(state: State) -> bytes:
+def _metrics(state: ServerState) -> bytes:
     try:
         status, totals = state.service.status(), state.service.totals()
         healthy = not _problems_of(state, status)

@@ -104,10 +104,11 @@ class Operation:
             # Browsers send a page's form to any server, but none with such a type.
             raise Refusal(415, f"the body must come with Content-Type: {self.body_media_type}")
         raw = await read_body(request.scope, request.receive, most)
-        return raw if self.body is bytes else _decoded(self.body, raw)
+        return raw if self.body is bytes else decoded(self.body, raw)
 
 
-def _decoded(kind: Any, raw: bytes) -> Any:
+def decoded(kind: Any, raw: bytes) -> Any:
+    """What a JSON body holds, as `kind`; refused if it is something else."""
     try:
         return msgspec.json.decode(raw, type=kind)
     except msgspec.ValidationError as error:

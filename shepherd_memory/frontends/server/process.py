@@ -1,14 +1,16 @@
 """The server as a process: its socket, its signals, its end."""
 
+import asyncio
 import socket
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Coroutine, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from types import FrameType
 from typing import Any
 
 import uvicorn
+from starlette.types import ASGIApp
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from shepherd_memory import apikeys
@@ -23,6 +25,26 @@ BACKLOG = 2048
 KEEP_ALIVE_SECONDS = 75
 LONGEST_HEAD = 65_536
 QUICK_THREADS = 2
+
+
+async def _nothing() -> None:
+    pass
+
+
+@dataclass(frozen=True)
+class Application:
+    """What a server serves.
+
+    `make` gets the threads for requests, the quick ones, and when a key is needed. `finish` is begun when the
+    server is told to stop, and waited for as running requests are.
+    """
+
+    make: Callable[[Threads, Threads, Auth], ASGIApp]
+    finish: Callable[[], Coroutine[Any, Any, None]] = _nothing
+
+
+def _api(service: Service, host: str) -> Application:
+    return Application(lambda threads, quick, auth: create_app(service, threads, quick, host=host, auth=auth))
 
 
 def listen(host: str, port: int) -> socket.socket:
@@ -96,12 +118,20 @@ class BoundedHead(HttpToolsProtocol):
 class _Server(uvicorn.Server):
     """Stops also when `stop` is set, and at once at the second signal of any kind."""
 
-    def __init__(self, config: uvicorn.Config, stop: threading.Event) -> None:
+    def __init__(self, config: uvicorn.Config, stop: threading.Event, application: Application) -> None:
         super().__init__(config)
         self._stop = stop
+        self._finish = application.finish
 
     async def on_tick(self, counter: int) -> bool:
         return await super().on_tick(counter) or self._stop.is_set()
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        # Among uvicorn's own tasks it has the time, and the end at the second signal, that requests have.
+        finishing = asyncio.create_task(self._finish())
+        self.server_state.tasks.add(finishing)
+        finishing.add_done_callback(self.server_state.tasks.discard)
+        await super().shutdown(sockets)
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         self.force_exit = self.force_exit or self.should_exit
@@ -109,10 +139,14 @@ class _Server(uvicorn.Server):
 
 
 def _server(
-    service: Service, pools: tuple[Threads, Threads], host: str, auth: Auth, stop: threading.Event
+    service: Service,
+    pools: tuple[Threads, Threads],
+    application: Application,
+    auth: Auth,
+    stop: threading.Event,
 ) -> uvicorn.Server:
     config = uvicorn.Config(
-        create_app(service, *pools, host=host, auth=auth),
+        application.make(*pools, auth),
         http=BoundedHead,
         ws="none",
         lifespan="on",
@@ -125,7 +159,7 @@ def _server(
         timeout_keep_alive=KEEP_ALIVE_SECONDS,
         timeout_graceful_shutdown=max(1, round(service.config.server_shutdown_timeout)),
     )
-    return _Server(config, stop)
+    return _Server(config, stop, application)
 
 
 def run(
@@ -136,12 +170,16 @@ def run(
     no_auth: bool = False,
     stop: threading.Event,
     ready: Callable[[str], None],
+    application: Application | None = None,
 ) -> None:
-    """Serve until a signal or `stop` says so; running requests are finished first, if that is soon enough."""
+    """Serve until a signal or `stop` says so; running requests are finished first, if that is soon enough.
+
+    Without an `application` it is the API server.
+    """
     auth = auth_for(service, host, no_auth)
     with listen(host, port) as sock, _threads(service) as pools:
         ready(url_of(sock))
-        _server(service, pools, host, auth, stop).run(sockets=[sock])
+        _server(service, pools, application or _api(service, host), auth, stop).run(sockets=[sock])
 
 
 @dataclass(frozen=True)
@@ -154,12 +192,17 @@ class Running:
 
 @contextmanager
 def running(
-    service: Service, host: str = "127.0.0.1", port: int = 0, *, no_auth: bool = False
+    service: Service,
+    host: str = "127.0.0.1",
+    port: int = 0,
+    *,
+    no_auth: bool = False,
+    application: Application | None = None,
 ) -> Iterator[Running]:
     """The server beside other work of a program, which opens and closes the service itself."""
     auth = auth_for(service, host, no_auth)
     with listen(host, port) as sock, _threads(service) as pools:
-        server = _server(service, pools, host, auth, threading.Event())
+        server = _server(service, pools, application or _api(service, host), auth, threading.Event())
         thread = threading.Thread(target=server.run, args=([sock],), name="shepherd-http")
         thread.start()
         try:

@@ -34,6 +34,7 @@ _TYPES = {
     404: "not_found_error",
     405: "invalid_request_error",
     408: "invalid_request_error",
+    409: "invalid_request_error",
     413: "request_too_large",
     415: "invalid_request_error",
     421: "invalid_request_error",
@@ -71,9 +72,14 @@ def wire_of(path: str) -> str:
     return ANTHROPIC if path == "/v1/messages" or path.startswith("/v1/messages/") else OPENAI
 
 
+def kind_of(status: int) -> str:
+    """The `type` of an error with this status."""
+    return _TYPES.get(status, "server_error")
+
+
 def render(refusal: Refusal, wire: str) -> bytes:
     """The body of an error, as clients of that wire format read it."""
-    kind = _TYPES.get(refusal.status, "server_error")
+    kind = kind_of(refusal.status)
     if wire == ANTHROPIC:
         kind = _ANTHROPIC_TYPES.get(refusal.status, kind)
         return orjson.dumps({"type": "error", "error": {"type": kind, "message": refusal.message}})

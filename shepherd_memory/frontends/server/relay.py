@@ -7,8 +7,8 @@ from contextlib import asynccontextmanager
 import aiohttp
 from starlette.types import Receive, Scope, Send
 
-from shepherd_memory.frontends.server.answers import Answer, StreamReader, open_stream, read_body
-from shepherd_memory.frontends.server.answers.decoding import Decoder, decoder_for
+from shepherd_memory.frontends.answers import Answer, StreamReader, open_stream, read_body
+from shepherd_memory.frontends.answers.decoding import Decoder, decoder_for
 from shepherd_memory.frontends.server.chat_memory import ChatMemory
 from shepherd_memory.frontends.server.limits import ClientGone
 from shepherd_memory.frontends.server.state import ANSWERED_KEY

@@ -19,8 +19,8 @@ CONFIG_KEY, HEADERS_KEY = "shepherd.config", "shepherd.headers"
 
 
 @dataclass
-class State:
-    """The service, the way to the providers, and what is counted and limited on the way."""
+class ServerState:
+    """What every server of ours has: the service, who is let in, and what is counted and limited."""
 
     service: Service
     threads: Threads
@@ -28,13 +28,19 @@ class State:
     """Threads of their own for keys and health: a large import must not hold these up."""
 
     door: Doorkeeper
-    upstream: aiohttp.ClientSession
     names: frozenset[str]
     metrics: Metrics = field(default_factory=Metrics)
     slots: Slots = field(default_factory=Slots)
     rates: Rates = field(default_factory=Rates)
     write_problem: str = ""
     """Why the last exchange could not be stored; empty since one could."""
+
+
+@dataclass(kw_only=True)
+class State(ServerState):
+    """The API server's: also the way to the providers."""
+
+    upstream: aiohttp.ClientSession
 
 
 def note(scope: Scope, **fields: object) -> None:
@@ -46,12 +52,18 @@ def config_of(scope: Scope) -> Config:
     """The configuration as it was when the request came: looked at once, it is the same throughout."""
     config: Config | None = scope.get(CONFIG_KEY)
     if config is None:
-        config = scope[CONFIG_KEY] = state_of(scope).service.config
+        config = scope[CONFIG_KEY] = server_state_of(scope).service.config
     return config
 
 
+def server_state_of(scope: Scope) -> ServerState:
+    """The state that a request is answered with, of whichever server."""
+    state: ServerState = scope[SCOPE_KEY]
+    return state
+
+
 def state_of(scope: Scope) -> State:
-    """The state that a request is answered with."""
+    """The same, of the API server."""
     state: State = scope[SCOPE_KEY]
     return state
 
@@ -67,7 +79,7 @@ def headers_of(scope: Scope) -> dict[str, str]:
 
 async def admit(scope: Scope) -> tuple[Caller, int]:
     """Who sends this request, and how many bytes it may have; refused without a key or beyond its rate."""
-    state = state_of(scope)
+    state = server_state_of(scope)
     caller = await state.door.caller_of(headers_of(scope))
     config, key = config_of(scope), caller.key
     state.rates.take(key.id if key else "", (key and key.rate_per_minute) or config.server_rate_limit)

@@ -11,7 +11,7 @@ from yarl import URL
 
 from shepherd_memory.apikeys import KEY_PREFIX
 from shepherd_memory.config import Config, Provider
-from shepherd_memory.frontends.server.answers.decoding import READABLE
+from shepherd_memory.frontends.answers.decoding import READABLE
 from shepherd_memory.frontends.server.refusals import ANTHROPIC, OPENAI, Refusal
 from shepherd_memory.providers import api_url, current_provider, list_providers
 

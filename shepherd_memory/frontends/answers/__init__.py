@@ -1,10 +1,10 @@
-"""Reading what a provider answered, from a copy of the bytes that are passed on to the client."""
+"""Reading what a provider answered: the words of it, from the bytes as they come."""
 
-from shepherd_memory.frontends.server.answers.answer import Answer, Reading, parsed
-from shepherd_memory.frontends.server.answers.anthropic import AnthropicReading
-from shepherd_memory.frontends.server.answers.decoding import READABLE, Decoder, decoder_for
-from shepherd_memory.frontends.server.answers.openai import OpenAIReading
-from shepherd_memory.frontends.server.answers.sse import StreamReader
+from shepherd_memory.frontends.answers.answer import Answer, Reading, parsed
+from shepherd_memory.frontends.answers.anthropic import AnthropicReading
+from shepherd_memory.frontends.answers.decoding import READABLE, Decoder, decoder_for
+from shepherd_memory.frontends.answers.openai import OpenAIReading
+from shepherd_memory.frontends.answers.sse import StreamReader
 
 __all__ = ["READABLE", "Answer", "Decoder", "StreamReader", "decoder_for", "open_stream", "read_body"]
 

@@ -1,11 +1,11 @@
-"""One running call: its deadline, and how another thread cuts it short."""
+"""One running call: how long it may take, and how another thread cuts it short."""
 
 import socket
 import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import CancelledError, Future
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from typing import Any
 
 Address = tuple[Any, ...]
@@ -16,12 +16,16 @@ class Call:
 
     The reason for a cut belongs to the call, is set under its lock and stays: a socket that becomes known
     after the cut is shut down at once, so there is no moment at which a cut is lost.
+
+    `timeout_seconds` is for the whole call; with `each_wait` it is for every wait in it, and a call in which
+    something comes again and again may go on for ever. `too_late` is the reason of a cut for want of time.
     """
 
-    def __init__(self, timeout_seconds: float) -> None:
+    def __init__(self, timeout_seconds: float, too_late: str, *, each_wait: bool = False) -> None:
         self.cut_because = ""
         self._timeout_seconds = timeout_seconds
-        self._deadline = time.monotonic() + timeout_seconds
+        self._too_late = too_late
+        self._deadline = None if each_wait else time.monotonic() + timeout_seconds
         self._lock = threading.Lock()
         self._handles: list[socket.socket] = []
         self._lookup: Future[list[Address]] | None = None
@@ -34,11 +38,19 @@ class Call:
 
     def expire(self) -> None:
         """End the call because its time is up."""
-        self.cut(f"no answer within {self._timeout_seconds:g} s (memory_extraction_timeout)")
+        self.cut(self._too_late)
 
     @contextmanager
     def limited(self) -> Iterator[None]:
         """Run with the deadline enforced; afterwards the connections stay open for the next call."""
+        try:
+            with nullcontext() if self._deadline is None else self._watched_by_a_timer():
+                yield
+        finally:
+            self._release()
+
+    @contextmanager
+    def _watched_by_a_timer(self) -> Iterator[None]:
         timer = threading.Timer(self.remaining_seconds(), self.expire)
         timer.name = "shepherd-call-deadline"
         timer.start()
@@ -47,10 +59,11 @@ class Call:
         finally:
             timer.cancel()
             timer.join()
-            self._release()
 
     def remaining_seconds(self) -> float:
-        """How long the call may still take; never zero, which would mean "do not block" to a socket."""
+        """How long the next wait may take; never zero, which would mean "do not block" to a socket."""
+        if self._deadline is None:
+            return self._timeout_seconds
         return max(self._deadline - time.monotonic(), 0.001)
 
     def watch(self, sock: Any) -> None:
@@ -75,8 +88,8 @@ class Call:
         thread.name = "shepherd-name-lookup"
         thread.start()
         try:
-            return lookup.result()
-        except CancelledError as error:
+            return lookup.result(self.remaining_seconds())
+        except (CancelledError, TimeoutError) as error:
             raise TimeoutError(self.cut_because) from error
 
     def _wake(self) -> None:

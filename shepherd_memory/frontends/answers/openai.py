@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from shepherd_memory.frontends.server.answers.answer import Answer, Message, Speech
+from shepherd_memory.frontends.answers.answer import Answer, Message, Speech
 
 _TOOL_REASONS = ("tool_calls", "function_call")
 
@@ -54,7 +54,7 @@ class OpenAIReading:
         if message.get("tool_calls") or message.get("function_call"):
             self._asks_for_tools = True
 
-    def fail(self) -> None:
+    def fail(self, said: bytes = b"") -> None:
         self._failed = True
 
     def answer(self) -> Answer:

@@ -1,6 +1,6 @@
 """Server-sent events, read from whatever pieces the network cuts them into."""
 
-from shepherd_memory.frontends.server.answers.answer import Answer, Reading, parsed
+from shepherd_memory.frontends.answers.answer import Answer, EventReading, Reading, parsed
 
 LONGEST_LINE = 16 * 1024 * 1024
 _LONGEST_LAST_LINE = 512
@@ -10,20 +10,21 @@ _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _DONE = b"[DONE]"
 
 
-class StreamReader:
-    """Reads a copy of a stream, and says where the end of the answer begins.
+class EventReader:
+    """Reads a stream, and says where the end of the answer begins.
 
     The end is seen as soon as the line that announces it is whole, even before its line end has come: a
     client must not have all of it before the exchange is remembered.
     """
 
-    def __init__(self, reading: Reading, longest_line: int = LONGEST_LINE) -> None:
+    def __init__(self, reading: EventReading, longest_line: int = LONGEST_LINE) -> None:
         self.ended = False
         self._reading = reading
         self._lines = _Lines(longest_line)
         self._longest_line = longest_line
         self._event: list[bytes] = []
         self._event_size = 0
+        self._has_dropped = False
 
     def feed(self, chunk: bytes) -> int:
         """Read on; how many bytes of `chunk` come before the end of the answer: all, if it is not in it."""
@@ -39,11 +40,15 @@ class StreamReader:
             return len(chunk) - self._lines.begun
         return len(chunk)
 
-    def answer(self) -> Answer:
-        """What the stream has said so far."""
+    @property
+    def has_dropped(self) -> bool:
+        """Whether something was too long to be read."""
+        return self._has_dropped or self._lines.has_dropped
+
+    def finish(self) -> None:
+        """The connection has ended: read what it left open."""
         if not self.ended:
             self._read_what_is_left()
-        return self._reading.answer()
 
     def _end(self) -> None:
         self.ended = True
@@ -52,6 +57,7 @@ class StreamReader:
     def _read_line(self, line: bytes) -> bool:
         """Read one whole line; true if it ends the answer."""
         if len(line) > self._longest_line and len(line.rstrip(b"\r\n")) > self._longest_line:
+            self._has_dropped = True
             return False
         if line.startswith(b"data:"):
             return self._read_data(line[5:].strip())
@@ -75,6 +81,7 @@ class StreamReader:
         """Keep a line of an event that may go on over several."""
         self._event_size += len(data)
         if self._event_size > self._longest_line:
+            self._has_dropped = True
             self._forget_event()
         elif data:
             self._event.append(data)
@@ -104,7 +111,7 @@ class StreamReader:
         if line.startswith(_BYTE_ORDER_MARK):
             return self._read_line(line.lstrip(_BYTE_ORDER_MARK))
         if _is_bare_error(line):
-            self._reading.fail()
+            self._reading.fail(line)
         return False
 
     def _is_last(self, rest: bytearray) -> bool:
@@ -127,13 +134,26 @@ class StreamReader:
         """The line and the event that the connection's end left open, if they are whole without it."""
         rest = bytes(self._lines.rest).lstrip(_BYTE_ORDER_MARK)
         if _is_bare_error(rest):
-            self._reading.fail()
+            self._reading.fail(rest)
         data = rest[5:].strip() if rest.startswith(b"data:") else b""
         event = parsed(b"\n".join([*self._event, data]).strip())
         if event is not None:
             self._reading.take_event(event)
             self._forget_event()
             self._lines.rest.clear()
+
+
+class StreamReader(EventReader):
+    """Reads a copy of a stream for the answer in it."""
+
+    def __init__(self, reading: Reading, longest_line: int = LONGEST_LINE) -> None:
+        super().__init__(reading, longest_line)
+        self._answer_of = reading.answer
+
+    def answer(self) -> Answer:
+        """What the stream has said so far."""
+        self.finish()
+        return self._answer_of()
 
 
 def _is_bare_error(line: bytes) -> bool:
@@ -151,6 +171,7 @@ class _Lines:
         """The line that has no end yet."""
         self.begun = 0
         """How many bytes of it are of the latest chunk."""
+        self.has_dropped = False
         self._longest = longest
         self._is_dropping = False
         self._after_return = False
@@ -179,7 +200,7 @@ class _Lines:
 
     def _keep(self, begun: bytes) -> None:
         if self._is_dropping or len(self.rest) + len(begun) > self._longest:
-            self._is_dropping = True
+            self._is_dropping = self.has_dropped = True
             self.rest.clear()
         else:
             self.rest += begun

@@ -24,22 +24,26 @@ class Answer:
     failed: bool
 
 
-class Reading(Protocol):
-    """One answer of one wire, being read."""
+class EventReading(Protocol):
+    """One stream of one wire, being read."""
 
     last_event: bytes | None
     """The name of the event that ends a stream, where the wire names its events."""
 
-    def __init__(self) -> None: ...
-
     def take_event(self, event: Message) -> bool:
         """Read one event of a stream; true if it is the last one."""
 
+    def fail(self, said: bytes = b"") -> None:
+        """The provider broke off with an error; `said` is how it put it, where that is no event."""
+
+
+class Reading(EventReading, Protocol):
+    """One answer of one wire, being read."""
+
+    def __init__(self) -> None: ...
+
     def take_body(self, body: Message) -> None:
         """Read a whole answer."""
-
-    def fail(self) -> None:
-        """The provider broke off with an error."""
 
     def answer(self) -> Answer:
         """What has been read so far."""

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from shepherd_memory.frontends.server.answers.answer import Answer, Message, Speech
+from shepherd_memory.frontends.answers.answer import Answer, Message, Speech
 
 _GOES_ON = ("tool_use", "pause_turn")
 
@@ -73,7 +73,7 @@ class AnthropicReading:
         self._new_paragraph = False
         self._text.add(text)
 
-    def fail(self) -> None:
+    def fail(self, said: bytes = b"") -> None:
         self._failed = True
 
     def answer(self) -> Answer:

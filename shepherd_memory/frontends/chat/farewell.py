@@ -1,0 +1,47 @@
+"""The end of a chat: a bounded wait until what was said is extracted and can be found."""
+
+import threading
+import time
+from collections.abc import Callable
+
+from shepherd_memory import endpoints, jobs
+from shepherd_memory.clock import from_us, now_us
+from shepherd_memory.service import Service
+from shepherd_memory.worker import extraction_endpoint
+
+POLL_SECONDS = 0.1
+
+
+def settle(service: Service, user_id: str, waiting: Callable[[float], None]) -> str:
+    """Wait for the worker, at most `chat_flush_timeout` seconds; what is left, if something is.
+
+    `waiting` is told now and then how many seconds are left.
+    """
+    pause = threading.Event()
+    deadline = time.monotonic() + service.config.chat_flush_timeout
+    while left := what_is_left(service, user_id):
+        seconds = deadline - time.monotonic()
+        if seconds <= 0 or _is_in_trouble(service):
+            return left
+        waiting(seconds)
+        pause.wait(POLL_SECONDS)
+    return ""
+
+
+def what_is_left(service: Service, user_id: str) -> str:
+    """What of a user's the worker has yet to do, and could do now."""
+    if extraction_endpoint(service.config) is not None:
+        due = [item for status in (jobs.WAITING, jobs.RUNNING) for item in service.items(user_id, status)]
+        number = sum(item.status == jobs.RUNNING or item.run_at <= from_us(now_us()) for item in due)
+        if number:
+            return f"{number} {'item waits' if number == 1 else 'items wait'} for extraction"
+    if service.config.embedding_engine == "none" or service.embedding.trouble():
+        return ""
+    number = service.unembedded(user_id)
+    return f"{number} {'entry is' if number == 1 else 'entries are'} not embedded yet" if number else ""
+
+
+def _is_in_trouble(service: Service) -> bool:
+    """Whether waiting is in vain."""
+    is_configured = extraction_endpoint(service.config) is not None
+    return is_configured and service.endpoint().state in (endpoints.UNAVAILABLE, endpoints.PAUSED)

@@ -1,0 +1,81 @@
+"""The line that a person types: edited, called up again, pasted in several lines, completed."""
+
+from collections.abc import Iterable
+
+from prompt_toolkit import PromptSession
+from prompt_toolkit.completion import CompleteEvent, Completer, Completion
+from prompt_toolkit.document import Document
+from prompt_toolkit.history import History as LineHistory
+from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
+from prompt_toolkit.output import create_output
+
+from shepherd_memory.frontends.chat.commands import help_lines
+from shepherd_memory.saved_chats import History
+
+PROMPT, CONTINUED = "> ", "… "
+
+
+class Line:
+    """Reads what the user types, until Enter; Alt-Enter or Ctrl-J begins another line."""
+
+    def __init__(self, history: History) -> None:
+        self._session: PromptSession[str] = PromptSession(
+            history=_Typed(history),
+            multiline=True,
+            key_bindings=_keys(),
+            completer=_SlashCommands(),
+            complete_while_typing=False,
+            prompt_continuation=CONTINUED,
+            enable_open_in_editor=True,
+            output=create_output(),
+        )
+
+    def read(self) -> str:
+        """One message; EOFError at the end of input, KeyboardInterrupt for Ctrl-C."""
+        # Escape alone is waited on for a moment, as it begins Alt-Enter.
+        self._session.app.ttimeoutlen = 0.1
+        return self._session.prompt(PROMPT)
+
+    def typed(self) -> str:
+        """What stood in the line when it was left."""
+        return self._session.default_buffer.text
+
+
+class _Typed(LineHistory):
+    """What was typed before, in any chat of this user."""
+
+    def __init__(self, history: History) -> None:
+        super().__init__()
+        self._history = history
+
+    def load_history_strings(self) -> Iterable[str]:
+        return reversed(self._history.entries())
+
+    def store_string(self, string: str) -> None:
+        self._history.add(string)
+
+
+class _SlashCommands(Completer):
+    """Completes the names of commands."""
+
+    def get_completions(self, document: Document, complete_event: CompleteEvent) -> Iterable[Completion]:
+        word = document.text_before_cursor
+        if word.startswith("/") and " " not in word:
+            for name, line in help_lines():
+                if name.startswith(word):
+                    yield Completion(name, -len(word), display_meta=line)
+
+
+def _keys() -> KeyBindings:
+    keys = KeyBindings()
+
+    @keys.add("enter")
+    def accept(event: KeyPressEvent) -> None:
+        event.current_buffer.validate_and_handle()
+
+    @keys.add("escape", "enter")
+    @keys.add("c-j")
+    def newline(event: KeyPressEvent) -> None:
+        event.current_buffer.newline()
+
+    return keys

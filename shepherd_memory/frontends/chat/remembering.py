@@ -1,0 +1,62 @@
+"""What a chat hands to memory, and when: at once into the documents, now and then into the queue."""
+
+import logging
+from collections.abc import Sequence
+from typing import Any
+
+from shepherd_memory.errors import DatabaseError
+from shepherd_memory.service import Service
+
+NEVER_IDLE_SECONDS = 86_400.0
+"""With the idle time-out off, a chat that was killed is extracted after a day."""
+
+logger = logging.getLogger(__name__)
+
+
+class Remembering:
+    """One session's way into memory.
+
+    What is said is stored as soon as it is said: a process that is killed then loses nothing, and eviction,
+    which only shortens the prompt, has nothing to lose. It is queued for extraction once enough is new; the
+    session's watermark says from where. A database that is away or full gets the rest with the next call.
+    """
+
+    def __init__(self, service: Service, user_id: str, session_id: str, each: bool = False) -> None:
+        self.session_id = session_id
+        self._service = service
+        self._user_id = user_id
+        self._each = each
+        self._unstored: list[dict[str, Any]] = []
+        self._new_turns = 0
+
+    def store(self, messages: Sequence[dict[str, Any]]) -> str:
+        """Store messages, and what could not be stored before; what is wrong, if something is."""
+        self._unstored += messages
+        config = self._service.config
+        rest_seconds = config.memory_extraction_idle_timeout or NEVER_IDLE_SECONDS
+        try:
+            self._service.remember(self._user_id, self._unstored, self.session_id, rest_seconds=rest_seconds)
+        except DatabaseError as error:
+            logger.warning("a chat could not be stored (%s): it is tried again", type(error).__name__)
+            return f"not stored yet, it is tried again with the next message: {error}"
+        self._unstored.clear()
+        return ""
+
+    def end_turn(self) -> str:
+        """The user has been answered, or will not be: queue what is new once it is enough."""
+        self._new_turns += 1
+        if self._each or self._new_turns >= self._service.config.memory_extraction_min_turns:
+            return self.queue()
+        return ""
+
+    def queue(self) -> str:
+        """Queue everything that is new, even one turn; what is wrong, if something is."""
+        problem = self.store(()) if self._unstored else ""
+        try:
+            if self._new_turns:
+                self._service.extract(self._user_id, self.session_id)
+        except DatabaseError as error:
+            logger.warning("a chat could not be queued (%s)", type(error).__name__)
+            return problem or f"not queued yet: {error}"
+        self._new_turns = 0
+        return problem

@@ -1,0 +1,134 @@
+"""The three ways to talk with a chat from a shell: one question, JSON lines of a program, a person typing."""
+
+import json
+import shutil
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+from shepherd_memory.canonical import canonical_text
+from shepherd_memory.errors import ShepherdError
+from shepherd_memory.frontends.chat import commands
+from shepherd_memory.frontends.chat.asking import Chat, Last, ask
+from shepherd_memory.frontends.chat.events import Event, Failed
+from shepherd_memory.frontends.chat.shapes import shape_of
+from shepherd_memory.frontends.chat.terminal import Printer
+from shepherd_memory.frontends.cli.invocation import Invocation
+from shepherd_memory.frontends.cli.output import say
+from shepherd_memory.frontends.cli.screen import aligned, emit_json_line, note
+from shepherd_memory.saved_chats import History
+
+ONCE_MORE = "(Ctrl-C again, Ctrl-D or `exit` leaves)"
+
+
+def once(chat: Chat, text: str) -> Last:
+    """One question; the answer alone goes to stdout."""
+    return ask(chat, text, Printer(is_quiet=True).show)
+
+
+def answer_lines(chat: Chat, lines: Iterable[bytes]) -> Last | None:
+    """A prompt in each line: as text, as a JSON string, or as an object; what happens as a line each."""
+    last: Last | None = None
+    for line in lines:
+        if not line.strip():
+            continue
+        try:
+            asked = _asked(line)
+        except ValueError as error:
+            last = Failed(str(error), "invalid_request")
+            _emit_shape(last)
+        else:
+            last = ask(chat, *asked)
+    return last
+
+
+def _asked(line: bytes) -> tuple[str, Callable[[Event], None], int, bool]:
+    """The prompt in a line, and how it is to be answered."""
+    text = line.decode("utf-8").strip()
+    try:
+        given = json.loads(text)
+    except (ValueError, RecursionError):
+        given = text
+    if not isinstance(given, dict):
+        return canonical_text(given if isinstance(given, str) else text), _emit_shape, 0, True
+    known: dict[str, Any] = {"prompt": str, "max_tokens": int, "memory": bool}
+    for name, value in given.items():
+        if name not in known or type(value) is not known[name]:
+            raise ValueError(
+                f'{name!r}: a line takes {{"prompt": text, "max_tokens": number, "memory": bool}}'
+            )
+    if not given.get("prompt", "").strip():
+        raise ValueError('there is no "prompt" in the line')
+    return (
+        canonical_text(given["prompt"]),
+        _emit_shape,
+        max(0, given.get("max_tokens", 0)),
+        given.get("memory", True),
+    )
+
+
+def _emit_shape(event: Event) -> None:
+    name, fields = shape_of(event)
+    emit_json_line({"event": name, **fields})
+
+
+class Conversation:
+    """A person at a terminal; `invocation` runs the commands that the command line has too, if it may."""
+
+    def __init__(self, chat: Chat, invocation: Invocation | None, history: History) -> None:
+        # Late: only a person who types needs it.
+        from shepherd_memory.frontends.chat.line import Line
+
+        self._chat = chat
+        self._invocation = invocation
+        self._line = Line(history)
+
+    def hold(self) -> None:
+        """Until the person leaves."""
+        printer = Printer()
+        for text in self._lines():
+            if commands.own_command(text) == "exit":
+                return
+            if commands.is_command(text):
+                self._command(text)
+            elif text.strip():
+                ask(self._chat, text.replace("//", "/", 1) if text.startswith("//") else text, printer.show)
+
+    def _lines(self) -> Iterator[str]:
+        is_leaving = False
+        while True:
+            try:
+                yield self._line.read()
+            except EOFError:
+                return
+            except KeyboardInterrupt:
+                if is_leaving:
+                    return
+                is_leaving = not self._line.typed().strip()
+                if is_leaving:
+                    say(ONCE_MORE)
+            else:
+                is_leaving = False
+
+    def _command(self, line: str) -> None:
+        match commands.own_command(line):
+            case "clear":
+                self._clear()
+            case "help":
+                _help()
+            case _ if self._invocation is None:
+                note("a shared session is its server's: there are /clear, /help and /exit")
+            case _:
+                commands.run(self._invocation, line)
+
+    def _clear(self) -> None:
+        try:
+            self._chat.clear()
+        except ShepherdError as error:
+            return note(str(error))
+        say("a new session begins; what was said before is remembered")
+
+
+def _help() -> None:
+    for line in aligned(commands.help_lines(), shutil.get_terminal_size().columns):
+        say(line)
+    say("Alt-Enter or Ctrl-J begins a new line; Ctrl-C stops an answer; // says a slash")

@@ -1,0 +1,179 @@
+"""`shepherd chat`: chat with the provider in use, and be remembered."""
+
+import sys
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import click
+
+from shepherd_memory.canonical import canonical_text
+from shepherd_memory.errors import EndpointError, InvalidInput
+from shepherd_memory.frontends.cli.given import stdin_text
+from shepherd_memory.frontends.cli.invocation import Invocation, pass_invocation
+from shepherd_memory.frontends.cli.opening import user_of, user_option
+from shepherd_memory.frontends.cli.output import say
+from shepherd_memory.frontends.cli.screen import note
+
+if TYPE_CHECKING:
+    from shepherd_memory.frontends.chat.asking import Last
+    from shepherd_memory.frontends.chat.remote import RemoteSession
+    from shepherd_memory.frontends.chat.session import ChatSession, Options
+    from shepherd_memory.saved_chats import History
+    from shepherd_memory.service import Service
+
+INTERRUPTED = 130
+
+
+@click.command()
+@click.argument("prompt", required=False, type=canonical_text)
+@click.option("--continue", "resume", is_flag=True, help="Go on with the last chat in this folder.")
+@click.option("--nomemory", is_flag=True, help="Recall nothing, and remember nothing.")
+@click.option("--memtools", is_flag=True, help="Let the model search and change the memory by itself.")
+@click.option("--server", metavar="URL", help="Chat in the shared session of a `shepherd cli-server`.")
+@click.option("--key", metavar="KEY", default="", envvar="SHEPHERD_KEY", help="An API key for that server.")
+@user_option
+@click.option("--json", "as_json", is_flag=True, help="Print what happens as JSON lines, for programs.")
+@pass_invocation
+def chat(
+    invocation: Invocation,
+    prompt: str | None,
+    resume: bool,
+    nomemory: bool,
+    memtools: bool,
+    server: str | None,
+    key: str,
+    user: str | None,
+    as_json: bool,
+) -> None:
+    """Chat with the provider in use, and be remembered.
+
+    With PROMPT, or with text on stdin, it answers that and ends. `/help` lists the commands of a chat;
+    `exit` or Ctrl-D leaves it, Ctrl-C stops an answer. With --json each line of stdin is a prompt.
+    """
+    from shepherd_memory.frontends.chat.leaving import told_to_leave
+    from shepherd_memory.frontends.chat.session import Options, here
+    from shepherd_memory.frontends.cli.logs import log_quietly
+
+    log_quietly(invocation.debug)
+    with told_to_leave():
+        if server is None:
+            options = Options(memory=not nomemory, memtools=memtools, place=here())
+            last = _chat_here(invocation, options, user, resume, prompt, as_json)
+        elif resume or nomemory or memtools or user is not None:
+            raise InvalidInput("--continue, --nomemory, --memtools and --user are for the server to say")
+        else:
+            last = _chat_there(server, key, prompt, as_json)
+    _conclude(last, as_json)
+
+
+def _chat_here(
+    invocation: Invocation,
+    options: "Options",
+    user: str | None,
+    resume: bool,
+    prompt: str | None,
+    as_json: bool,
+) -> "Last | None":
+    from shepherd_memory.frontends.chat.session import open_chat
+    from shepherd_memory.saved_chats import History
+    from shepherd_memory.service import open_service
+
+    user_id = user_of(invocation, user)
+    with open_service(invocation.config, config_path=invocation.config_path) as service:
+        inner = replace(invocation, service=service, user_id=user_id)
+        with open_chat(service, user_id, options, resume=resume) as session:
+            if _is_typed(prompt, as_json):
+                _greet(session)
+            last = _hold(session, inner, History(user_id, options.memory), prompt, as_json)
+        if session.problem:
+            note(f"shepherd: {session.problem}")
+        if session.remembers():
+            _settle(service, user_id)
+    return last
+
+
+def _chat_there(server: str, key: str, prompt: str | None, as_json: bool) -> "Last | None":
+    from shepherd_memory.frontends.chat.remote import open_remote
+    from shepherd_memory.saved_chats import History
+
+    with open_remote(server, key) as session:
+        if _is_typed(prompt, as_json):
+            say(f"in the shared session at {server}; /help lists what there is, `exit` leaves")
+        return _hold(session, None, History("", is_kept=False), prompt, as_json)
+
+
+def _is_typed(prompt: str | None, as_json: bool) -> bool:
+    """Whether a person is going to type."""
+    return prompt is None and not as_json and sys.stdin.isatty()
+
+
+def _hold(
+    session: "ChatSession | RemoteSession",
+    invocation: Invocation | None,
+    history: "History",
+    prompt: str | None,
+    as_json: bool,
+) -> "Last | None":
+    from shepherd_memory.frontends.chat.talk import Conversation, answer_lines, once
+
+    if as_json:
+        lines = [prompt.encode()] if prompt is not None else sys.stdin.buffer
+        return answer_lines(session, lines)
+    if not _is_typed(prompt, as_json):
+        return once(session, _piped(prompt))
+    Conversation(session, invocation, history).hold()
+    return None
+
+
+def _piped(prompt: str | None) -> str:
+    """The question: what was given, what came on stdin, or the one about the other."""
+    text = "" if sys.stdin.isatty() else stdin_text(asked=False).strip()
+    question = "\n\n".join(part for part in (prompt, text) if part and part.strip())
+    if not question:
+        raise InvalidInput("there is nothing to ask: give PROMPT, or text on stdin")
+    return canonical_text(question)
+
+
+def _greet(session: "ChatSession") -> None:
+    provider = session.provider()
+    if provider is None:
+        return say(
+            "no provider is in use yet: /provider add NAME --base-url URL --memory, /provider NAME use"
+        )
+    model = f" ({provider.model})" if provider.model else ""
+    memory = f"remembered as {session.user_id}" if session.remembers() else "without memory"
+    earlier = f"; {len(session.messages)} messages of last time" if session.messages else ""
+    note(f"{provider.display_name or provider.name}{model}, {memory}{earlier}; /help lists what there is")
+
+
+def _settle(service: "Service", user_id: str) -> None:
+    """Wait a little for what was said to be extracted, and say so; Ctrl-C leaves it for the next time."""
+    from shepherd_memory.frontends.chat.farewell import settle
+
+    is_terminal = sys.stderr.isatty()
+
+    def waiting(seconds: float) -> None:
+        if is_terminal:
+            click.echo(
+                f"\rremembering … {seconds:.0f} s at most (Ctrl-C leaves it for later) ", nl=False, err=True
+            )
+
+    try:
+        left = settle(service, user_id, waiting)
+    except KeyboardInterrupt:
+        left = "not everything is extracted yet"
+    if is_terminal:
+        click.echo("\r\x1b[K", nl=False, err=True, color=True)
+        if left:
+            say(f"{left}; it goes on at the next start")
+
+
+def _conclude(last: "Last | None", as_json: bool) -> None:
+    from shepherd_memory.frontends.chat.events import Cancelled, Failed
+
+    if isinstance(last, Cancelled):
+        raise click.exceptions.Exit(INTERRUPTED)
+    if isinstance(last, Failed):
+        if as_json:
+            raise click.exceptions.Exit(5)
+        raise EndpointError(last.problem)

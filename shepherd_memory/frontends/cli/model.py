@@ -1,0 +1,31 @@
+"""`shepherd model`: which model of the provider in use answers."""
+
+import click
+
+from shepherd_memory import providers
+from shepherd_memory.errors import NotFound
+from shepherd_memory.frontends.cli.invocation import Invocation, pass_invocation
+from shepherd_memory.frontends.cli.output import emit, emit_json, json_option
+from shepherd_memory.frontends.cli.screen import note
+
+
+@click.command()
+@click.argument("name", required=False)
+@json_option
+@pass_invocation
+def model(invocation: Invocation, name: str | None, as_json: bool) -> None:
+    """Show the model of the provider in use, or choose another.
+
+    Without NAME: the one in use. With it: the same as `provider PROVIDER set model NAME`.
+    """
+    current = providers.current_provider(invocation.config)
+    if current is None:
+        raise NotFound("no provider is in use; `shepherd provider NAME use` chooses one")
+    if name is not None:
+        name = providers.set_field(invocation.config_path, current.name, "model", name)
+        note(f"{current.name}: model = {name}")
+    shown = current.model if name is None else name
+    if as_json:
+        emit_json({"provider": current.name, "model": shown})
+    elif name is None:
+        emit(shown or f'"" (what {current.name} answers with by itself)')

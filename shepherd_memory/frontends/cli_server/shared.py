@@ -1,0 +1,263 @@
+"""One chat, asked by one thread, for all who put requests into the line before it."""
+
+import asyncio
+import logging
+import threading
+import uuid
+from collections import deque
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from typing import Any
+
+from shepherd_memory.errors import ShepherdError
+from shepherd_memory.frontends.chat import events
+from shepherd_memory.frontends.chat.events import Emit, Event
+from shepherd_memory.frontends.chat.eviction import tokens_of
+from shepherd_memory.frontends.chat.session import ChatSession
+from shepherd_memory.frontends.cli_server.asked import Asked
+from shepherd_memory.frontends.cli_server.code_blocks import CodeBlock, CodeBlocks
+from shepherd_memory.frontends.cli_server.latest import LatestUpdates
+from shepherd_memory.frontends.cli_server.updates import (
+    BROKEN,
+    CLEARED,
+    COMPLETE,
+    STOPPING,
+    Update,
+    failure,
+    update_of,
+)
+from shepherd_memory.frontends.server.refusals import RETRY_SECONDS, Refusal
+
+MOST_WAITING = 100
+STOP_SECONDS = 0.5
+
+STOPPED = "the server is stopping; try again"
+STILL_COMING = (events.Delta, events.Thought)
+LAST = (events.Completed, events.Cancelled, events.Failed)
+
+logger = logging.getLogger(__name__)
+
+
+class Turn:
+    """A request in the line: a prompt, or none, which clears the session.
+
+    Whoever sent it follows it, all of it or only its end, and may leave: it is carried out all the same.
+    """
+
+    def __init__(self, asked: Asked | None, *, follows_all: bool = False) -> None:
+        self.id = uuid.uuid4().hex
+        self.asked = asked
+        self.is_cancelled = False
+        self._follows_all = follows_all
+        self._is_followed = asked is None or not asked.is_async
+        self._heard: asyncio.Queue[Update] = asyncio.Queue()
+
+    def hear(self, update: Update) -> None:
+        if self._is_followed and (self._follows_all or update.is_last):
+            self._heard.put_nowait(update)
+
+    async def next(self, seconds: float | None = None) -> Update | None:
+        """What happens next; None if nothing does for so long."""
+        try:
+            async with asyncio.timeout(seconds):
+                return await self._heard.get()
+        except TimeoutError:
+            return None
+
+    def leave(self) -> None:
+        """Nobody follows it any more."""
+        self._is_followed = False
+
+
+class SharedSession:
+    """The chat, its thread, and the line; what clients see of it is kept apart, and never waits for the chat.
+
+    `put`, `cancel` and all that can be read belong to the event loop.
+    """
+
+    def __init__(self, chat: ChatSession, most_waiting: int = MOST_WAITING) -> None:
+        self.updates = LatestUpdates()
+        self.user_id = chat.user_id
+        self.session_id = chat.session_id
+        self.messages = [_counted(message) for message in chat.messages]
+        self.context_window = 0
+        self.spent = {"prompt_tokens": 0, "completion_tokens": 0}
+        self._chat = chat
+        self._most_waiting = most_waiting
+        self._line: deque[Turn] = deque()
+        self._running: Turn | None = None
+        self._is_closing = False
+        self._changed = threading.Condition()
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._finished = asyncio.Event()
+        self._thread = threading.Thread(target=self._work, name="shepherd-session")
+
+    def start(self) -> None:
+        """Begin to work for the event loop that runs."""
+        self._loop = asyncio.get_running_loop()
+        self._thread.start()
+
+    def put(self, turn: Turn) -> int:
+        """Let a request wait its turn; how many are before it, the one that runs among them."""
+        with self._changed:
+            if self._is_closing:
+                raise Refusal(503, STOPPED, code=STOPPING, headers={"Retry-After": str(RETRY_SECONDS)})
+            if len(self._line) >= self._most_waiting:
+                raise _line_is_full(self._most_waiting)
+            before = len(self._line) + (self._running is not None)
+            self._line.append(turn)
+            self._changed.notify_all()
+        return before
+
+    def cancel(self, id: str = "") -> bool:
+        """Cancel the request that runs, or the one with this id, also if it waits; whether there was one."""
+        with self._changed:
+            running = self._running
+            if running is not None and running.asked is not None and id in ("", running.id):
+                running.is_cancelled = True
+                self._chat.cancel()
+                return True
+            waiting = next((turn for turn in self._line if id and turn.id == id), None)
+            if waiting is not None:
+                self._line.remove(waiting)
+        if waiting is not None:
+            self._deliver(waiting, Update(COMPLETE, {"response": "", "cancelled": True}))
+        return waiting is not None
+
+    def line(self) -> tuple[str, int]:
+        """The id of the request that runs, empty if none does, and how many wait."""
+        with self._changed:
+            return self._running.id if self._running else "", len(self._line)
+
+    async def finish(self) -> None:
+        """Take no more requests, and wait until all that are in the line are answered."""
+        self._close_line()
+        if self._thread.ident is not None:
+            await self._finished.wait()
+        self.updates.close()
+
+    def close(self) -> None:
+        """Stop at once: the answer that is coming in is cancelled, and what waits is dropped."""
+        left = self._close_line(drops=True)
+        if left:
+            logger.warning("%d requests were waiting, and are dropped", left)
+        while self._thread.is_alive():
+            # Again and again: what runs may only now be where it can be cancelled.
+            self._chat.cancel()
+            self._thread.join(STOP_SECONDS)
+
+    def _close_line(self, drops: bool = False) -> int:
+        with self._changed:
+            self._is_closing = True
+            left = list(self._line) if drops else []
+            if drops:
+                self._line.clear()
+            self._changed.notify_all()
+        for turn in left:
+            self._tell(turn, failure(STOPPED, STOPPING))
+        return len(left)
+
+    def _deliver(self, turn: Turn, update: Update) -> None:
+        """Let everybody know, in the event loop."""
+        self._note(update)
+        told = Update(update.name, {"request": turn.id, **update.fields})
+        self.updates.add(told)
+        turn.hear(told)
+
+    def _note(self, update: Update) -> None:
+        if update.name == "message_added":
+            self.messages.append(_counted(update.fields["message"]))
+        elif update.name == CLEARED:
+            self.session_id, self.messages = update.fields["session_id"], []
+        for kind, number in update.fields.get("tokens", {}).items():
+            if (name := f"{kind}_tokens") in self.spent:
+                self.spent[name] += number
+
+    def _tell(self, turn: Turn, update: Update) -> None:
+        """The same, from the session's thread."""
+        self._in_loop(lambda: self._deliver(turn, update))
+
+    def _in_loop(self, call: Callable[[], None]) -> None:
+        if self._loop is not None:
+            # Once the loop has ended there is nobody left to tell.
+            with suppress(RuntimeError):
+                self._loop.call_soon_threadsafe(call)
+
+    def _work(self) -> None:
+        try:
+            while (turn := self._next()) is not None:
+                self._serve(turn)
+        finally:
+            self._in_loop(self._finished.set)
+
+    def _next(self) -> Turn | None:
+        with self._changed:
+            self._running = None
+            self._changed.wait_for(lambda: self._line or self._is_closing)
+            self._running = self._line.popleft() if self._line else None
+            return self._running
+
+    def _serve(self, turn: Turn) -> None:
+        try:
+            if turn.asked is None:
+                return self._clear(turn)
+            asked = turn.asked
+            emit = self._emitter(turn)
+            self._chat.ask(asked.prompt, emit, max_tokens=asked.max_tokens, memory=asked.memory)
+        except ShepherdError as error:
+            self._tell(turn, failure(str(error), BROKEN))
+        except Exception:
+            logger.exception("unexpected")
+            self._tell(turn, failure("something failed here; the server's log says what", BROKEN))
+
+    def _clear(self, turn: Turn) -> None:
+        self._chat.clear()
+        problem = {"problem": self._chat.problem} if self._chat.problem else {}
+        self._tell(turn, Update(CLEARED, {"session_id": self._chat.session_id, **problem}))
+
+    def _emitter(self, turn: Turn) -> Emit:
+        blocks = CodeBlocks()
+
+        def emit(event: Event) -> None:
+            if turn.is_cancelled and isinstance(event, events.Added):
+                # It was cancelled when there was nothing yet to be cancelled.
+                self._chat.cancel()
+            if isinstance(event, LAST):
+                self._measure()
+            closed = [] if isinstance(event, STILL_COMING) else blocks.end()
+            after = blocks.feed(event.text) if isinstance(event, events.Delta) else []
+            for update in (*map(_shown, closed), update_of(event), *map(_shown, after)):
+                self._tell(turn, update)
+
+        return emit
+
+    def _measure(self) -> None:
+        window = self._chat.context_window()
+        self._in_loop(lambda: setattr(self, "context_window", window))
+
+
+@contextmanager
+def shared(chat: ChatSession) -> Iterator[SharedSession]:
+    """The chat as a session for many; in the end nothing runs any more, and the chat can be closed."""
+    session = SharedSession(chat)
+    try:
+        yield session
+    finally:
+        session.close()
+
+
+def _shown(block: CodeBlock) -> Update:
+    return Update("codeblock", {"language": block.language, "code": block.code})
+
+
+def _counted(message: dict[str, Any]) -> dict[str, Any]:
+    return {**message, "tokens": tokens_of(message)}
+
+
+def _line_is_full(number: int) -> Refusal:
+    return Refusal(
+        503,
+        f"{number} requests wait already; try again later, or POST /cancel stops the one that runs",
+        code="queue_full",
+        headers={"Retry-After": str(RETRY_SECONDS)},
+    )

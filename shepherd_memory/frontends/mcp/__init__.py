@@ -1,0 +1,1 @@
+"""The door for other people's agents: the memory tools over the Model Context Protocol."""

@@ -1,0 +1,82 @@
+"""The MCP server at `/mcp` of the API server: each request stands for itself, and acts for its own key."""
+
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+from starlette.routing import Route
+from starlette.types import Message, Receive, Scope, Send
+
+from shepherd_memory.frontends.mcp.message import readable
+from shepherd_memory.frontends.server.limits import read_body
+from shepherd_memory.frontends.server.refusals import Refusal
+from shepherd_memory.frontends.server.state import admit, headers_of, state_of, user_of
+from shepherd_memory.tools import Answer, answer
+
+if TYPE_CHECKING:
+    from mcp.server.lowlevel import Server
+
+USER_KEY = "shepherd.mcp.user"
+JSON = "application/json"
+
+
+class Mcp:
+    """Streamable HTTP without sessions, so that any of several servers can answer any request.
+
+    Nothing is kept between two requests: whose memory it is each one's own key says.
+    """
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        caller, most = await admit(scope)
+        if headers_of(scope).get("content-type", "").partition(";")[0].strip().lower() != JSON:
+            # Browsers send a page's form to any server, but none with such a type.
+            raise Refusal(415, f"the body must come with Content-Type: {JSON}")
+        scope[USER_KEY] = await user_of(scope, caller, None)
+        body = readable(await read_body(scope, receive, most))
+        # In a thread: the first time the SDK is imported, which takes a second.
+        server = await state_of(scope).threads.run(_server)
+        await _exchange(server, scope, _Replay(body, receive), send)
+
+
+async def _exchange(server: "Server[Any]", scope: Scope, receive: "_Replay", send: Send) -> None:
+    """One request and its answer; the SDK's own check of hosts stays off, ours was made at the gate."""
+    from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
+
+    most = max(1, len(receive.body))
+    manager = StreamableHTTPSessionManager(
+        server, json_response=True, stateless=True, max_request_body_size=most
+    )
+    async with manager.run():
+        await manager.handle_request(scope, receive, send)
+
+
+class _Replay:
+    """The body once more, and then whatever else comes from the client."""
+
+    def __init__(self, body: bytes, receive: Receive) -> None:
+        self.body = body
+        self._receive = receive
+        self._is_new = True
+
+    async def __call__(self) -> Message:
+        if not self._is_new:
+            return await self._receive()
+        self._is_new = False
+        return {"type": "http.request", "body": self.body, "more_body": False}
+
+
+@cache
+def _server() -> "Server[Any]":
+    import mcp.server.streamable_http_manager  # noqa: F401
+
+    from shepherd_memory.frontends.mcp.server import mcp_server
+
+    return mcp_server(_answer)
+
+
+async def _answer(context: Any, name: str, arguments: dict[str, Any]) -> Answer:
+    scope: Scope = context.request.scope
+    state = state_of(scope)
+    return await state.threads.run(answer, state.service, scope[USER_KEY], name, arguments)
+
+
+MCP_ROUTES = [Route("/mcp", Mcp(), methods=["POST"])]

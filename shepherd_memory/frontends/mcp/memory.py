@@ -1,0 +1,73 @@
+"""The service, opened in the background: a client that starts us wants its first answer at once."""
+
+import logging
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future
+from contextlib import AbstractContextManager
+
+from shepherd_memory.errors import DatabaseUnavailable, ShepherdError
+from shepherd_memory.service import Service
+from shepherd_memory.tools import ERROR, Answer, answer
+
+logger = logging.getLogger(__name__)
+
+
+class Memory:
+    """Opens the service in a named thread, which closes it too; what fails is tried again when asked for."""
+
+    def __init__(self, open_it: Callable[[], AbstractContextManager[Service]], user_id: str) -> None:
+        self._open = open_it
+        self._user_id = user_id
+        self._opened: Future[Service] = Future()
+        self._lock = threading.Lock()
+        self._wanted = threading.Event()
+        self._stopping = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="shepherd-mcp-memory")
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Close the service, once it is open."""
+        self._stopping.set()
+        self._wanted.set()
+        self._thread.join()
+
+    def answer(self, name: str, arguments: object) -> Answer:
+        """What a tool answers; without a memory, why there is none."""
+        try:
+            service = self._service()
+        except ShepherdError as error:
+            return Answer(f"{ERROR} the memory cannot be opened: {error}")
+        return answer(service, self._user_id, name, arguments)
+
+    def _service(self) -> Service:
+        with self._lock:
+            if self._opened.done() and self._opened.exception() and not self._stopping.is_set():
+                self._opened = Future()
+                self._wanted.set()
+            opened = self._opened
+        return opened.result()
+
+    def _run(self) -> None:
+        try:
+            while not self._stopping.is_set():
+                self._try()
+                self._wanted.wait()
+                self._wanted.clear()
+        finally:
+            with self._lock:
+                if not self._opened.done():
+                    self._opened.set_exception(DatabaseUnavailable("the server is stopping"))
+
+    def _try(self) -> None:
+        """Hold the service open until the end; return if it cannot be opened."""
+        try:
+            with self._open() as service:
+                self._opened.set_result(service)
+                self._stopping.wait()
+        except ShepherdError as error:
+            logger.warning("the memory cannot be opened: %s", error)
+            if not self._opened.done():
+                self._opened.set_exception(error)

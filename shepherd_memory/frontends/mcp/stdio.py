@@ -1,0 +1,120 @@
+"""The MCP server on standard input and output, as agents start it."""
+
+import asyncio
+import threading
+from contextlib import closing
+from typing import Any
+
+import anyio
+import mcp_types as types
+from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
+from anyio.to_thread import run_sync
+from mcp.shared.message import SessionMessage
+from pydantic import ValidationError
+
+from shepherd_memory.frontends.cli.signals import SIGNALS
+from shepherd_memory.frontends.mcp.memory import Memory
+from shepherd_memory.frontends.mcp.message import readable
+from shepherd_memory.frontends.mcp.server import mcp_server
+from shepherd_memory.frontends.mcp.wire import LONGEST_LINE, LineTooLong, Wire
+from shepherd_memory.tools import Answer
+
+THREADS = 4
+GRACE_SECONDS = 1.0
+"""So long a client that closed its end may wait for answers to what it asked before."""
+
+Incoming = MemoryObjectSendStream[SessionMessage | Exception]
+Outgoing = MemoryObjectSendStream[SessionMessage]
+
+
+def run(memory: Memory, stop: threading.Event) -> None:
+    """Serve one client, until it closes its end, `stop` is set or a signal comes."""
+    with closing(Wire()) as wire:
+        memory.start()
+        try:
+            anyio.run(_serve, wire, memory, stop)
+        finally:
+            memory.stop()
+
+
+async def _serve(wire: Wire, memory: Memory, stop: threading.Event) -> None:
+    loop = asyncio.get_running_loop()
+    for number in SIGNALS:
+        loop.add_signal_handler(number, wire.end)
+    if stop.is_set():
+        wire.end()
+    await Conversation(wire, memory).run()
+
+
+class Conversation:
+    """The messages from and to one client."""
+
+    def __init__(self, wire: Wire, memory: Memory) -> None:
+        self._wire = wire
+        self._memory = memory
+        self._threads = anyio.CapacityLimiter(THREADS)
+        self._own_threads = anyio.CapacityLimiter(2)
+        self._unanswered = 0
+        self._answered = anyio.Event()
+
+    async def run(self) -> None:
+        server = mcp_server(self._answer)
+        incoming, received = anyio.create_memory_object_stream[SessionMessage | Exception]()
+        outgoing, sent = anyio.create_memory_object_stream[SessionMessage]()
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(self._read, incoming, outgoing.clone())
+            tasks.start_soon(self._write, sent)
+            await server.run(received, outgoing, server.create_initialization_options())
+
+    async def _answer(self, context: Any, name: str, arguments: dict[str, Any]) -> Answer:
+        return await run_sync(self._memory.answer, name, arguments, limiter=self._threads)
+
+    async def _read(self, incoming: Incoming, outgoing: Outgoing) -> None:
+        async with incoming, outgoing:
+            while (item := await self._next()) is not None:
+                if isinstance(item, types.JSONRPCError):
+                    await outgoing.send(SessionMessage(item))
+                    continue
+                if isinstance(item, types.JSONRPCRequest):
+                    self._unanswered += 1
+                await incoming.send(SessionMessage(item))
+            with anyio.move_on_after(GRACE_SECONDS):
+                await self._until_answered()
+
+    async def _next(self) -> types.JSONRPCMessage | None:
+        """The next message, None at the end; what cannot be read is answered with the error that it gives."""
+        try:
+            while (line := await run_sync(self._wire.read_line, limiter=self._own_threads)) is not None:
+                if line.strip():
+                    return types.jsonrpc_message_adapter.validate_json(readable(line), by_name=False)
+        except ValidationError as error:
+            is_json = all(one["type"] != "json_invalid" for one in error.errors(include_input=False))
+            if is_json:
+                return _refused(types.INVALID_REQUEST, "this is no JSON-RPC message")
+            return _refused(types.PARSE_ERROR, "this line is not JSON")
+        except LineTooLong:
+            most = f"{LONGEST_LINE // 1_000_000} MB"
+            return _refused(types.INVALID_REQUEST, f"a message may have {most} at most")
+        return None
+
+    async def _until_answered(self) -> None:
+        while self._unanswered:
+            self._answered = anyio.Event()
+            await self._answered.wait()
+
+    async def _write(self, sent: MemoryObjectReceiveStream[SessionMessage]) -> None:
+        """Once the client is gone nothing more is written, but everything is still taken."""
+        gone = False
+        async with sent:
+            async for item in sent:
+                line = item.message.model_dump_json(by_alias=True, exclude_unset=True).encode()
+                if not gone and not await run_sync(self._wire.write_line, line, limiter=self._own_threads):
+                    gone = True
+                    self._wire.end()
+                if isinstance(item.message, types.JSONRPCResponse | types.JSONRPCError):
+                    self._unanswered -= item.message.id is not None
+                    self._answered.set()
+
+
+def _refused(code: int, message: str) -> types.JSONRPCError:
+    return types.JSONRPCError(jsonrpc="2.0", id=None, error=types.ErrorData(code=code, message=message))

@@ -1,0 +1,75 @@
+"""Standard input and output as lines of messages, with an end that a signal can call for."""
+
+import os
+import select
+from contextlib import suppress
+
+LONGEST_LINE = 32_000_000
+PIECE = 65_536
+
+
+class LineTooLong(Exception):
+    """A line that is longer than any message may be; it was read past."""
+
+
+class Wire:
+    """Lines in and out, each by one thread; after `end()` both come to an end wherever they wait.
+
+    Whatever else the process prints goes to standard error: only messages may reach the client.
+    """
+
+    def __init__(self, stdin: int = 0, stdout: int = 1, stderr: int = 2) -> None:
+        self._in = stdin
+        self._out = os.dup(stdout)
+        self._stdout = stdout
+        os.dup2(stderr, stdout)
+        self._ended, self._end = os.pipe()
+        self._rest = b""
+
+    def end(self) -> None:
+        """Let reading and writing come to an end; may be called at any time, also by a signal's handler."""
+        os.write(self._end, b".")
+
+    def close(self) -> None:
+        """Give standard output back."""
+        os.dup2(self._out, self._stdout)
+        for descriptor in (self._out, self._ended, self._end):
+            os.close(descriptor)
+
+    def read_line(self) -> bytes | None:
+        """The next line without its end, None once there are no more; what is too long is not kept."""
+        parts: list[bytes] = []
+        size = 0
+        newline = b""
+        while not newline:
+            part, newline, self._rest = self._rest.partition(b"\n")
+            size += len(part)
+            if size <= LONGEST_LINE:
+                parts.append(part)
+            if not newline:
+                self._rest = self._read()
+                if not self._rest:
+                    break
+        if size > LONGEST_LINE:
+            raise LineTooLong
+        return b"".join(parts) if newline or size else None
+
+    def _read(self) -> bytes:
+        ready, _, _ = select.select([self._in, self._ended], [], [])
+        # A terminal that was closed fails to be read.
+        with suppress(OSError):
+            return b"" if self._ended in ready else os.read(self._in, PIECE)
+        return b""
+
+    def write_line(self, line: bytes) -> bool:
+        """Whether the line could be written: not if the client is gone, or too slow for the end."""
+        left = memoryview(line + b"\n")
+        with suppress(BrokenPipeError):
+            while left:
+                ended, ready, _ = select.select([self._ended], [self._out], [])
+                if not ready:
+                    return False
+                # So much never blocks once it says that it is ready.
+                left = left[os.write(self._out, left[: select.PIPE_BUF]) :]
+            return True
+        return False

@@ -1,0 +1,1 @@
+"""The terminal interface: a chat that shows what it remembers, and a screen for the memory itself."""

@@ -1,0 +1,109 @@
+"""A text that grows, cut into pieces that are laid out once and then left alone."""
+
+import re
+from dataclasses import dataclass
+
+SIZE = 1_500
+"""A piece that grows beyond this is cut; laying out this much takes a millisecond or two."""
+
+_FENCE = re.compile(r" {0,3}(`{3,}|~{3,})(.*)")
+_ITEM = re.compile(r"([-*+]|\d{1,9}[.)]) ")
+_RULE_OF_TABLE = re.compile(r"[\s|:-]*-[\s|:-]*")
+
+
+@dataclass(frozen=True)
+class Chunk:
+    """A piece of Markdown that stands by itself; `joined` to the one before it without a blank line."""
+
+    text: str
+    joined: bool = False
+
+
+class Chunks:
+    """Takes a text in as it arrives."""
+
+    def __init__(self) -> None:
+        self.open = Chunk("")
+        """The piece at the end, which still grows."""
+
+    def feed(self, text: str) -> list[Chunk]:
+        """The pieces that are complete now."""
+        self.open = Chunk(self.open.text + text, self.open.joined)
+        closed = []
+        while len(self.open.text) > SIZE:
+            done, self.open = _divided(self.open)
+            closed.append(done)
+        return closed
+
+
+@dataclass(frozen=True)
+class _Cut:
+    """Where to cut: what ends the piece before, and what the piece behind has to repeat."""
+
+    at: int
+    ending: str = ""
+    repeat: str = ""
+    joined: bool = True
+
+
+def _divided(chunk: Chunk) -> tuple[Chunk, Chunk]:
+    cut = _best_cut(chunk.text[:SIZE])
+    before = chunk.text[: cut.at] + cut.ending
+    return Chunk(before, chunk.joined), Chunk(cut.repeat + chunk.text[cut.at :], cut.joined)
+
+
+def _best_cut(text: str) -> _Cut:
+    """The last blank line, else the last item of a list, else the last line, else the last word."""
+    fence, blank, item, line = "", 0, 0, 0
+    at = 0
+    for current in text.splitlines(keepends=True):
+        if not fence and not current.strip() and at:
+            blank = at + len(current)
+        elif not fence and _ITEM.match(current):
+            item = at
+        fence = _fence_after(current, fence)
+        line, at = (at, at + len(current)) if at else (0, len(current))
+    if blank:
+        return _Cut(blank, joined=False)
+    if fence:
+        return _cut_in_fence(text, fence, line)
+    return _cut_in_text(text, item, line)
+
+
+def _fence_after(line: str, fence: str) -> str:
+    """The line that opened the code which goes on behind this one; nothing outside of code."""
+    found = _FENCE.match(line.rstrip("\n"))
+    if not found:
+        return fence
+    if not fence:
+        return line.rstrip("\n")
+    opened = _FENCE.match(fence)
+    closes = opened is not None and found[1].startswith(opened[1]) and not found[2].strip()
+    return "" if closes else fence
+
+
+def _cut_in_fence(text: str, fence: str, line: int) -> _Cut:
+    opened = _FENCE.match(fence)
+    marks = opened[1] if opened else "```"
+    begins = text.rfind(fence + "\n")
+    if begins > 0:
+        return _Cut(begins)
+    if line > len(fence) + 1:
+        return _Cut(line, marks, f"{fence}\n")
+    return _Cut(SIZE, f"\n{marks}", f"{fence}\n")
+
+
+def _cut_in_text(text: str, item: int, line: int) -> _Cut:
+    head = _head_of_table(text)
+    if head and line > len(head):
+        return _Cut(line, repeat=head)
+    if item or line:
+        return _Cut(item or line)
+    word = text.rfind(" ") + 1
+    return _Cut(word or len(text))
+
+
+def _head_of_table(text: str) -> str:
+    lines = text.splitlines(keepends=True)[:2]
+    is_table = len(lines) == 2 and "|" in lines[0] and "|" in lines[1] and _RULE_OF_TABLE.fullmatch(lines[1])
+    return "".join(lines) if is_table else ""

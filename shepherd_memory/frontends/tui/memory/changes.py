@@ -1,0 +1,207 @@
+"""What a user changes in their memory: each change asks first, is made, and says what it did."""
+
+from collections.abc import Callable
+from typing import Protocol, TypeVar
+
+from textual.content import Content
+from textual.screen import ModalScreen
+
+from shepherd_memory.context import Context
+from shepherd_memory.facts import Fact
+from shepherd_memory.frontends.cli.screen import block, clip, local
+from shepherd_memory.frontends.tui.memory import wording
+from shepherd_memory.frontends.tui.memory.dialog import Dialog
+from shepherd_memory.frontends.tui.memory.editor import Editor
+from shepherd_memory.frontends.tui.memory.listing import cell
+from shepherd_memory.frontends.tui.memory.refusals import reason
+from shepherd_memory.frontends.tui.memory.user_memory import DocumentRow, SessionSize, UserMemory
+from shepherd_memory.rejections import Rejection
+
+T = TypeVar("T")
+
+STAYS_AWAY = "What you said before does not bring it back; what you say after this does."
+SAVES = "Enter saves it as said by you now; Ctrl+J begins a new line."
+LONGEST_EDITED = 20_000
+LONGEST_ASKED = 500
+LONGEST_TOLD = 60
+
+
+class Desk(Protocol):
+    """What a change needs of the screen."""
+
+    memory: UserMemory
+
+    async def ask(self, dialog: ModalScreen[T]) -> T:
+        """Show a dialog and wait for its answer."""
+
+    async def look_up(self, job: Callable[[], T]) -> T | None:
+        """Read in a thread; None if that failed, which the user was told."""
+
+    async def make(self, job: Callable[[], object], done: str) -> bool:
+        """Write in a thread, say that it is done and show what is there now; False if that failed."""
+
+    def tell(self, text: str) -> None:
+        """Say something to the user."""
+
+    def take_away(self, gone: Callable[[DocumentRow], bool]) -> None:
+        """Take documents out of the list that are not in the database any more."""
+
+
+async def edit(desk: Desk, item: Fact | Context) -> None:
+    """Another value or answer; what was typed is not lost when it cannot be saved."""
+    old = item.value if isinstance(item, Fact) else item.answer
+    if len(old) > LONGEST_EDITED:
+        desk.tell("This is too long to be edited here: use `shepherd facts set` or `shepherd context add`.")
+        return
+    shown = text = block(old)
+    while (written := await desk.ask(_editor(item, text))) is not None and written[1] != shown:
+        text = written[1]
+        if await desk.make(_saving(desk.memory, item, text), f"{_name(item)}: {_short(text)}"):
+            return
+
+
+def _editor(item: Fact | Context, text: str) -> Editor:
+    if isinstance(item, Fact):
+        return Editor(
+            "Edit a fact", wording.name(item.key), text, f"{SAVES} The old value goes to its history."
+        )
+    return Editor("Edit an answer", wording.name(item.question), text, SAVES)
+
+
+def _saving(memory: UserMemory, item: Fact | Context, text: str) -> Callable[[], object]:
+    if isinstance(item, Fact):
+        return lambda: memory.set_fact(item.key, text)
+    return lambda: memory.set_answer(item, text)
+
+
+async def new_fact(desk: Desk) -> None:
+    """A fact that nobody said."""
+    key = value = ""
+    while (written := await desk.ask(Editor("New fact", key, value, SAVES, names=True))) is not None:
+        key, value = written
+        if await desk.make(lambda: desk.memory.set_fact(key, value), f"{_short(key)}: {_short(value)}"):  # noqa: B023 # called before the next round
+            return
+
+
+async def delete(desk: Desk, item: Fact | Context | DocumentRow) -> None:
+    """Delete one thing for good."""
+    text = Content("\n\n").join([_shown(item), Content(_consequences(item))])
+    if await desk.ask(Dialog("Delete this?", text, [("d", "Delete")], risky=True)):
+        await _forget(desk, item, "deleted")
+
+
+async def mark_wrong(desk: Desk, item: Fact | Context) -> None:
+    """What was never so is deleted; what was right before is right again."""
+    before = await _value_before(desk, item)
+    buttons, lines = [("w", "Delete it")], [_shown(item), Content(_consequences(item))]
+    if before is not None:
+        buttons.append(("r", "Restore"))
+        lines.append(Content(f"Or restore what it was before: {_short(before)}"))
+    answer = await desk.ask(Dialog("This is wrong", Content("\n\n").join(lines), buttons, risky=True))
+    if answer == "w":
+        await _forget(desk, item, "deleted as wrong; what you said before does not bring it back")
+    elif answer == "r" and before is not None and isinstance(item, Fact):
+        await _restore(desk, item, before)
+
+
+async def restore(desk: Desk, fact: Fact) -> None:
+    """The value that a fact had before."""
+    before = await _value_before(desk, fact)
+    if before is None:
+        desk.tell(f"{_name(fact)} never had another value.")
+        return
+    text = Content.assemble((f"{_name(fact)}\n", "bold"), f"{_short(fact.value)}  →  {_short(before)}")
+    if await desk.ask(Dialog("Restore the value before?", text, [("r", "Restore")])):
+        await _restore(desk, fact, before)
+
+
+async def _value_before(desk: Desk, item: Fact | Context) -> str | None:
+    if not isinstance(item, Fact):
+        return None
+    history = await desk.look_up(lambda: desk.memory.history(item.key)) or []
+    return next((past.value for past in reversed(history) if past.value != item.value), None)
+
+
+async def _restore(desk: Desk, fact: Fact, value: str) -> None:
+    await desk.make(lambda: desk.memory.set_fact(fact.key, value), f"{_name(fact)}: {_short(value)} again")
+
+
+async def accept(desk: Desk, refused: Rejection) -> None:
+    """Overrule the guard."""
+    text = Content.assemble(
+        (f"{wording.name(refused.name)}\n", "bold"),
+        wording.bounded(refused.content, LONGEST_ASKED),
+        f"\n\nIt was refused: {reason(refused)}",
+        "\n\nAccepted, it is stored as said by you now.",
+    )
+    if await desk.ask(Dialog("Accept this?", text, [("a", "Accept")])):
+        await desk.make(lambda: desk.memory.accept(refused.id), f"{_short(refused.name)}: accepted")
+
+
+async def forget_session(desk: Desk, document: DocumentRow) -> None:
+    """Everything that was said in a session, and everything that was made of it."""
+    session_id = document.session_id
+    if not session_id:
+        desk.tell("It was said in no session: d deletes it alone.")
+        return
+    size = await desk.look_up(lambda: desk.memory.session_size(session_id))
+    if size is None:
+        return
+    text = Content.assemble((f"{wording.name(session_id)}\n", "bold"), _what_goes(size))
+    if await desk.ask(Dialog("Forget this whole session?", text, [("x", "Forget")], risky=True)):
+        done = f"session {_short(session_id)}: forgotten"
+        if await desk.make(lambda: desk.memory.forget_session(session_id), done):
+            desk.take_away(lambda row: row.session_id == session_id)
+
+
+def _what_goes(size: SessionSize) -> str:
+    counts = (
+        (size.documents, "document"),
+        (size.facts, "fact"),
+        (size.pairs, "question with its answer"),
+        (size.rejections, "rejection"),
+    )
+    goes = [f"{number:,} {word if number == 1 else _plural(word)}" for number, word in counts if number]
+    back = " A fact that had another value before has that one again." if size.facts else ""
+    return f"This goes, for good: {', '.join(goes) or 'nothing any more'}.{back}\n\n{STAYS_AWAY}"
+
+
+def _plural(word: str) -> str:
+    return "questions with their answers" if word.startswith("question") else f"{word}s"
+
+
+async def _forget(desk: Desk, item: Fact | Context | DocumentRow, done: str) -> None:
+    memory = desk.memory
+    if isinstance(item, Fact):
+        await desk.make(lambda: memory.forget_fact(item.key), f"{_name(item)}: {done}")
+    elif isinstance(item, Context):
+        await desk.make(lambda: memory.forget_pair(item.id), f"{_name(item)}: {done}")
+    elif await desk.make(lambda: memory.forget_document(item.id), f"document {item.id}: {done}"):
+        desk.take_away(lambda row: row.id == item.id)
+
+
+def _consequences(item: Fact | Context | DocumentRow) -> str:
+    if isinstance(item, Fact):
+        return f"It goes with its history, for good. {STAYS_AWAY}"
+    if isinstance(item, Context):
+        return f"It goes for good. {STAYS_AWAY}"
+    return (
+        "It goes for good; the same message handed in again stays out."
+        " Facts that were made of it stay, until you delete them too."
+    )
+
+
+def _shown(item: Fact | Context | DocumentRow) -> Content:
+    if isinstance(item, DocumentRow):
+        head, text = f"{wording.name(item.who)}, {local(item.created_at)}", item.text
+    else:
+        head, text = _name(item), item.value if isinstance(item, Fact) else item.answer
+    return Content.assemble((f"{head}\n", "bold"), wording.bounded(text, LONGEST_ASKED))
+
+
+def _name(item: Fact | Context) -> str:
+    return wording.name(item.key if isinstance(item, Fact) else item.question)
+
+
+def _short(text: str) -> str:
+    return clip(cell(text), LONGEST_TOLD)

@@ -1,0 +1,87 @@
+"""Documents on the memory screen: what was said, verbatim, and how a search found it."""
+
+from textual.content import Content
+
+from shepherd_memory.documents import MAIN_GROUP, Document
+from shepherd_memory.frontends.cli.explanation import MEANINGS
+from shepherd_memory.frontends.cli.screen import local
+from shepherd_memory.frontends.tui.memory import wording
+from shepherd_memory.frontends.tui.memory.listing import Column, cell
+from shepherd_memory.frontends.tui.memory.user_memory import DocumentRow, UserMemory
+from shepherd_memory.frontends.tui.memory.view import View
+from shepherd_memory.recall import Hit
+
+
+class DocumentsView(View[DocumentRow]):
+    """A message, or another text."""
+
+    title = "Documents"
+    columns = (
+        Column("strong", most=4),
+        Column("muted", most=16, needs=48),
+        Column("muted", most=9, needs=30),
+        Column(),
+    )
+    actions = frozenset({"delete", "session", "forget_session"})
+    empty = (
+        "No documents yet.\n\n"
+        "What is said in a chat is stored here word for word; `shepherd documents add` stores other texts."
+    )
+
+    def identity(self, item: DocumentRow) -> object:
+        return item.id
+
+    def cells(self, item: DocumentRow) -> tuple[str, ...]:
+        certain = f"{item.hit.confidence:.2f}" if item.hit else ""
+        return certain, local(item.created_at), cell(item.who), cell(item.text)
+
+    def words(self, item: DocumentRow) -> str:
+        return item.text
+
+    def page(self, memory: UserMemory, item: DocumentRow) -> Content:
+        document = memory.document(item.id)
+        if document is None:
+            return Content.styled(
+                "This document was deleted meanwhile; R reads the list again.", wording.MUTED
+            )
+        facts, pairs = memory.made_of(document) if document.message_id else ([], [])
+        made = [f"{cell(fact.key)} = {cell(fact.value)}" for fact in facts]
+        made += [f"{cell(pair.question)} {cell(pair.answer)}" for pair in pairs]
+        return wording.page(
+            wording.heading(wording.name(item.who), local(document.created_at)),
+            wording.bounded(document.text, command=f"shepherd documents show {document.id}"),
+            _why(item.hit, memory.threshold) if item.hit else None,
+            wording.titled("What was made of it", wording.bullets(made)),
+            wording.titled("Where it came from", wording.fields(_origin(document))),
+        )
+
+
+def _why(hit: Hit, threshold: float) -> Content:
+    told = (
+        "enough to be told to a model"
+        if hit.confidence >= threshold
+        else f"a model is told from {threshold:.2f}"
+    )
+    lines = [wording.heading(f"Why it was found: confidence {hit.confidence:.2f}", told)]
+    for part, value in (hit.parts or {}).items():
+        if round(value, 3):
+            meaning = f" {value:+.3f}  {MEANINGS.get(part, '')}"
+            lines.append(Content.assemble((part.ljust(wording.NAME_WIDTH), wording.MUTED), meaning))
+    return Content("\n").join(lines)
+
+
+def _origin(document: Document) -> list[tuple[str, str]]:
+    group = "" if document.group_name == MAIN_GROUP else document.group_name
+    return [
+        ("document", str(document.id)),
+        *wording.origin(document.source, document.session_id),
+        ("message", document.message_id),
+        ("what", f"{document.type}, {document.category}, {document.role or document.speaker_type}"),
+        ("group", group),
+        ("file", document.source_file),
+        ("folder", document.cwd),
+        ("tools", document.tool_names),
+        ("said", local(document.created_at)),
+        ("stored", local(document.stored_at)),
+        ("used", wording.used(document.use_count, document.last_used_at)),
+    ]

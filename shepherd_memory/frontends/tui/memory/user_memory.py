@@ -1,0 +1,219 @@
+"""The service as one user sees it: no call can name another user. Everything here may block."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime
+
+from shepherd_memory import context
+from shepherd_memory.canonical import as_text
+from shepherd_memory.context import Context
+from shepherd_memory.documents import Document
+from shepherd_memory.facts import Fact, PastFact
+from shepherd_memory.forgetting import Forgotten
+from shepherd_memory.identity import is_known
+from shepherd_memory.recall import Hit
+from shepherd_memory.redaction import redact
+from shepherd_memory.rejections import Rejection
+from shepherd_memory.service import Service
+
+PAGE = 100
+"""So many documents are read at a time."""
+
+READ_AT_ONCE = 500
+BEST = 50
+"""So many documents are shown for a search."""
+
+LISTED_CHARACTERS = 300
+"""A list keeps this much of each text: a hundred documents may be a hundred megabytes."""
+
+
+@dataclass(frozen=True)
+class Overview:
+    """What of a memory is small enough to be held at once, and how many documents there are."""
+
+    facts: list[Fact]
+    pairs: list[Context]
+    rejections: list[Rejection]
+    documents: int
+
+
+@dataclass(frozen=True)
+class DocumentRow:
+    """What a list shows of a document; `hit` says how a search found it."""
+
+    id: int
+    session_id: str
+    message_id: str
+    who: str
+    created_at: datetime
+    text: str
+    hit: Hit | None = None
+
+
+@dataclass(frozen=True)
+class SessionSize:
+    """How much a session holds, and what was made of it."""
+
+    documents: int
+    facts: int
+    pairs: int
+    rejections: int
+
+
+class UserMemory:
+    """What is remembered of one user, and how they change it."""
+
+    def __init__(self, service: Service, user_id: str) -> None:
+        self._service = service
+        self.user_id = user_id
+
+    @property
+    def is_known(self) -> bool:
+        """Whether anything can be stored for this user at all."""
+        return is_known(self.user_id)
+
+    @property
+    def threshold(self) -> float:
+        """The confidence below which a chat is not told of a memory."""
+        return self._service.config.rag_relevance_threshold
+
+    def overview(self) -> Overview:
+        """Facts, context and rejections, and the number of documents."""
+        service, user_id = self._service, self.user_id
+        counts = service.row_counts(user_id) if self.is_known else {}
+        return Overview(
+            service.facts(user_id),
+            service.context(user_id)[::-1],
+            service.rejected(user_id)[::-1],
+            counts.get("documents", 0),
+        )
+
+    def newest_documents(self, session_id: str = "") -> list[DocumentRow]:
+        """A page of the newest documents, newest first."""
+        found = self._service.documents(self.user_id, session_id=session_id, limit=PAGE, newest=True)
+        return [_row(document) for document in reversed(found)]
+
+    def older_documents(self, before: int, session_id: str = "") -> list[DocumentRow]:
+        """The page before the document of this id, newest first; empty at the very beginning.
+
+        In the ids that precede it there are no more documents than ids: whoever reads as many rows as the
+        stretch is long has all that are in it. Where a stretch holds none, the next one is longer.
+        """
+        stretch = PAGE
+        while before > 1:
+            after = max(0, before - 1 - stretch)
+            rows = self._service.documents(
+                self.user_id, session_id=session_id, after_id=after, limit=before - 1 - after
+            )
+            if found := [_row(document) for document in rows if document.id < before]:
+                return found[-PAGE:][::-1]
+            before, stretch = after + 1, stretch * 2
+        return []
+
+    def search_documents(self, query: str, session_id: str = "") -> list[DocumentRow]:
+        """The documents that a query is about, best first, with how certain that is and why."""
+        found = self._service.recall(
+            self.user_id, query, limit=BEST, threshold=0.0, kinds=["document"], explain=True
+        )
+        return [_found(hit) for hit in found.hits if session_id in ("", hit.session_id)]
+
+    def document(self, document_id: int) -> Document | None:
+        """One document, whole."""
+        return self._service.get_document(self.user_id, document_id)
+
+    def statement(self, session_id: str, message_id: str, stated_at: datetime) -> Document | None:
+        """The message that a memory was made of, if it is still there."""
+        if not session_id or not message_id:
+            return None
+        # A message is as old as what it states; only what was accepted by hand was stated later.
+        for since in (stated_at, None):
+            for document in self._session(session_id, since):
+                if document.message_id == message_id:
+                    return document
+        return None
+
+    def _session(self, session_id: str, since: datetime | None = None) -> Iterator[Document]:
+        after = 0
+        while rows := self._service.documents(
+            self.user_id, session_id=session_id, since=since, after_id=after, limit=READ_AT_ONCE
+        ):
+            yield from rows
+            after = rows[-1].id
+
+    def history(self, key: str) -> list[PastFact]:
+        """The timeline of a fact, oldest first."""
+        return self._service.fact_history(self.user_id, key)
+
+    def made_of(self, document: Document) -> tuple[list[Fact], list[Context]]:
+        """The facts and pairs that rest on a message."""
+        place = document.session_id, document.message_id
+        facts = [fact for fact in self._service.facts(self.user_id) if _place(fact) == place]
+        pairs = [pair for pair in self._service.context(self.user_id) if _place(pair) == place]
+        return facts, pairs
+
+    def session_size(self, session_id: str) -> SessionSize:
+        """What would go with a session."""
+        service, user_id = self._service, self.user_id
+        return SessionSize(
+            sum(1 for _ in self._session(session_id)),
+            sum(fact.session_id == session_id for fact in service.facts(user_id)),
+            sum(pair.session_id == session_id for pair in service.context(user_id)),
+            sum(one.session_id == session_id for one in service.rejected(user_id)),
+        )
+
+    def set_fact(self, key: str, value: str) -> Fact:
+        """Set a fact as the user says it now."""
+        return self._service.set_fact(self.user_id, key, value)
+
+    def set_answer(self, pair: Context, answer: str) -> None:
+        """Give a question another answer, as the user says it now."""
+        service = self._service
+        new = redact(as_text(answer)).strip()
+        if context.digest(pair.question, new) == context.digest(pair.question, pair.answer):
+            # The same words in another spelling count as the same pair: only without the old one it is new.
+            service.forget(self.user_id, context=pair.id)
+            service.add_context(self.user_id, pair.question, answer)
+        else:
+            # In this order nothing is lost when the second step fails.
+            service.add_context(self.user_id, pair.question, answer)
+            service.forget(self.user_id, context=pair.id)
+
+    def forget_fact(self, key: str) -> Forgotten:
+        """Delete a fact with its history."""
+        return self._service.forget(self.user_id, fact=key)
+
+    def forget_pair(self, pair_id: int) -> Forgotten:
+        """Delete a question with its answer."""
+        return self._service.forget(self.user_id, context=pair_id)
+
+    def forget_document(self, document_id: int) -> Forgotten:
+        """Delete one document."""
+        return self._service.forget(self.user_id, document=document_id)
+
+    def forget_session(self, session_id: str) -> Forgotten:
+        """Delete a session and what was made of it."""
+        return self._service.forget(self.user_id, session=session_id)
+
+    def accept(self, rejection_id: int) -> Rejection:
+        """Overrule the guard."""
+        return self._service.accept(self.user_id, rejection_id)
+
+
+def _place(memory: Fact | Context) -> tuple[str, str]:
+    return memory.session_id, memory.message_id
+
+
+def _row(document: Document) -> DocumentRow:
+    return DocumentRow(
+        document.id,
+        document.session_id,
+        document.message_id,
+        document.speaker_name or document.role or document.type,
+        document.created_at,
+        document.text[:LISTED_CHARACTERS],
+    )
+
+
+def _found(hit: Hit) -> DocumentRow:
+    who, text = hit.speaker_name or hit.role or "document", hit.text[:LISTED_CHARACTERS]
+    return DocumentRow(hit.id, hit.session_id, hit.message_id, who, hit.created_at, text, hit)

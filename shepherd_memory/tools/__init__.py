@@ -1,0 +1,61 @@
+"""The memory as tools of a model: their definitions, and what they answer."""
+
+import logging
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from shepherd_memory.canonical import as_text
+from shepherd_memory.errors import InvalidInput, ShepherdError
+from shepherd_memory.identity import is_known
+from shepherd_memory.ids import checked_user_id
+from shepherd_memory.service import UNKNOWN_USER
+from shepherd_memory.tools.arguments import Arguments
+from shepherd_memory.tools.basic import BASIC_TOOLS
+from shepherd_memory.tools.further import FURTHER_TOOLS
+from shepherd_memory.tools.tool import ERROR, Answer, Effect, Tool
+
+if TYPE_CHECKING:
+    from shepherd_memory.service import Service
+
+__all__ = ["ALL_TOOLS", "ERROR", "TOOLS", "Answer", "Effect", "Tool", "answer", "execute"]
+
+TOOLS: list[dict[str, Any]] = [tool.definition for tool in BASIC_TOOLS]
+"""The basic ones, for the `tools` of a chat request."""
+
+ALL_TOOLS: Mapping[str, Tool] = {tool.name: tool for tool in (*BASIC_TOOLS, *FURTHER_TOOLS)}
+"""By name: the basic ones and those for agents."""
+
+_BASIC: Mapping[str, Tool] = {tool.name: tool for tool in BASIC_TOOLS}
+
+logger = logging.getLogger(__name__)
+
+
+def execute(service: "Service", user_id: str, name: str, arguments: object) -> str:
+    """What a basic tool answers, for the model: an error begins with `Error:`, and none is raised.
+
+    `arguments` are an object or its JSON text. Whose memory it is only the caller says: a `_user_id` among
+    the arguments counts for nothing.
+    """
+    return answer(service, user_id, name, arguments, _BASIC).text
+
+
+def answer(
+    service: "Service",
+    user_id: str,
+    name: str,
+    arguments: object,
+    offered: Mapping[str, Tool] = ALL_TOOLS,
+) -> Answer:
+    """The same of any tool that is offered, and as data where there is some."""
+    try:
+        if not is_known(checked_user_id(user_id)):
+            raise InvalidInput(UNKNOWN_USER)
+        tool = offered.get(name)
+        if tool is None:
+            raise InvalidInput(f"there is no tool {as_text(name)[:80]!r}; there are {', '.join(offered)}")
+        return tool.call(service, user_id, Arguments(arguments))
+    except InvalidInput as error:
+        return Answer(f"{ERROR} {error}")
+    except ShepherdError as error:
+        logger.warning("a tool failed: %s", error)
+        return Answer(f"{ERROR} the memory cannot be used now; go on without it")

@@ -1,0 +1,139 @@
+"""The six tools that every model gets: search, store and clear."""
+
+from typing import TYPE_CHECKING
+
+from shepherd_memory import forgetting
+from shepherd_memory.clock import now_us
+from shepherd_memory.facts import Fact, fact_key
+from shepherd_memory.tools.arguments import Arguments
+from shepherd_memory.tools.tool import Answer, Effect, Tool, count, counted, shortened, taking, text
+
+if TYPE_CHECKING:
+    from shepherd_memory.recall import Hit
+    from shepherd_memory.service import Service
+
+SOURCE = "tool"
+DEFAULT_RESULTS, MOST_RESULTS = 5, 50
+
+
+def search_memory(service: "Service", user_id: str, given: Arguments) -> Answer:
+    query = given.text("query")
+    found = service.recall(user_id, query, given.count("max_results", DEFAULT_RESULTS, MOST_RESULTS))
+    if not found.hits:
+        return Answer(f"No memories match {query!r}: {found.reason}.")
+    heading = f"Found {counted(len(found.hits), 'memory', 'memories')}:"
+    return Answer("\n".join([heading, *(_shown(place, hit) for place, hit in enumerate(found.hits, 1))]))
+
+
+def _shown(place: int, hit: "Hit") -> str:
+    return f"{place}. [relevance {hit.confidence:.2f}, {hit.created_at.date()}] {said(hit)}"
+
+
+def said(hit: "Hit") -> str:
+    """What was found, on one line; a document with who said it."""
+    speaker = hit.speaker_name or hit.role
+    who = f"{speaker}: " if hit.kind == "document" and speaker else ""
+    return who + shortened(f"Q: {hit.pair[0]} A: {hit.pair[1]}" if hit.pair else hit.text)
+
+
+def store_memory(service: "Service", user_id: str, given: Arguments) -> Answer:
+    question = given.text("question", "key")
+    service.add_context(user_id, question, given.text("answer", "value"), source=SOURCE)
+    return Answer(f"Stored: {question}")
+
+
+def clear_memory(service: "Service", user_id: str, given: Arguments) -> Answer:
+    question = given.text("question", "key")
+    gone = forgetting.forget_question(service.database, user_id, question, now_us())
+    return Answer(f"Deleted: {question}" if gone.total else f"Not found: there is no memory {question!r}.")
+
+
+def set_fact(service: "Service", user_id: str, given: Arguments) -> Answer:
+    fact = service.set_fact(user_id, given.text("key"), given.text("value"), source=SOURCE)
+    return Answer(f"Stored: {fact.key} = {fact.value}")
+
+
+def get_fact(service: "Service", user_id: str, given: Arguments) -> Answer:
+    key = given.text("key")
+    fact = service.get_fact(user_id, key) or spelled_alike(service, user_id, key)
+    return Answer(f"{fact.key} = {fact.value}") if fact else no_such_fact(key)
+
+
+def spelled_alike(service: "Service", user_id: str, key: str) -> Fact | None:
+    """The fact whose key differs from this one by underscores only."""
+    wanted = fact_key(key).replace("_", "")
+    return next((fact for fact in service.facts(user_id) if fact.key.replace("_", "") == wanted), None)
+
+
+def no_such_fact(key: str) -> Answer:
+    return Answer(f"Not found: there is no fact {key!r}.")
+
+
+def clear_fact(service: "Service", user_id: str, given: Arguments) -> Answer:
+    key = given.text("key")
+    gone = service.forget(user_id, fact=key)
+    return Answer(f"Deleted: {key}") if gone.total else no_such_fact(key)
+
+
+BASIC_TOOLS = (
+    Tool(
+        "search_memory",
+        "Search the memory",
+        Effect.READS,
+        "Search what is remembered about this user: facts, questions and answers, past conversations. "
+        "Search before you say that you do not know something about the user, and before you ask them for it "
+        "again. Ask with 2 to 5 keywords, not a sentence; if nothing is found, try other words.",
+        taking(
+            query=text("Keywords, such as: dog name; holiday plans 2025; favourite editor"),
+            max_results=count("At most so many memories.", DEFAULT_RESULTS, MOST_RESULTS),
+        ),
+        search_memory,
+    ),
+    Tool(
+        "store_memory",
+        "Remember an answer",
+        Effect.WRITES,
+        "Remember something about this user as a question and its answer, for what needs a sentence. For a "
+        "single value use set_fact.",
+        taking(
+            question=text("The short question that it answers, such as: Why did the user leave Berlin?"),
+            answer=text("The answer, complete in itself, with names and dates."),
+        ),
+        store_memory,
+    ),
+    Tool(
+        "clear_memory",
+        "Forget an answer",
+        Effect.DELETES,
+        "Delete a remembered question with its answers, when the user asks to forget it.",
+        taking(question=text("The question, exactly as it was stored.")),
+        clear_memory,
+    ),
+    Tool(
+        "set_fact",
+        "Remember a fact",
+        Effect.WRITES,
+        "Remember a single value about this user; it replaces the value that the key had.",
+        taking(
+            key=text("A short name in snake_case, such as: home_city"),
+            value=text("The value, such as: Lisbon"),
+        ),
+        set_fact,
+    ),
+    Tool(
+        "get_fact",
+        "Look up a fact",
+        Effect.READS,
+        "Look up one fact about this user by its key. If you do not know the key, use search_memory.",
+        taking(key=text("The key, such as: home_city")),
+        get_fact,
+    ),
+    Tool(
+        "clear_fact",
+        "Forget a fact",
+        Effect.DELETES,
+        "Delete a fact with its history, when the user asks to forget it.",
+        taking(key=text("The key, such as: home_city")),
+        clear_fact,
+    ),
+)
