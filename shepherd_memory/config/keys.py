@@ -192,6 +192,7 @@ class Config(_Checked):
     server_shutdown_timeout: float = setting(
         30.0, SECONDS, "Longest that the API server waits for running requests when it is told to stop."
     )
+    cli_server_port: int = setting(8766, PORT, "The port of `shepherd cli-server`; 0: any that is free.")
     chat_max_tokens: int = setting(
         0, COUNT, "Longest answer in a chat of ours. 0: the provider's own limit (with anthropic 4096)."
     )

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 from urllib.parse import urlencode
 
@@ -45,6 +45,7 @@ class Case:
     body: Any = None
     shows: bool = False
     """Whether the answer shows what was asked for, to whoever may see it."""
+    headers: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def lines(self) -> bool:
@@ -52,6 +53,8 @@ class Case:
 
     def naming(self, user: str) -> "Case":
         """The same, which says in its own way whom it is for."""
+        if self.path == "/mcp":
+            return replace(self, headers={**self.headers, "X-Shepherd-User": user})
         if self.path == CHATS["anthropic"]:
             return replace(self, body={**self.body, "metadata": {"user_id": user}})
         if isinstance(self.body, dict):
@@ -64,12 +67,19 @@ class Case:
         body = (
             self.body if isinstance(self.body, bytes) or self.body is None else json.dumps(self.body).encode()
         )
-        return call(url, method or self.method, self.target, body, {**(kind if body else {}), **headers})
+        own = {**(kind if body else {}), **self.headers}
+        return call(url, method or self.method, self.target, body, {**own, **headers})
 
 
 def tool(name: str, arguments: Mapping[str, Any], *, shows: bool = False) -> Case:
     asked = {"name": name, "arguments": {**arguments, "_user_id": ANNA, "user_id": ANNA, "user": ANNA}}
     return Case("POST", "/v1/tools/execute", "/v1/tools/execute", asked, shows)
+
+
+def mcp(name: str, arguments: Mapping[str, Any], *, shows: bool = False) -> Case:
+    given = {**arguments, "_user_id": ANNA, "user_id": ANNA, "user": ANNA}
+    asked = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": name, "arguments": given}}
+    return Case("POST", "/mcp", "/mcp", asked, shows, {"Accept": "application/json", "Mcp-Session-Id": ANNA})
 
 
 def cases(ids: Mapping[str, Any]) -> list[Case]:
@@ -109,6 +119,19 @@ def cases(ids: Mapping[str, Any]) -> list[Case]:
         tool("set_fact", {"key": KEY, "value": "none"}),
         tool("clear_memory", {"question": QUESTION}),
         tool("clear_fact", {"key": KEY}),
+        mcp("search_memory", {"query": "favourite animal", "max_results": 50}, shows=True),
+        mcp("recall", {"query": "favourite animal", "min_confidence": 0}, shows=True),
+        mcp("list_facts", {}, shows=True),
+        mcp("fact_history", {"key": KEY}, shows=True),
+        mcp("get_fact", {"key": KEY}, shows=True),
+        mcp("store_memory", {"question": QUESTION, "answer": "none"}),
+        mcp("set_fact", {"key": KEY, "value": "none"}),
+        mcp("clear_memory", {"question": QUESTION}),
+        mcp("clear_fact", {"key": KEY}),
+        mcp("forget", {"kind": "context", "id": str(ids["context"])}),
+        mcp("forget", {"kind": "document", "id": str(ids["document"])}),
+        mcp("forget", {"kind": "fact", "id": KEY}),
+        mcp("forget", {"kind": "session", "id": SESSION}),
         Case("POST", f"{memory}/remember", f"{memory}/remember", {"messages": said, "session_id": SESSION}),
         Case("PUT", fact, f"{memory}/facts/{KEY}", {"value": "none"}),
         Case("POST", f"{memory}/context", f"{memory}/context", {"question": QUESTION, "answer": "none"}),
@@ -236,6 +259,8 @@ def test_every_route_has_a_case(site: Site) -> None:
     assert {(case.method, case.path) for case in site.cases} == served()
     used = {case.body["name"] for case in site.cases if case.path == "/v1/tools/execute"}
     assert used == {one["function"]["name"] for one in tools.TOOLS}
+    used = {case.body["params"]["name"] for case in site.cases if case.path == "/mcp"}
+    assert used == set(tools.ALL_TOOLS)
 
 
 @pytest.mark.usefixtures("unchanged")

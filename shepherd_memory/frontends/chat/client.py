@@ -5,6 +5,7 @@ from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
+from weakref import WeakSet
 
 from shepherd_memory.errors import EndpointError, ShepherdError
 from shepherd_memory.frontends.chat.parts import Part, Request
@@ -31,7 +32,8 @@ class ProviderClient:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._running: set[Call] = set()
+        # Weakly: an answer that nobody begins to read ends with its iterator.
+        self._running: WeakSet[Call] = WeakSet()
         self._idle: deque[Connections] = deque()
         self._closed = False
         self._dialects: dict[str, Dialect] = {}

@@ -143,7 +143,11 @@ class Exchange:
 
     def _refusal(self, response: requests.Response) -> Refusal:
         headers = {name.lower(): value for name, value in response.headers.items()}
-        body = _joined(self._pieces(response), _LONGEST_REFUSAL, cut=True)
+        try:
+            body = _joined(self._pieces(response), _LONGEST_REFUSAL, cut=True)
+        except EndpointUnavailable:
+            # Its status says enough.
+            body = b""
         return Refusal(response.status_code, body, headers)
 
     def _pieces(self, response: requests.Response) -> Iterator[bytes]:
@@ -204,8 +208,8 @@ def _joined(pieces: Iterator[bytes], longest: int, cut: bool = False) -> bytes:
     body = bytearray()
     for piece in pieces:
         body += piece
+        if len(body) > longest and cut:
+            break
         if len(body) > longest:
-            if cut:
-                break
             raise AnswerTooLong
     return bytes(body[:longest])

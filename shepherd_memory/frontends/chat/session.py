@@ -216,7 +216,11 @@ class ChatSession:
             return provider.context_window
         key = (provider.name, provider.model)
         if key not in self._windows:
-            self._windows[key] = self._client.context_window(provider, provider.model)
+            window = self._client.context_window(provider, provider.model)
+            if self._stop.is_set():
+                # Cut short, it may not have been told.
+                return window
+            self._windows[key] = window
         return self._windows[key]
 
 

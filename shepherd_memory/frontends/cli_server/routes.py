@@ -9,10 +9,11 @@ from starlette.routing import BaseRoute, Route
 from starlette.types import Scope
 
 from shepherd_memory.config import Config
+from shepherd_memory.frontends.chat.shapes import ERROR
 from shepherd_memory.frontends.cli_server.asked import read_asked, read_which
 from shepherd_memory.frontends.cli_server.shared import SharedSession, Turn
 from shepherd_memory.frontends.cli_server.streams import EventStream, follow, observe
-from shepherd_memory.frontends.cli_server.updates import ERROR, STATUSES, Update
+from shepherd_memory.frontends.cli_server.updates import STATUSES, Update
 from shepherd_memory.frontends.server.auth import Caller, Doorkeeper
 from shepherd_memory.frontends.server.health import health
 from shepherd_memory.frontends.server.json_response import json_response

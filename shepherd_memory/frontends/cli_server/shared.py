@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import os
 import threading
 import uuid
 from collections import deque
@@ -13,21 +14,23 @@ from shepherd_memory.errors import ShepherdError
 from shepherd_memory.frontends.chat import events
 from shepherd_memory.frontends.chat.events import Emit, Event
 from shepherd_memory.frontends.chat.eviction import tokens_of
-from shepherd_memory.frontends.chat.session import ChatSession
+from shepherd_memory.frontends.chat.session import ChatSession, Options, here, open_chat
+from shepherd_memory.frontends.chat.shapes import COMPLETE
 from shepherd_memory.frontends.cli_server.asked import Asked
 from shepherd_memory.frontends.cli_server.code_blocks import CodeBlock, CodeBlocks
 from shepherd_memory.frontends.cli_server.latest import LatestUpdates
 from shepherd_memory.frontends.cli_server.updates import (
     BROKEN,
     CLEARED,
-    COMPLETE,
     STOPPING,
     Update,
     failure,
     update_of,
 )
 from shepherd_memory.frontends.server.refusals import RETRY_SECONDS, Refusal
+from shepherd_memory.service import Service
 
+PLACE = "cli-server"
 MOST_WAITING = 100
 STOP_SECONDS = 0.5
 
@@ -237,13 +240,21 @@ class SharedSession:
 
 
 @contextmanager
-def shared(chat: ChatSession) -> Iterator[SharedSession]:
-    """The chat as a session for many; in the end nothing runs any more, and the chat can be closed."""
-    session = SharedSession(chat)
-    try:
-        yield session
-    finally:
-        session.close()
+def open_shared(
+    service: Service, user_id: str, *, memtools: bool = False, resume: bool = False
+) -> Iterator[SharedSession]:
+    """A chat of one user for many clients; in the end it stops, and is queued and saved as any chat."""
+    # Not the chat of the same folder, which is saved there too.
+    place = os.path.join(here(), PLACE) if here() else ""
+    options = Options(memtools=memtools, evicts=False, each=True, place=place)
+    with open_chat(service, user_id, options, resume=resume) as chat:
+        session = SharedSession(chat)
+        try:
+            yield session
+        finally:
+            session.close()
+    if chat.problem:
+        logger.warning("%s", chat.problem)
 
 
 def _shown(block: CodeBlock) -> Update:

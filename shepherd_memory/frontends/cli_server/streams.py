@@ -9,9 +9,10 @@ from typing import Any
 from starlette.types import Receive, Scope, Send
 
 from shepherd_memory.errors import ShepherdError
+from shepherd_memory.frontends.chat.shapes import ERROR
 from shepherd_memory.frontends.cli_server.latest import LatestUpdates
 from shepherd_memory.frontends.cli_server.shared import Turn
-from shepherd_memory.frontends.cli_server.updates import ERROR, Update
+from shepherd_memory.frontends.cli_server.updates import Update
 from shepherd_memory.frontends.server.limits import ClientGone
 from shepherd_memory.frontends.server.refusals import Refusal, kind_of
 from shepherd_memory.frontends.server.relay import send_head, send_part, until_disconnect

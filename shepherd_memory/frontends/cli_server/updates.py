@@ -1,15 +1,14 @@
 """What clients are told while the session works, as server-sent events."""
 
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import msgspec
 
 from shepherd_memory.frontends.chat import events
+from shepherd_memory.frontends.chat.shapes import COMPLETE, ERROR, Fields, shape_of
 from shepherd_memory.frontends.server.refusals import kind_of
 
-COMPLETE, ERROR, CLEARED = "response_complete", "error", "session_cleared"
+CLEARED = "session_cleared"
 LAST = (COMPLETE, ERROR, CLEARED)
 """One of these ends a request."""
 
@@ -22,8 +21,6 @@ STATUSES = {
     BROKEN: 500,
 }
 """What a client that waits for the answer gets instead, by the error's code."""
-
-Fields = dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -45,53 +42,12 @@ class Update:
 
 def update_of(event: events.Event) -> Update:
     """What clients are told of something that happened in the chat."""
-    name, fields = _SHAPES[type(event)](event)
-    return Update(name, fields)
+    if isinstance(event, events.Failed):
+        hint = "; POST /clear begins a new session" if event.code == events.CONTEXT_FULL else ""
+        return failure(event.problem + hint, event.code)
+    return Update(*shape_of(event))
 
 
 def failure(message: str, code: str) -> Update:
     """That a request has no answer, in the form of an error over HTTP."""
     return Update(ERROR, {"message": message, "type": kind_of(STATUSES[code]), "code": code})
-
-
-def _failed(event: events.Failed) -> tuple[str, Fields]:
-    hint = "; POST /clear begins a new one" if event.code == events.CONTEXT_FULL else ""
-    return ERROR, failure(event.problem + hint, event.code).fields
-
-
-def _told(event: events.Told) -> tuple[str, Fields]:
-    """How much memory told the model; what, is in the prompt and not everybody's to copy into a log."""
-    injected = event.injected
-    kinds = [kind for kind, _ in injected.told]
-    facts = len(injected.block.fact_keys) if injected.block else 0
-    return "memory", {"facts": facts, "entries": len(kinds) - kinds.count("fact"), "reason": injected.reason}
-
-
-def _completed(event: events.Completed) -> tuple[str, Fields]:
-    tokens = {
-        "prompt": event.prompt_tokens,
-        "completion": event.completion_tokens,
-        "total": event.prompt_tokens + event.completion_tokens,
-    }
-    return COMPLETE, {"response": event.text, "cancelled": False, "tokens": tokens}
-
-
-_SHAPES: Mapping[type, Callable[[Any], tuple[str, Fields]]] = {
-    events.Added: lambda event: ("message_added", {"message": event.message}),
-    events.Told: _told,
-    events.Delta: lambda event: ("delta", {"text": event.text}),
-    events.Thought: lambda event: ("thought", {"text": event.text}),
-    events.ToolCalled: lambda event: (
-        "tool_call",
-        {"id": event.id, "name": event.name, "arguments": event.arguments},
-    ),
-    events.ToolAnswered: lambda event: (
-        "tool_result",
-        {"id": event.id, "name": event.name, "result": event.text},
-    ),
-    events.Evicted: lambda event: ("note", {"text": f"{event.messages} messages left the prompt"}),
-    events.Noted: lambda event: ("note", {"text": event.text}),
-    events.Completed: _completed,
-    events.Cancelled: lambda event: (COMPLETE, {"response": event.text, "cancelled": True}),
-    events.Failed: _failed,
-}

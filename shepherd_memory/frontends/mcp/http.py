@@ -9,7 +9,7 @@ from starlette.types import Message, Receive, Scope, Send
 from shepherd_memory.frontends.mcp.message import readable
 from shepherd_memory.frontends.server.limits import read_body
 from shepherd_memory.frontends.server.refusals import Refusal
-from shepherd_memory.frontends.server.state import admit, headers_of, state_of, user_of
+from shepherd_memory.frontends.server.state import admit, headers_of, server_state_of, user_of
 from shepherd_memory.tools import Answer, answer
 
 if TYPE_CHECKING:
@@ -33,15 +33,15 @@ class Mcp:
         scope[USER_KEY] = await user_of(scope, caller, None)
         body = readable(await read_body(scope, receive, most))
         # In a thread: the first time the SDK is imported, which takes a second.
-        server = await state_of(scope).threads.run(_server)
-        await _exchange(server, scope, _Replay(body, receive), send)
+        server = await server_state_of(scope).threads.run(_server)
+        # What was mended may have grown.
+        await _exchange(server, max(most, len(body)), scope, _Replay(body, receive), send)
 
 
-async def _exchange(server: "Server[Any]", scope: Scope, receive: "_Replay", send: Send) -> None:
+async def _exchange(server: "Server[Any]", most: int, scope: Scope, receive: Receive, send: Send) -> None:
     """One request and its answer; the SDK's own check of hosts stays off, ours was made at the gate."""
     from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 
-    most = max(1, len(receive.body))
     manager = StreamableHTTPSessionManager(
         server, json_response=True, stateless=True, max_request_body_size=most
     )
@@ -53,7 +53,7 @@ class _Replay:
     """The body once more, and then whatever else comes from the client."""
 
     def __init__(self, body: bytes, receive: Receive) -> None:
-        self.body = body
+        self._body = body
         self._receive = receive
         self._is_new = True
 
@@ -61,7 +61,7 @@ class _Replay:
         if not self._is_new:
             return await self._receive()
         self._is_new = False
-        return {"type": "http.request", "body": self.body, "more_body": False}
+        return {"type": "http.request", "body": self._body, "more_body": False}
 
 
 @cache
@@ -75,7 +75,7 @@ def _server() -> "Server[Any]":
 
 async def _answer(context: Any, name: str, arguments: dict[str, Any]) -> Answer:
     scope: Scope = context.request.scope
-    state = state_of(scope)
+    state = server_state_of(scope)
     return await state.threads.run(answer, state.service, scope[USER_KEY], name, arguments)
 
 

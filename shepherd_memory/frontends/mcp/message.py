@@ -8,7 +8,7 @@ from shepherd_memory.canonical import dump_json
 
 
 def readable(message: bytes) -> bytes:
-    """The same message without halves of surrogate pairs, NaN and the like; what is no JSON stays as it is."""
+    """The same without halves of surrogate pairs, NaN and the like; what is no JSON stays as it is."""
     try:
         orjson.loads(message)
     except orjson.JSONDecodeError:

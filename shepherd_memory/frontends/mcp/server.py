@@ -14,8 +14,8 @@ NAME = "shepherd-memory"
 
 INSTRUCTIONS = """\
 The long-term memory of this user, kept across sessions and agents.
-Search before you ask the user for something they may have said before, and before you say that you do not know: \
-search_memory with 2 to 5 keywords, not a sentence; try other words if nothing is found.
+Search before you ask the user for something they may have said before, and before you say that you do \
+not know: search_memory with 2 to 5 keywords, not a sentence; try other words if nothing is found.
 Store what will matter later: set_fact for a single value, store_memory for what needs a sentence. \
 Never store passwords or keys.
 Delete only when the user asks for it.

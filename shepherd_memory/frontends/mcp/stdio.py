@@ -112,8 +112,12 @@ class Conversation:
                     gone = True
                     self._wire.end()
                 if isinstance(item.message, types.JSONRPCResponse | types.JSONRPCError):
-                    self._unanswered -= item.message.id is not None
-                    self._answered.set()
+                    self._count(item.message)
+
+    def _count(self, reply: types.JSONRPCResponse | types.JSONRPCError) -> None:
+        if reply.id is not None:
+            self._unanswered -= 1
+            self._answered.set()
 
 
 def _refused(code: int, message: str) -> types.JSONRPCError:

@@ -66,7 +66,7 @@ class Wire:
         left = memoryview(line + b"\n")
         with suppress(BrokenPipeError):
             while left:
-                ended, ready, _ = select.select([self._ended], [self._out], [])
+                _, ready, _ = select.select([self._ended], [self._out], [])
                 if not ready:
                     return False
                 # So much never blocks once it says that it is ready.

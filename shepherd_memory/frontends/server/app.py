@@ -8,6 +8,7 @@ from starlette.routing import BaseRoute, Route, Router
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from shepherd_memory.config import Config
+from shepherd_memory.frontends.mcp.http import MCP_ROUTES
 from shepherd_memory.frontends.server import health, hosts
 from shepherd_memory.frontends.server.auth import Auth, Doorkeeper
 from shepherd_memory.frontends.server.gate import Gate
@@ -74,6 +75,7 @@ ROUTES: list[BaseRoute] = [
     Route("/v1/models/{model:path}", Model()),
     *MEMORY_ROUTES,
     *TOOL_ROUTES,
+    *MCP_ROUTES,
     Route("/health", health.health),
     Route("/status", health.status),
     Route("/metrics", health.metrics),

@@ -13,7 +13,7 @@ from starlette.responses import Response
 
 from shepherd_memory.frontends.server.memory_routes import MEMORY_OPERATIONS
 from shepherd_memory.frontends.server.operations import JSON, NDJSON, Asked, Operation
-from shepherd_memory.frontends.server.refusals import ANTHROPIC, wire_of
+from shepherd_memory.frontends.server.refusals import ANTHROPIC, MCP, OPENAI, wire_of
 from shepherd_memory.frontends.server.tool_routes import TOOL_OPERATIONS
 
 EVENTS, TEXT = "text/event-stream", "text/plain"
@@ -31,6 +31,7 @@ REASONS = {
     403: "This API key may not act for that user, or the request was made by a page of another site.",
     404: "What was named is not there for this user.",
     405: "The path has other methods; `Allow` lists them.",
+    406: "`Accept` leaves out JSON.",
     408: "The body stopped coming.",
     413: "The body is larger than this key may send.",
     415: "The body has another Content-Type than this operation takes.",
@@ -91,12 +92,40 @@ class AnthropicError:
     error: AnthropicErrorDetail
 
 
+class RpcRequest(msgspec.Struct, frozen=True, kw_only=True):
+    """A message of the Model Context Protocol; without an id it is a notification."""
+
+    jsonrpc: Literal["2.0"]
+    method: str
+    id: str | int | msgspec.UnsetType = msgspec.UNSET
+    params: dict[str, Any] | msgspec.UnsetType = msgspec.UNSET
+
+
+@dataclass(frozen=True)
+class RpcErrorDetail:
+    code: int
+    message: str
+
+
+@dataclass(frozen=True)
+class RpcError:
+    """The same in the form of JSON-RPC."""
+
+    jsonrpc: Literal["2.0"]
+    error: RpcErrorDetail
+    id: str | int | None = None
+
+
 @dataclass(frozen=True)
 class Health:
     """`problems` only for those who may know: with a key, where one is needed."""
 
     status: Literal["ok", "failing"]
     problems: list[str] = field(default_factory=list)
+
+
+ERRORS: dict[str, type[object]] = {OPENAI: Error, ANTHROPIC: AnthropicError, MCP: RpcError}
+"""How each wire format says no."""
 
 
 class ModelId(Asked, frozen=True, kw_only=True):
@@ -127,6 +156,10 @@ CHAT_OPERATIONS = [
     Operation("GET", "/v1/models/{model:path}", "One model.", Any, parameters=ModelId),
 ]
 
+MCP_OPERATIONS = [
+    Operation("POST", "/mcp", "The memory tools for agents, over MCP.", Anything, body=RpcRequest),
+]
+
 OWN_OPERATIONS = [
     Operation("GET", "/health", "200 while everything moves, else 503.", Health, is_public=True),
     Operation("GET", "/status", "Database, queue, endpoint and embedding.", Anything),
@@ -146,7 +179,7 @@ def _described() -> bytes:
 
 def description() -> dict[str, Any]:
     """Every operation of the server, as OpenAPI 3.1."""
-    operations = [*CHAT_OPERATIONS, *MEMORY_OPERATIONS, *TOOL_OPERATIONS, *OWN_OPERATIONS]
+    operations = [*CHAT_OPERATIONS, *MEMORY_OPERATIONS, *TOOL_OPERATIONS, *MCP_OPERATIONS, *OWN_OPERATIONS]
     schemas = _Schemas(operations)
     paths: dict[str, dict[str, Any]] = {}
     for operation in operations:
@@ -177,7 +210,7 @@ class _Schemas:
     """The schemas of all bodies and answers, by their type."""
 
     def __init__(self, operations: Iterable[Operation]) -> None:
-        wanted = [Error, AnthropicError]
+        wanted = [*ERRORS.values()]
         for operation in operations:
             wanted += [kind for kind in (operation.body, operation.answer) if _has_schema(kind)]
         distinct = list(dict.fromkeys(wanted))
@@ -198,7 +231,7 @@ class _Schemas:
 def _refusals(schemas: _Schemas) -> dict[str, Any]:
     return {
         f"{error.__name__}{status}": {"description": reason, "content": schemas.content(error, [JSON])}
-        for error in (Error, AnthropicError)
+        for error in ERRORS.values()
         for status, reason in REASONS.items()
     }
 
@@ -244,7 +277,9 @@ def _parameters(operation: Operation) -> list[dict[str, Any]]:
 def _headers(operation: Operation) -> list[dict[str, Any]]:
     """The headers of ours that an operation reads."""
     is_chat = operation.body is Anything
-    names_user = is_chat or any("user" in kind.__struct_fields__ for kind in _structs(operation))
+    names_user = operation.body in (Anything, RpcRequest) or any(
+        "user" in kind.__struct_fields__ for kind in _structs(operation)
+    )
     read = {**(USER_HEADER if names_user else {}), **(CHAT_HEADERS if is_chat else {})}
     return [
         {
@@ -265,7 +300,7 @@ def _structs(operation: Operation) -> list[type[Asked]]:
 
 def _responses(operation: Operation, schemas: _Schemas) -> dict[str, Any]:
     answer = schemas.content(operation.answer, operation.media_types)
-    error = AnthropicError if wire_of(operation.path) == ANTHROPIC else Error
+    error = ERRORS[wire_of(operation.path)]
     refusals = {
         str(status): {"$ref": f"#/components/responses/{error.__name__}{status}"}
         for status in sorted(_statuses(operation))
@@ -276,6 +311,8 @@ def _responses(operation: Operation, schemas: _Schemas) -> dict[str, Any]:
             name: {"description": meaning, "schema": {"type": "string"}}
             for name, meaning in ANSWER_HEADERS.items()
         }
+    if operation in MCP_OPERATIONS:
+        responses["202"] = {"description": "A notification: there is nothing to say to it."}
     if operation.answer is Health:
         responses["503"] = {"description": "Something does not move.", "content": answer}
     if operation in CHAT_OPERATIONS:
@@ -291,6 +328,8 @@ def _statuses(operation: Operation) -> set[int]:
         found.update(WITH_BODY)
     if "{" in operation.path:
         found.add(404)
+    if operation in MCP_OPERATIONS:
+        found.add(406)
     if operation in CHAT_OPERATIONS:
         found.update((*WITH_PROVIDER, 400, 404, 429))
     return found

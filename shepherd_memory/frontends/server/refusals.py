@@ -14,7 +14,7 @@ from shepherd_memory.errors import (
     ShepherdError,
 )
 
-OPENAI, ANTHROPIC = "openai", "anthropic"
+OPENAI, ANTHROPIC, MCP = "openai", "anthropic", "mcp"
 RETRY_SECONDS = 1
 
 STATUSES: dict[type[ShepherdError], int] = {
@@ -40,6 +40,8 @@ _TYPES = {
     421: "invalid_request_error",
     429: "rate_limit_error",
 }
+_RPC_REFUSED = -32600
+_RPC_CODES = {500: -32603, 503: -32603}
 _ANTHROPIC_TYPES = {500: "api_error", 502: "api_error", 503: "overloaded_error", 504: "timeout_error"}
 
 
@@ -69,6 +71,8 @@ def from_error(error: ShepherdError) -> Refusal:
 
 def wire_of(path: str) -> str:
     """The wire format that a path belongs to."""
+    if path == "/mcp":
+        return MCP
     return ANTHROPIC if path == "/v1/messages" or path.startswith("/v1/messages/") else OPENAI
 
 
@@ -79,6 +83,9 @@ def kind_of(status: int) -> str:
 
 def render(refusal: Refusal, wire: str) -> bytes:
     """The body of an error, as clients of that wire format read it."""
+    if wire == MCP:
+        error = {"code": _RPC_CODES.get(refusal.status, _RPC_REFUSED), "message": refusal.message}
+        return orjson.dumps({"jsonrpc": "2.0", "id": None, "error": error})
     kind = kind_of(refusal.status)
     if wire == ANTHROPIC:
         kind = _ANTHROPIC_TYPES.get(refusal.status, kind)

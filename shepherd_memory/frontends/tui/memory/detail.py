@@ -11,7 +11,7 @@ class Detail(VerticalScroll, can_focus=True):
 
     DEFAULT_CSS = """
     Detail {
-        padding: 0 2;
+        padding: 0 1 0 0;
         background: $panel;
         scrollbar-size-vertical: 1;
         border-left: blank;

@@ -65,8 +65,8 @@ def _why(hit: Hit, threshold: float) -> Content:
     lines = [wording.heading(f"Why it was found: confidence {hit.confidence:.2f}", told)]
     for part, value in (hit.parts or {}).items():
         if round(value, 3):
-            meaning = f" {value:+.3f}  {MEANINGS.get(part, '')}"
-            lines.append(Content.assemble((part.ljust(wording.NAME_WIDTH), wording.MUTED), meaning))
+            figure, meaning = f"{part.ljust(wording.NAME_WIDTH)} {value:+.3f}", MEANINGS.get(part, "")
+            lines.append(Content.assemble(figure, (f"  {meaning}", wording.MUTED)))
     return Content("\n").join(lines)
 
 

@@ -2,8 +2,8 @@
 
 import textwrap
 from collections.abc import Sequence
-from typing import ClassVar
 from dataclasses import dataclass
+from typing import ClassVar
 
 from rich.segment import Segment
 from rich.style import Style

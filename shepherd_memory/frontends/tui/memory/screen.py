@@ -76,7 +76,7 @@ class MemoryScreen(Screen[None]):
         & > #note.-said { display: block; }
         & > #body { height: 1fr; layout: vertical; }
         & > #body > Listing { height: 2fr; }
-        & > #body > Detail { height: 3fr; border-top: blank; }
+        & > #body > Detail { height: 3fr; }
 
         &.-tiny > #top > #whose { display: none; }
         &.-short > #body > Detail { display: none; }
@@ -186,7 +186,7 @@ class MemoryScreen(Screen[None]):
             else:
                 failed(result)
 
-        self.run_worker(load(), group=group, exclusive=True)
+        self.run_worker(load, group=group, exclusive=True)
 
     def _complain(self, error: str) -> None:
         self.notify(f"{error}", title="Not read", severity="error", markup=False)

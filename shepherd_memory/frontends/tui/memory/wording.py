@@ -14,7 +14,7 @@ LONGEST = 10_000
 LONGEST_QUOTE = 2_000
 LONGEST_NAME = 200
 
-MUTED = "$text-muted"
+MUTED = "$foreground 60%"
 HEADING = "bold $text-accent"
 NAME_WIDTH = 9
 

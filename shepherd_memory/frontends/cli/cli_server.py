@@ -1,0 +1,82 @@
+"""`shepherd cli-server`: one chat, shared by clients over HTTP."""
+
+from typing import TYPE_CHECKING
+
+import click
+
+from shepherd_memory.frontends.cli.invocation import Invocation, pass_invocation
+from shepherd_memory.frontends.cli.opening import user_of, user_option
+from shepherd_memory.frontends.cli.output import say
+from shepherd_memory.frontends.cli.signals import stop_signals
+
+if TYPE_CHECKING:
+    from shepherd_memory.service import Service
+
+
+@click.command("cli-server")
+@click.option("--host", help="Where to listen, instead of server_host.")
+@click.option("--port", type=click.IntRange(0, 65_535), help="The port, instead of cli_server_port; 0: any.")
+@click.option("--no-auth", is_flag=True, help="Ask for no API key, whoever can reach the server.")
+@user_option
+@click.option("--continue", "resume", is_flag=True, help="Go on with the last session in this folder.")
+@click.option("--memtools", is_flag=True, help="Let the model search and change the memory by itself.")
+@click.option("--json", "as_json", is_flag=True, help="Log JSON lines, and leave the greeting out.")
+@pass_invocation
+def cli_server(
+    invocation: Invocation,
+    host: str | None,
+    port: int | None,
+    no_auth: bool,
+    user: str | None,
+    resume: bool,
+    memtools: bool,
+    as_json: bool,
+) -> None:
+    """Share one chat among clients over HTTP, and remember it.
+
+    `shepherd chat --server URL` is a client. Whoever asks, the memory is that of the server's user. Ctrl-C
+    and SIGTERM end it once what was asked is answered; a second one ends it at once.
+    """
+    with stop_signals() as stop:
+        from shepherd_memory.frontends.cli.logs import log_to_stderr
+        from shepherd_memory.frontends.cli_server.app import session_application
+        from shepherd_memory.frontends.cli_server.shared import open_shared
+        from shepherd_memory.frontends.server.process import run
+        from shepherd_memory.service import open_service
+
+        log_to_stderr(as_json, invocation.debug)
+        config, user_id = invocation.config, user_of(invocation, user)
+        at, number = host or config.server_host, config.cli_server_port if port is None else port
+        with (
+            open_service(config, config_path=invocation.config_path) as service,
+            open_shared(service, user_id, memtools=memtools, resume=resume) as session,
+        ):
+            run(
+                service,
+                at,
+                number,
+                no_auth=no_auth,
+                stop=stop,
+                ready=lambda url: _greet(invocation, service, user_id, url, as_json),
+                application=session_application(service, session, at),
+            )
+        if not as_json:
+            say("stopped; `--continue` goes on with this session")
+
+
+def _greet(invocation: Invocation, service: "Service", user_id: str, url: str, as_json: bool) -> None:
+    say(f"listening on {url}")
+    if as_json:
+        return
+    from shepherd_memory.frontends.cli.advice import extraction_line, program, provider_line
+    from shepherd_memory.frontends.cli.screen import one_line
+
+    say(f"user        {one_line(user_id)}")
+    say(f"database    {service.database.url}")
+    say(f"extraction  {extraction_line(service.config)}")
+    say(f"provider    {provider_line(invocation, service.config)}")
+    say("\nTo try it:")
+    say(f"  {program(invocation)} chat --server {url}")
+    say(f"  curl -sN {url}/updates")
+    say(f"  curl -s {url}/request -H 'Content-Type: application/json' -d '{{\"prompt\": \"Hello\"}}'")
+    say("\nCtrl-C ends it.\n")
