@@ -2,12 +2,36 @@
 
 import os
 import sys
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
+
+if sys.platform == "win32":
+    import msvcrt
+else:
+    import fcntl
+
+
+@contextmanager
+def locked(path: Path) -> Iterator[None]:
+    """Hold a lock file, which is made if need be; what is replaced cannot carry a lock itself."""
+    lock = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+    try:
+        _wait_for(lock)
+        yield
+    finally:
+        os.close(lock)
+
+
+def _wait_for(lock: int) -> None:
+    if sys.platform == "win32":
+        msvcrt.locking(lock, msvcrt.LK_LOCK, 1)
+    else:
+        fcntl.flock(lock, fcntl.LOCK_EX)
 
 
 def replace(target: Path, content: bytes) -> None:
-    """Put `content` in the place of the file; two writers at a time need a lock of their own."""
+    """Put `content` in the place of the file; of two writers at a time each needs the lock."""
     # One fixed name: whoever writes next clears away what a killed writer left.
     temporary = target.with_name(f".{target.name}.tmp")
     temporary.unlink(missing_ok=True)

@@ -6,40 +6,52 @@ redaction, as all that is stored.
 
 import os
 import shutil
-from collections.abc import Mapping, Sequence, Set
-from contextlib import suppress
+from collections.abc import Iterator, Mapping, Sequence, Set
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
 from shepherd_memory import private_files
-from shepherd_memory.canonical import canonical_json, dump_json, load_json
+from shepherd_memory.canonical import canonical_json, canonical_text, dump_json, load_json
 from shepherd_memory.config import state_folder
-from shepherd_memory.errors import InvalidInput
+from shepherd_memory.errors import InvalidInput, ShepherdError
+from shepherd_memory.identity import is_known
 from shepherd_memory.ids import digest_of
 from shepherd_memory.redaction import redact, redact_json
 
 VERSION = 1
-HISTORY = "history"
+HISTORY, LOCK = "history", ".lock"
+ROLES = ("user", "assistant", "tool")
 LONGEST_HISTORY = 1000
 """Lines that can be called up again."""
 
 
 @dataclass(frozen=True)
 class SavedChat:
-    """A chat as it was left: its session, and its messages in the OpenAI shape."""
+    """A chat as it was left: its session, and its messages in the OpenAI shape.
+
+    `remembered`: the ids of those that memory got; if one is no longer there, it was deleted.
+    """
 
     session_id: str
     messages: list[dict[str, Any]]
+    remembered: frozenset[str] = frozenset()
 
 
 def save(user_id: str, place: str, provider: str, chat: SavedChat) -> None:
     """Keep a chat for the next `--continue` of this user, in this folder, with this provider."""
-    table = {"version": VERSION, "session_id": chat.session_id, "place": place, "provider": provider}
-    messages = redact_json(canonical_json(chat.messages))
-    path = _chat_path(user_id, place, provider)
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    private_files.replace(path, dump_json(table | {"messages": messages}).encode())
+    table = {
+        "version": VERSION,
+        "session_id": chat.session_id,
+        "place": redact(place),
+        "provider": provider,
+        "remembered": sorted(chat.remembered),
+        "messages": redact_json(canonical_json(chat.messages)),
+    }
+    with _locked(user_id):
+        private_files.replace(_chat_path(user_id, place, provider), dump_json(table).encode())
 
 
 def load(user_id: str, place: str, provider: str) -> SavedChat | None:
@@ -57,17 +69,63 @@ def _read(content: bytes) -> SavedChat:
     table = load_json(content.decode())
     if table["version"] > VERSION:
         raise ValueError(f"a newer shepherd wrote it, in version {table['version']}")
-    messages = [dict(message) for message in table["messages"]]
-    return SavedChat(str(table["session_id"]), messages)
+    messages = list(map(_checked, table["messages"]))
+    return SavedChat(
+        str(table["session_id"]), _whole(messages), frozenset(map(str, table.get("remembered", ())))
+    )
+
+
+def _checked(message: Any) -> dict[str, Any]:
+    calls = [call["function"] for call in message.get("tool_calls") or ()] if _is_message(message) else [{}]
+    if not all(isinstance(call.get(name), str) for call in calls for name in ("name", "arguments")):
+        raise ValueError("something in it is no message")
+    found: dict[str, Any] = canonical_json(message)
+    return found
+
+
+def _is_message(value: Any) -> bool:
+    return (
+        isinstance(value, dict)
+        and value.get("role") in ROLES
+        and isinstance(value.get("content"), str)
+        and isinstance(value.get("id"), str)
+    )
+
+
+def _whole(messages: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Without rounds of tools of which a part was deleted: no provider takes a call that has no answer."""
+    kept: list[dict[str, Any]] = []
+    for at, message in enumerate(messages):
+        if message["role"] == "tool":
+            continue
+        answers = list(takewhile(lambda one: one["role"] == "tool", messages[at + 1 :]))
+        asked = [call.get("id") for call in message.get("tool_calls") or ()]
+        if sorted(map(str, asked)) == sorted(str(one.get("tool_call_id")) for one in answers):
+            kept += [message, *answers]
+        elif not asked:
+            kept.append(message)
+    return kept
 
 
 def forget(user_id: str, session_id: str | None = None) -> int:
     """Remove what a user's chats left, or one session of theirs; how many files."""
     folder = _folder(user_id)
-    if session_id is None:
-        number = len(list(folder.glob("*")))
-        shutil.rmtree(folder, ignore_errors=True)
-        return number
+    if not folder.is_dir():
+        return 0
+    try:
+        with _locked(user_id):
+            return _remove_all(folder) if session_id is None else _remove_session(folder, session_id)
+    except OSError as error:
+        raise ShepherdError(f"{folder} cannot be removed ({error.strerror}); remove it by hand") from error
+
+
+def _remove_all(folder: Path) -> int:
+    number = sum(path.name != LOCK for path in folder.iterdir())
+    shutil.rmtree(folder)
+    return number
+
+
+def _remove_session(folder: Path, session_id: str) -> int:
     found = [path for path in folder.glob("*.json") if _session_of(path) in (session_id, None)]
     for path in found:
         path.unlink(missing_ok=True)
@@ -79,14 +137,24 @@ def forget_texts(user_id: str, texts: Set[str]) -> None:
     folder = _folder(user_id)
     if not texts or not folder.is_dir():
         return
-    history = folder / HISTORY
-    with suppress(OSError):
-        lines = _lines(history.read_bytes())
-        private_files.replace(history, _dumped([line for line in lines if line not in texts]))
+    try:
+        with _locked(user_id):
+            _take_out(folder, texts)
+    except OSError as error:
+        raise ShepherdError(f"{folder} cannot be changed ({error.strerror}); remove it by hand") from error
+
+
+def _take_out(folder: Path, texts: Set[str]) -> None:
+    with suppress(FileNotFoundError):
+        lines = _lines((folder / HISTORY).read_bytes())
+        # Typed with spaces around it, it is still what was said.
+        left = [line for line in lines if line not in texts and line.strip() not in texts]
+        private_files.replace(folder / HISTORY, _dumped(left))
     for path in folder.glob("*.json"):
         with suppress(ValueError, KeyError, TypeError):
             table = load_json(path.read_bytes().decode())
-            table["messages"] = [m for m in table["messages"] if m.get("content") not in texts]
+            messages = list(map(_checked, table["messages"]))
+            table["messages"] = [one for one in messages if one["content"] not in texts]
             private_files.replace(path, dump_json(table).encode())
 
 
@@ -101,25 +169,53 @@ class History:
     """What was typed, to be typed again: newest last, without secrets, in a file or in memory only."""
 
     def __init__(self, user_id: str, is_kept: bool = True) -> None:
-        self._path = _folder(user_id) / HISTORY if is_kept else None
+        self._user_id = user_id
+        self._is_kept = is_kept and is_known(user_id)
         self._lines: list[str] = []
 
     def entries(self) -> list[str]:
         """Everything that is known now, also what another chat has added."""
-        if self._path is not None:
-            with suppress(OSError):
-                self._lines = _lines(self._path.read_bytes())[-LONGEST_HISTORY:]
+        if self._is_kept:
+            self._lines = self._read()
         return list(self._lines)
 
     def add(self, text: str) -> None:
         """Keep one more; a disk that does not take it is no reason to stop a chat."""
-        clean = redact(text)
-        lines = [line for line in self.entries() if line != clean]
-        self._lines = [*lines, clean][-LONGEST_HISTORY:]
-        if self._path is not None:
-            with suppress(OSError):
-                self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-                private_files.replace(self._path, _dumped(self._lines))
+        clean = redact(canonical_text(text))
+        try:
+            if self._is_kept:
+                with _locked(self._user_id):
+                    self._lines = _with(self._read(), clean)
+                    return private_files.replace(self._path(), _dumped(self._lines))
+        except OSError:
+            # From here on in memory only.
+            self._is_kept = False
+        self._lines = _with(self._lines, clean)
+
+    def _read(self) -> list[str]:
+        """What is in the file: nothing once the user is erased."""
+        try:
+            return _lines(self._path().read_bytes())[-LONGEST_HISTORY:]
+        except FileNotFoundError:
+            return []
+        except OSError:
+            return self._lines
+
+    def _path(self) -> Path:
+        return _folder(self._user_id) / HISTORY
+
+
+def _with(lines: Sequence[str], new: str) -> list[str]:
+    return [*(line for line in lines if line != new), new][-LONGEST_HISTORY:]
+
+
+@contextmanager
+def _locked(user_id: str) -> Iterator[None]:
+    """The user's folder, made if need be, for one writer at a time."""
+    folder = _folder(user_id)
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    with private_files.locked(folder / LOCK):
+        yield
 
 
 def _lines(content: bytes) -> list[str]:

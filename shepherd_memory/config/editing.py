@@ -1,20 +1,13 @@
 """Changing the file: one writer at a time, all or nothing, readable by its owner alone."""
 
 import os
-import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from shepherd_memory import private_files
 from shepherd_memory.config.loading import known_setting, problems, read_table, refuse_special
 from shepherd_memory.errors import ConfigError, NotFound
-
-if sys.platform == "win32":
-    import msvcrt
-else:
-    import fcntl
 
 Table = dict[str, Any]
 
@@ -48,7 +41,7 @@ def change(path: Path, edit: Callable[[Table], None]) -> None:
     try:
         refuse_special(target)
         target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        with _locked(target):
+        with private_files.locked(target.with_name(f"{target.name}.lock")):
             table = read_table(target)
             known_problems = set(problems(table))
             edit(table)
@@ -64,21 +57,3 @@ def _to_toml(table: Table) -> bytes:
     import tomli_w  # readers do not need it
 
     return tomli_w.dumps(table).encode()
-
-
-@contextmanager
-def _locked(target: Path) -> Iterator[None]:
-    """Hold the lock file beside the target; the file itself is replaced, so it cannot carry a lock."""
-    lock = os.open(target.with_name(f"{target.name}.lock"), os.O_RDWR | os.O_CREAT, 0o600)
-    try:
-        _wait_for(lock)
-        yield
-    finally:
-        os.close(lock)
-
-
-def _wait_for(lock: int) -> None:
-    if sys.platform == "win32":
-        msvcrt.locking(lock, msvcrt.LK_LOCK, 1)
-    else:
-        fcntl.flock(lock, fcntl.LOCK_EX)

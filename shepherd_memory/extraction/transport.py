@@ -12,7 +12,6 @@ from shepherd_memory.http.connections import (
     Connections,
     Login,
     distrust,
-    fits_a_header,
     is_bad_address,
     is_timeout,
     reason_of,
@@ -54,7 +53,7 @@ class Transport:
 
 def _bearer(api_key: str) -> dict[str, str]:
     key = api_key.strip()
-    if not fits_a_header(key):
+    if not (key.isascii() and key.isprintable()):
         raise EndpointMisconfigured("memory_extraction_api_key has characters that no HTTP header can carry")
     return {"Authorization": f"Bearer {key}"} if key else {}
 

@@ -94,11 +94,6 @@ class Login(AuthBase):
         return request
 
 
-def fits_a_header(key: str) -> bool:
-    """Whether a key can be sent at all."""
-    return key.isascii() and key.isprintable()
-
-
 def is_bad_address(error: BaseException) -> bool:
     """Whether the URL itself cannot be used."""
     return isinstance(error, _BAD_ADDRESS)

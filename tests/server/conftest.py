@@ -4,7 +4,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -21,6 +21,9 @@ from tests.server.serving import (
     serving,
     write_config,
 )
+
+if TYPE_CHECKING:
+    from tests.server.shared_session import StartSharing
 
 LONGEST_LOG = 20_000
 
@@ -62,6 +65,28 @@ def served(provider: ScriptedProvider, tmp_path: Path) -> Iterator[ServeCommand]
     finally:
         processes.end()
         sys.stdout.write(processes.logs()[-LONGEST_LOG:])
+
+
+@pytest.fixture
+def share(provider: ScriptedProvider, tmp_path: Path) -> Iterator["StartSharing"]:
+    """Starts a shared session in this process; recall is by keyword, which needs no model."""
+    # Late: most tests of this folder need none of it.
+    from tests.server.shared_session import USER, Sharing, sharing
+
+    with ExitStack() as stack:
+
+        def start(
+            user_id: str = USER, memtools: bool = False, resume: bool = False, **options: Any
+        ) -> Sharing:
+            # Told, the provider is not asked for it: what is scripted is for the chat.
+            told = {"type": "openai", "base_url": provider.url, "memory": True, "context_window": 32_000}
+            path = tmp_path / "config.toml"
+            write_config(
+                path, provider.url, **{"embedding_engine": "none", "others": {OPENAI: told}, **options}
+            )
+            return stack.enter_context(sharing(path, user_id, memtools=memtools, resume=resume))
+
+        yield start
 
 
 @pytest.fixture

@@ -1,7 +1,7 @@
 """Both wire formats: what is sent, and the parts that are read however the network cuts them."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import pytest
@@ -98,7 +98,7 @@ def test_a_completion_is_complete_without_done_if_it_says_why_it_ended() -> None
 
 @pytest.mark.parametrize("wire", WIRES)
 def test_events_of_unknown_kinds_are_passed_over(wire: str) -> None:
-    odd = b': a comment\n\nevent: new_thing\ndata: {"type": "new_thing", "x": [1]}\n\ndata: [1]\n\nretry: 10\n\n'
+    odd = b': hm\n\nevent: new_thing\ndata: {"type": "new_thing", "x": [1]}\n\ndata: [1]\n\nretry: 10\n\n'
     assert said(read(wire, [joined(wire, "Hel", odd, "lo")])) == "Hello"
 
 
@@ -206,22 +206,17 @@ def test_a_tool_call_of_anthropic_in_one_piece_has_its_input_in_the_block() -> N
     ]
 
 
-@given(
-    st.recursive(
-        st.none() | st.booleans() | st.integers() | st.text(max_size=5),
-        lambda inner: (
-            st.lists(inner, max_size=3)
-            | st.dictionaries(
-                st.sampled_from(
-                    ["choices", "delta", "message", "content", "tool_calls", "function", "id", "index", "type", "text", "usage", "error", "content_block"]
-                ),
-                inner,
-                max_size=4,
-            )
-        ),
-        max_leaves=12,
-    )
+NAMES = "choices delta message content tool_calls function id index type text usage error content_block"
+ODDITIES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=5),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(NAMES.split(" ")), inner, max_size=4)
+    ),
+    max_leaves=12,
 )
+
+
+@given(event=ODDITIES)
 def test_no_event_breaks_a_reading(event: Any) -> None:
     kinds = ("message_start", "content_block_start", "content_block_delta", "message_delta", None)
     for wire in WIRES:
@@ -234,28 +229,34 @@ def test_no_event_breaks_a_reading(event: Any) -> None:
             reading.end(True)
 
 
-@pytest.mark.parametrize("wire", WIRES)
-def test_there_is_an_end_to_what_is_read(wire: str) -> None:
-    reading = wire_of(wire).reading()
-    reader = EventReader(reading)
-    piece = (
-        joined(wire, "x" * 1_000_000)
-        .partition(b"event: content_block_stop")[0]
-        .partition(
-            b'data: {"id":"chatcmpl-scripted","object":"chat.completion.chunk","created":1700000000,"model":"scripted-1","choices":[{"index":0,"delta":{},'
-        )[0]
-    )
+def take_all(reading: PartsReading, events: Iterable[dict[str, Any]]) -> None:
+    for event in events:
+        reading.take_event(event)
+        reading.taken()
+
+
+@pytest.mark.parametrize(
+    ("wire", "event"),
+    [
+        ("openai", {"choices": [{"delta": {"content": "x" * 1_000_000}}]}),
+        ("openai", {"choices": [{"delta": {"reasoning": "x" * 1_000_000}}]}),
+        ("openai", {"choices": [{"delta": {"tool_calls": [{"function": {"arguments": "x" * 1_000_000}}]}}]}),
+        (
+            "anthropic",
+            {"type": "content_block_delta", "delta": {"type": "text_delta", "text": "x" * 1_000_000}},
+        ),
+    ],
+    ids=["text", "thinking", "arguments", "anthropic"],
+)
+def test_there_is_an_end_to_what_is_read(wire: str, event: dict[str, Any]) -> None:
     with pytest.raises(AnswerTooLong):
-        for _ in range(LONGEST_TEXT // 1_000_000 + 1):
-            reader.feed(piece)
-            reading.taken()
+        take_all(wire_of(wire).reading(), [event] * (LONGEST_TEXT // 1_000_000 + 1))
 
 
 def test_calls_without_words_are_bounded_too() -> None:
-    reading = wire_of("openai").reading()
+    events = ({"choices": [{"delta": {"tool_calls": [{"index": i}]}}]} for i in range(LONGEST_TEXT))
     with pytest.raises(AnswerTooLong):
-        for index in range(LONGEST_TEXT):
-            reading.take_event({"choices": [{"delta": {"tool_calls": [{"index": index}]}}]})
+        take_all(wire_of("openai").reading(), events)
 
 
 def test_arrivals_are_taken_once() -> None:

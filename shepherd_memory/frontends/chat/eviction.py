@@ -49,12 +49,15 @@ def _turns(messages: Sequence[Message]) -> list[list[Message]]:
 
 def _shortened(turn: list[Message], room: int, weigh: Callable[[Message], int]) -> list[Message]:
     rounds = list(_rounds(turn))
-    said = [one for one in rounds if one[0]["role"] == "user"]
-    tools = [one for one in rounds if one[0]["role"] != "user"]
+    # What the user said may stand between rounds, where an answer failed: everything keeps its place.
+    tools = [at for at, one in enumerate(rounds) if one[0]["role"] != "user"]
     size = sum(map(weigh, turn))
-    while len(tools) > 1 and size > room:
-        size -= sum(map(weigh, tools.pop(0)))
-    return [message for one in (*said, *tools) for message in one]
+    gone = set()
+    for at in tools[:-1]:
+        if size > room:
+            size -= sum(map(weigh, rounds[at]))
+            gone.add(at)
+    return [message for at, one in enumerate(rounds) if at not in gone for message in one]
 
 
 def _rounds(turn: list[Message]) -> Iterator[list[Message]]:

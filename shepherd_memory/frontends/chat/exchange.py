@@ -21,7 +21,6 @@ from shepherd_memory.http.connections import (
     Connections,
     Login,
     distrust,
-    fits_a_header,
     is_bad_address,
     is_timeout,
     reason_of,
@@ -78,10 +77,6 @@ class Exchange:
             raise self._unreachable(error) from error
 
     def _login(self, url: str) -> Login:
-        if not fits_a_header(self._key):
-            raise EndpointMisconfigured(
-                f"{self._name}: its api_key has characters that no HTTP header can carry"
-            )
         return Login(url, self._wire.login(self._key) if self._key else {})
 
     def _bounded(self, parts: Iterator[Part]) -> Iterator[Part]:

@@ -29,6 +29,10 @@ class Remembering:
         self._unstored: list[dict[str, Any]] = []
         self._new_turns = 0
 
+    def unstored(self) -> set[str]:
+        """The ids of messages that the database has not taken yet."""
+        return {message["id"] for message in self._unstored}
+
     def store(self, messages: Sequence[dict[str, Any]]) -> str:
         """Store messages, and what could not be stored before; what is wrong, if something is."""
         self._unstored += messages

@@ -13,7 +13,7 @@ from shepherd_memory import saved_chats, tools
 from shepherd_memory.canonical import canonical_text
 from shepherd_memory.clock import iso, now_us
 from shepherd_memory.config import Config, Provider
-from shepherd_memory.errors import ContextTooLong, DatabaseError, EndpointError, ItemRejected, ShepherdError
+from shepherd_memory.errors import ContextTooLong, EndpointError, ItemRejected, ShepherdError
 from shepherd_memory.frontends.chat import events
 from shepherd_memory.frontends.chat.client import CallCancelled, ProviderClient
 from shepherd_memory.frontends.chat.events import Emit
@@ -91,6 +91,8 @@ class ChatSession:
         self._stop = threading.Event()
         self._windows: dict[tuple[str, str], int] = {}
         self._remembered: set[str] = set()
+        self._behind: list[Remembering] = []
+        """Sessions before this one that the database has not taken whole."""
         self._begin(uuid.uuid4().hex)
 
     def _begin(self, session_id: str) -> None:
@@ -146,6 +148,8 @@ class ChatSession:
     def clear(self) -> None:
         """Queue what is new, and begin another session."""
         self.problem = self._memory.queue()
+        if self.problem:
+            self._behind.append(self._memory)
         self.messages = []
         self._begin(uuid.uuid4().hex)
 
@@ -156,37 +160,49 @@ class ChatSession:
         if saved is None:
             return False
         self.messages = saved.messages
-        self._remembered = {message["id"] for message in saved.messages if message.get("id")}
+        self._remembered = set(saved.remembered)
         self._begin(saved.session_id)
         return True
 
     def close(self) -> None:
         """Queue what is new, and save the chat."""
-        problem = self._memory.queue()
+        problem = self._memory.queue() or self._catch_up()
         self.problem = problem or self.save()
         self._client.close()
+
+    def _catch_up(self) -> str:
+        """Store what sessions before this one could not; what is wrong, if something is."""
+        problems = {memory: memory.queue() for memory in self._behind}
+        self._behind = [memory for memory, problem in problems.items() if problem]
+        return next(filter(None, problems.values()), "")
 
     def save(self) -> str:
         """Keep the chat for the next `--continue`; what is wrong, if something is."""
         try:
             self._save()
-        except (OSError, DatabaseError) as error:
+        except (OSError, ShepherdError) as error:
             logger.warning("a chat could not be saved (%s)", type(error).__name__)
             return f"the chat is not saved for --continue: {error}"
         return ""
 
     def _save(self) -> None:
         provider = self.provider()
-        config = self.config
-        if not (self.options.place and self.options.memory and config.memory_documents and self.messages):
+        wanted = self.options.place and self.options.memory and self.config.memory_documents
+        if not (wanted and is_known(self.user_id) and self.messages):
             return
-        chat = SavedChat(self.session_id, self._undeleted())
+        messages = self._undeleted()
+        if not messages:
+            saved_chats.forget(self.user_id, self.session_id)
+            return
+        ids = {message["id"] for message in messages}
+        chat = SavedChat(self.session_id, messages, frozenset(self._remembered & ids))
         saved_chats.save(self.user_id, self.options.place, provider.name if provider else "", chat)
 
     def _undeleted(self) -> list[Message]:
         """The messages but those that were remembered, and have been deleted since."""
         stored = self._service.documents(self.user_id, session_id=self.session_id)
-        gone = self._remembered - {document.message_id for document in stored}
+        there = {document.message_id for document in stored} | self._memory.unstored()
+        gone = self._remembered - there
         return [message for message in self.messages if message["id"] not in gone]
 
     def _add(self, message: Message, emit: Emit) -> Message:
@@ -197,7 +213,7 @@ class ChatSession:
 
     def _store(self, messages: Sequence[Message], emit: Emit) -> None:
         self._remembered |= {message["id"] for message in messages}
-        _note(self._memory.store(messages), emit)
+        _note(self._memory.store(messages) or self._catch_up(), emit)
 
     def _prompt(self) -> list[Message]:
         """The messages as they are sent: instructions first; what got no answer is said in one go."""

@@ -10,6 +10,7 @@ from shepherd_memory.errors import ShepherdError
 from shepherd_memory.frontends.chat import commands
 from shepherd_memory.frontends.chat.asking import Chat, Last, ask
 from shepherd_memory.frontends.chat.events import Event, Failed
+from shepherd_memory.frontends.chat.keyboard import Keyboard
 from shepherd_memory.frontends.chat.shapes import shape_of
 from shepherd_memory.frontends.chat.terminal import Printer
 from shepherd_memory.frontends.cli.invocation import Invocation
@@ -81,9 +82,14 @@ class Conversation:
         self._chat = chat
         self._invocation = invocation
         self._line = Line(history)
+        self._keyboard = Keyboard()
 
     def hold(self) -> None:
         """Until the person leaves."""
+        with self._keyboard.kept():
+            self._hold()
+
+    def _hold(self) -> None:
         printer = Printer()
         for text in self._lines():
             if commands.own_command(text) == "exit":
@@ -118,7 +124,8 @@ class Conversation:
             case _ if self._invocation is None:
                 note("a shared session is its server's: there are /clear, /help and /exit")
             case _:
-                commands.run(self._invocation, line)
+                with self._keyboard.shown():
+                    commands.run(self._invocation, line)
 
     def _clear(self) -> None:
         try:

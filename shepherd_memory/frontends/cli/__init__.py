@@ -16,6 +16,7 @@ from shepherd_memory.frontends.cli.output import exit_code, say, suggest
 COMMANDS = {
     "config": (".config:config", "Show and change settings."),
     "chat": (".chat:chat", "Chat with the provider in use, and be remembered."),
+    "tui": (".tui:tui", "Chat on a whole screen, and look at what is remembered."),
     "remember": (".remember:remember", "Remember what the user said."),
     "recall": (".recall:recall", "Find what a query is about."),
     "facts": (".facts:facts", "Show and change facts."),

@@ -88,7 +88,7 @@ def _chat_here(
         if session.problem:
             note(f"shepherd: {session.problem}")
         if session.remembers():
-            _settle(service, user_id)
+            wait_for_memory(service, user_id)
     return last
 
 
@@ -146,7 +146,7 @@ def _greet(session: "ChatSession") -> None:
     note(f"{provider.display_name or provider.name}{model}, {memory}{earlier}; /help lists what there is")
 
 
-def _settle(service: "Service", user_id: str) -> None:
+def wait_for_memory(service: "Service", user_id: str) -> None:
     """Wait a little for what was said to be extracted, and say so; Ctrl-C leaves it for the next time."""
     from shepherd_memory.frontends.chat.farewell import settle
 

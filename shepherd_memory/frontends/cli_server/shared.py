@@ -12,20 +12,19 @@ from typing import Any
 
 from shepherd_memory.errors import ShepherdError
 from shepherd_memory.frontends.chat import events
-from shepherd_memory.frontends.chat.events import Emit, Event
+from shepherd_memory.frontends.chat.events import Event
 from shepherd_memory.frontends.chat.eviction import tokens_of
 from shepherd_memory.frontends.chat.session import ChatSession, Options, here, open_chat
 from shepherd_memory.frontends.chat.shapes import COMPLETE
 from shepherd_memory.frontends.cli_server.asked import Asked
-from shepherd_memory.frontends.cli_server.code_blocks import CodeBlock, CodeBlocks
 from shepherd_memory.frontends.cli_server.latest import LatestUpdates
 from shepherd_memory.frontends.cli_server.updates import (
     BROKEN,
     CLEARED,
     STOPPING,
+    Narration,
     Update,
     failure,
-    update_of,
 )
 from shepherd_memory.frontends.server.refusals import RETRY_SECONDS, Refusal
 from shepherd_memory.service import Service
@@ -35,8 +34,6 @@ MOST_WAITING = 100
 STOP_SECONDS = 0.5
 
 STOPPED = "the server is stopping; try again"
-STILL_COMING = (events.Delta, events.Thought)
-LAST = (events.Completed, events.Cancelled, events.Failed)
 
 logger = logging.getLogger(__name__)
 
@@ -195,48 +192,50 @@ class SharedSession:
 
     def _next(self) -> Turn | None:
         with self._changed:
-            self._running = None
             self._changed.wait_for(lambda: self._line or self._is_closing)
             self._running = self._line.popleft() if self._line else None
             return self._running
 
     def _serve(self, turn: Turn) -> None:
+        last = self._carried_out(turn)
+        with self._changed:
+            # Before the client is told: whoever asks next finds nobody before it.
+            self._running = None
+        self._tell(turn, last)
+
+    def _carried_out(self, turn: Turn) -> Update:
+        """Do what a request asks for; how that ended."""
         try:
-            if turn.asked is None:
-                return self._clear(turn)
-            asked = turn.asked
-            emit = self._emitter(turn)
-            self._chat.ask(asked.prompt, emit, max_tokens=asked.max_tokens, memory=asked.memory)
+            return self._cleared() if turn.asked is None else self._answered(turn, turn.asked)
         except ShepherdError as error:
-            self._tell(turn, failure(str(error), BROKEN))
+            return failure(str(error), BROKEN)
         except Exception:
             logger.exception("unexpected")
-            self._tell(turn, failure("something failed here; the server's log says what", BROKEN))
+            return failure("something failed here; the server's log says what", BROKEN)
 
-    def _clear(self, turn: Turn) -> None:
+    def _cleared(self) -> Update:
         self._chat.clear()
         problem = {"problem": self._chat.problem} if self._chat.problem else {}
-        self._tell(turn, Update(CLEARED, {"session_id": self._chat.session_id, **problem}))
+        return Update(CLEARED, {"session_id": self._chat.session_id, **problem})
 
-    def _emitter(self, turn: Turn) -> Emit:
-        blocks = CodeBlocks()
+    def _answered(self, turn: Turn, asked: Asked) -> Update:
+        narration = Narration()
+        ends = [failure("the chat ended without an answer, which is a defect", BROKEN)]
 
         def emit(event: Event) -> None:
             if turn.is_cancelled and isinstance(event, events.Added):
                 # It was cancelled when there was nothing yet to be cancelled.
                 self._chat.cancel()
-            if isinstance(event, LAST):
-                self._measure()
-            closed = [] if isinstance(event, STILL_COMING) else blocks.end()
-            after = blocks.feed(event.text) if isinstance(event, events.Delta) else []
-            for update in (*map(_shown, closed), update_of(event), *map(_shown, after)):
-                self._tell(turn, update)
+            for update in narration.updates(event):
+                if update.is_last:
+                    ends.append(update)
+                else:
+                    self._tell(turn, update)
 
-        return emit
-
-    def _measure(self) -> None:
+        self._chat.ask(asked.prompt, emit, max_tokens=asked.max_tokens, memory=asked.memory)
         window = self._chat.context_window()
         self._in_loop(lambda: setattr(self, "context_window", window))
+        return ends[-1]
 
 
 @contextmanager
@@ -255,10 +254,6 @@ def open_shared(
             session.close()
     if chat.problem:
         logger.warning("%s", chat.problem)
-
-
-def _shown(block: CodeBlock) -> Update:
-    return Update("codeblock", {"language": block.language, "code": block.code})
 
 
 def _counted(message: dict[str, Any]) -> dict[str, Any]:

@@ -6,6 +6,7 @@ import msgspec
 
 from shepherd_memory.frontends.chat import events
 from shepherd_memory.frontends.chat.shapes import COMPLETE, ERROR, Fields, shape_of
+from shepherd_memory.frontends.cli_server.code_blocks import CodeBlock, CodeBlocks
 from shepherd_memory.frontends.server.refusals import kind_of
 
 CLEARED = "session_cleared"
@@ -40,12 +41,30 @@ class Update:
         return head.encode() + b"data: " + msgspec.json.encode(self.fields) + b"\n\n"
 
 
-def update_of(event: events.Event) -> Update:
-    """What clients are told of something that happened in the chat."""
+class Narration:
+    """Tells of one answer what its events say, and of each block of code in it once that is closed."""
+
+    def __init__(self) -> None:
+        self._blocks = CodeBlocks()
+
+    def updates(self, event: events.Event) -> list[Update]:
+        """What clients are told of something that happened in the chat."""
+        if isinstance(event, events.Delta):
+            return [_update_of(event), *map(_shown, self._blocks.feed(event.text))]
+        if isinstance(event, events.Thought):
+            return [_update_of(event)]
+        return [*map(_shown, self._blocks.end()), _update_of(event)]
+
+
+def _update_of(event: events.Event) -> Update:
     if isinstance(event, events.Failed):
         hint = "; POST /clear begins a new session" if event.code == events.CONTEXT_FULL else ""
         return failure(event.problem + hint, event.code)
     return Update(*shape_of(event))
+
+
+def _shown(block: CodeBlock) -> Update:
+    return Update("codeblock", {"language": block.language, "code": block.code})
 
 
 def failure(message: str, code: str) -> Update:

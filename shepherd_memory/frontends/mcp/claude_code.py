@@ -69,25 +69,26 @@ def project_root(folder: Path) -> Path:
 def installed(path: Path, command: list[str]) -> Change:
     """The change that has Claude Code start this command."""
     before = _read(path)
-    after = with_member(before or EMPTY, (SERVERS, NAME), entry(command))
+    text = before if before and before.strip() else EMPTY
+    after = with_member(text, (SERVERS, NAME), entry(command))
     return Change(path, before, after)
 
 
 def uninstalled(path: Path) -> Change:
     """The change that undoes it."""
     before = _read(path)
-    if before is None:
-        return Change(path, None, None)
+    if before is None or not before.strip():
+        return Change(path, before, before)
     after = without_member(before, (SERVERS, NAME))
     is_empty = after != before and not json.loads(after)
     return Change(path, before, None if is_empty else after)
 
 
 def _read(path: Path) -> bytes | None:
-    """What the file holds, checked to be what can be changed; None if there is none, or nothing in it."""
+    """What the file holds, checked to be what can be changed; None if there is none."""
     content = _content(path.resolve())
     if content is None or not content.strip():
-        return content if content else None
+        return content
     try:
         settings = json.loads(content.decode())
     except (ValueError, RecursionError) as error:

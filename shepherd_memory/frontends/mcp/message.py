@@ -1,10 +1,16 @@
-"""A message as it came: made readable where other programs write JSON less strictly than the SDK reads it."""
+"""A message as it came: made readable where the SDK is too strict, refused where it is too lenient."""
 
 import json
 
+import msgspec
 import orjson
 
 from shepherd_memory.canonical import dump_json
+from shepherd_memory.errors import InvalidInput
+
+
+class _Head(msgspec.Struct):
+    id: str | int | msgspec.UnsetType = msgspec.UNSET
 
 
 def readable(message: bytes) -> bytes:
@@ -12,7 +18,8 @@ def readable(message: bytes) -> bytes:
     try:
         orjson.loads(message)
     except orjson.JSONDecodeError:
-        return _mended(message)
+        message = _mended(message)
+    _check_id(message)
     return message
 
 
@@ -21,3 +28,13 @@ def _mended(message: bytes) -> bytes:
         return dump_json(json.loads(message)).encode()
     except (ValueError, RecursionError):
         return message
+
+
+def _check_id(message: bytes) -> None:
+    """Else the SDK takes a request with a strange id for a notification, and nobody gets an answer."""
+    try:
+        msgspec.json.decode(message, type=_Head)
+    except msgspec.ValidationError:
+        raise InvalidInput("a message is one object, and its id text or a whole number") from None
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return

@@ -12,6 +12,7 @@ from anyio.to_thread import run_sync
 from mcp.shared.message import SessionMessage
 from pydantic import ValidationError
 
+from shepherd_memory.errors import InvalidInput
 from shepherd_memory.frontends.cli.signals import SIGNALS
 from shepherd_memory.frontends.mcp.memory import Memory
 from shepherd_memory.frontends.mcp.message import readable
@@ -95,6 +96,8 @@ class Conversation:
         except LineTooLong:
             most = f"{LONGEST_LINE // 1_000_000} MB"
             return _refused(types.INVALID_REQUEST, f"a message may have {most} at most")
+        except InvalidInput as error:
+            return _refused(types.INVALID_REQUEST, str(error))
         return None
 
     async def _until_answered(self) -> None:

@@ -98,7 +98,7 @@ class RpcRequest(msgspec.Struct, frozen=True, kw_only=True):
     jsonrpc: Literal["2.0"]
     method: str
     id: str | int | msgspec.UnsetType = msgspec.UNSET
-    params: dict[str, Any] | msgspec.UnsetType = msgspec.UNSET
+    params: dict[str, Any] | None = None
 
 
 @dataclass(frozen=True)

@@ -91,20 +91,23 @@ def _numbers(node: SyntaxTreeNode, width: int, depth: int) -> Lines:
 
 def _items(node: SyntaxTreeNode, marks: Iterator[str], width: int, depth: int) -> Lines:
     # In a tight list the parser hides the paragraphs.
-    tight = all(below.hidden for item in node.children for below in item.children if below.type == "paragraph")
+    tight = all(
+        below.hidden for item in node.children for below in item.children if below.type == "paragraph"
+    )
     lines: Lines = []
     for item, mark in zip(node.children, marks, strict=True):
         inner = _stacked(item.children, max(width - len(mark), NARROWEST), depth + 1, tight)
         if lines and not tight:
             lines.append(Line(Content()))
-        lines += _behind(inner or [Line(Content())], Content.styled(mark, "$text-primary"), Content(" " * len(mark)))
+        lines += _behind(inner, Content.styled(mark, "$text-primary"), Content(" " * len(mark)))
     return lines
 
 
 def _behind(lines: Lines, first: Content, others: Content) -> Lines:
     """The lines with a mark before them."""
-    marks = [first, *[others] * (len(lines) - 1)]
-    return [replace(line, content=mark + line.content) for mark, line in zip(marks, lines, strict=True)]
+    shown = lines or [Line(Content())]
+    marks = [first, *[others] * (len(shown) - 1)]
+    return [replace(line, content=mark + line.content) for mark, line in zip(marks, shown, strict=True)]
 
 
 def _code(node: SyntaxTreeNode, width: int, depth: int) -> Lines:
@@ -144,7 +147,9 @@ def _row(cells: Sequence[Content], widths: Sequence[int]) -> Iterator[Content]:
     columns = [cell.wrap(size) or [Content()] for cell, size in zip(cells, widths, strict=True)]
     for at in range(max(map(len, columns))):
         parts = [column[at] if at < len(column) else Content() for column in columns]
-        padded = [part.pad_right(max(size - part.cell_length, 0)) for part, size in zip(parts, widths, strict=True)]
+        padded = [
+            part.pad_right(max(size - part.cell_length, 0)) for part, size in zip(parts, widths, strict=True)
+        ]
         yield Content.styled(COLUMN, MUTED).join(padded)
 
 
@@ -179,7 +184,11 @@ def _word(node: SyntaxTreeNode) -> Content:
 def _link(node: SyntaxTreeNode) -> Content:
     words, address = _inline(node), str(node.attrs.get("href", ""))
     named = words.stylize(SPANS["link"])
-    return named if address in (words.plain, f"mailto:{words.plain}") else named + Content.styled(f" ({address})", MUTED)
+    return (
+        named
+        if address in (words.plain, f"mailto:{words.plain}")
+        else named + Content.styled(f" ({address})", MUTED)
+    )
 
 
 _BLOCKS: dict[str, Callable[[SyntaxTreeNode, int, int], Lines]] = {

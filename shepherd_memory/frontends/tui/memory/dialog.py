@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import ClassVar
 
-from textual import on
+from textual import events, on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, Vertical, VerticalScroll
@@ -34,22 +34,30 @@ class Dialog(ModalScreen[str | None]):
         .dialog--text { height: auto; max-height: 60vh; margin: 1 0; scrollbar-size-vertical: 1; }
         .dialog--text > Static { width: 1fr; height: auto; }
         .dialog--buttons { height: auto; align-horizontal: right; }
-        Button { margin-left: 1; }
+        Button { margin-left: 1; min-width: 8; }
+        &.-tiny .dialog--buttons { layout: vertical; align-horizontal: left; }
+        &.-short > Vertical { padding: 0 1; }
+        &.-short .dialog--text { margin: 0; max-height: 45vh; }
     }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "answer('')", "Cancel"),
+        Binding("up", "scroll_text(-1)", show=False),
+        Binding("down", "scroll_text(1)", show=False),
         Binding("left", "app.focus_previous", show=False),
         Binding("right", "app.focus_next", show=False),
     ]
 
+    HORIZONTAL_BREAKPOINTS = [(0, "-tiny"), (60, "-narrow")]  # noqa: RUF012 # as textual has it
+    VERTICAL_BREAKPOINTS = [(0, "-short"), (18, "-tall")]  # noqa: RUF012 # as textual has it
+
     def __init__(
         self, title: str, text: Content, buttons: Sequence[tuple[str, str]], *, risky: bool = False
     ) -> None:
-        """`buttons` are names and labels; a name is also the key that presses it."""
+        """`buttons` are names and labels, the risky one first; a name is also the key that presses it."""
         super().__init__(classes="-risky" if risky else "")
         self._title, self._text, self._buttons = title, text, buttons
-        self._variant: ButtonVariant = "error" if risky else "primary"
+        self._first: ButtonVariant = "error" if risky else "primary"
 
     def compose(self) -> ComposeResult:
         with Vertical() as frame:
@@ -57,20 +65,25 @@ class Dialog(ModalScreen[str | None]):
             with VerticalScroll(classes="dialog--text", can_focus=False):
                 yield Static(self._text, markup=False)
             with Horizontal(classes="dialog--buttons"):
-                for key, label in self._buttons:
-                    yield Button(
-                        Content(f"{label} ({key})"), id=f"key-{key}", compact=True, variant=self._variant
-                    )
+                for place, (key, label) in enumerate(self._buttons):
+                    look = "primary" if place else self._first
+                    yield Button(Content(f"{label} ({key})"), id=f"key-{key}", compact=True, variant=look)
                 yield Button("Cancel (esc)", id="cancel", compact=True)
 
     def on_mount(self) -> None:
-        for key, label in self._buttons:
-            self._bindings.bind(key, f"answer('{key}')", label)
         self.query_one("#cancel").focus()
+
+    def on_key(self, event: events.Key) -> None:
+        if event.character in dict(self._buttons):
+            event.stop()
+            self.action_answer(event.character)
 
     @on(Button.Pressed)
     def _pressed(self, event: Button.Pressed) -> None:
         self.action_answer((event.button.id or "").removeprefix("key-").removeprefix("cancel"))
 
-    def action_answer(self, answer: str) -> None:
+    def action_scroll_text(self, lines: int) -> None:
+        self.query_one(VerticalScroll).scroll_relative(y=lines, animate=False)
+
+    def action_answer(self, answer: str | None) -> None:
         self.dismiss(answer or None)

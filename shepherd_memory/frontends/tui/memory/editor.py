@@ -52,13 +52,20 @@ class Editor(ModalScreen[tuple[str, str] | None]):
         .editor--name { height: auto; max-height: 4; margin-top: 1; text-style: bold; }
         .editor--note { height: auto; color: $text-muted; margin: 1 0; }
         .editor--buttons { height: auto; align-horizontal: right; }
-        Button { margin-left: 1; }
+        Button { margin-left: 1; min-width: 8; }
+        &.-short > Vertical { padding: 0 1; }
+        &.-short ValueArea { height: 3; }
+        &.-short .editor--name { margin: 0; max-height: 1; }
+        &.-short .editor--note { display: none; }
+        &.-short .editor--buttons { margin-top: 1; }
     }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "cancel", "Cancel"),
         Binding("ctrl+s", "save", "Save"),
     ]
+
+    VERTICAL_BREAKPOINTS = [(0, "-short"), (18, "-tall")]  # noqa: RUF012 # as textual has it
 
     def __init__(self, title: str, name: str, text: str, note: str, *, names: bool = False) -> None:
         """`names` lets the name be written too, as that of a new fact."""

@@ -13,10 +13,10 @@ KEYS = (
     (
         "Look",
         (
-            ("1 2 3 4  ← →", "facts, context, documents, rejected"),
-            ("↑ ↓  PgUp PgDn  Home End", "move in the list"),
+            ("1-4  ← →", "facts, context, documents, rejected"),
+            ("↑ ↓  PgUp…", "move in the list"),
             ("Enter", "read all about it; Esc goes back to the list"),
-            ("/", "search: facts, context and rejected by word, documents by meaning"),
+            ("/", "search: documents by meaning, the others by word"),
             ("s", "the documents of its session"),
             ("R", "read everything anew"),
         ),
@@ -25,8 +25,8 @@ KEYS = (
         "Correct",
         (
             ("e", "edit a fact's value or an answer"),
-            ("w", "it is wrong: delete it, or go back to the value before"),
-            ("r", "give a fact the value again that it had before"),
+            ("w", "it is wrong: delete it, or restore what was before"),
+            ("r", "restore the value that a fact had before"),
             ("n", "write a new fact"),
             ("a", "accept what was refused"),
         ),
@@ -34,13 +34,16 @@ KEYS = (
     (
         "Forget",
         (
-            ("d", "delete one fact, pair or document"),
-            ("x", "forget a document's whole session, and what was made of it"),
+            ("d", "delete a fact, a pair or a document"),
+            ("x", "forget a whole session and what was made of it"),
         ),
     ),
-    ("Leave", (("Esc", "out of the search, the session, the screen"), ("q", "out of the screen"))),
+    (
+        "Leave",
+        (("Esc", "the page, the search, the session, the screen"), ("q", "the screen")),
+    ),
 )
-KEY_WIDTH = 26
+KEY_WIDTH = 11
 
 
 class KeysScreen(ModalScreen[None]):
@@ -50,11 +53,11 @@ class KeysScreen(ModalScreen[None]):
     KeysScreen {
         align: center middle;
         & > VerticalScroll {
-            width: 78;
+            width: 72;
             max-width: 100%;
             height: auto;
             max-height: 100%;
-            padding: 1 2;
+            padding: 0 2;
             background: $surface;
             border: round $primary;
             border-title-color: $text-primary;

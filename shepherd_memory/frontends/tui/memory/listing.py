@@ -1,10 +1,11 @@
 """A list of memories, a line each: however many there are, only what is in view is drawn."""
 
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
+from rich.cells import cell_len
 from rich.segment import Segment
 from rich.style import Style
 from rich.text import Text
@@ -21,6 +22,9 @@ from shepherd_memory.frontends.cli.screen import one_line
 GAP = 2
 NEAR = 20
 """So many lines before the end more are asked for."""
+
+MEASURED = 500
+"""Columns are as wide as the cells of so many lines want them."""
 
 
 @dataclass(frozen=True)
@@ -83,22 +87,36 @@ class Listing(ScrollView, can_focus=True):
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
         self._columns: Sequence[Column] = ()
-        self._rows: Sequence[Sequence[str]] = ()
+        self._items: Sequence[Any] = ()
+        self._cells: Callable[[Any], Sequence[str]] = lambda item: ()
         self._natural: list[int] = []
         self._empty = ""
 
-    def show(self, columns: Sequence[Column], rows: Sequence[Sequence[str]], cursor: int, empty: str) -> None:
-        """Show other lines; `empty` stands there if there are none."""
-        self._columns, self._rows, self._empty = columns, rows, empty
-        self._natural = [max((Text(cell).cell_len for cell in cells), default=0) for cells in zip(*rows)]  # noqa: B905 # no rows, no cells
-        self.virtual_size = Size(0, len(rows))
-        self.set_reactive(Listing.cursor, max(0, min(cursor, len(rows) - 1)))
+    def show(
+        self,
+        columns: Sequence[Column],
+        items: Sequence[Any],
+        cells: Callable[[Any], Sequence[str]],
+        cursor: int,
+        empty: str,
+    ) -> None:
+        """Show other lines: one of `cells` for each of the items; `empty` stands there if there are none."""
+        self._columns, self._items, self._cells, self._empty = columns, items, cells, empty
+        self._natural = _longest([cells(item) for item in items[:MEASURED]])
+        self.virtual_size = Size(0, len(items))
+        self.set_reactive(Listing.cursor, max(0, min(cursor, len(items) - 1)))
         self.refresh()
         self.call_after_refresh(self._show_cursor)
         self.post_message(self.Moved())
 
+    def show_more(self, items: Sequence[Any]) -> None:
+        """Show the same lines and some after them; what is in view stays where it is."""
+        self._items = items
+        self.virtual_size = Size(0, len(items))
+        self.refresh()
+
     def validate_cursor(self, cursor: int) -> int:
-        return max(0, min(cursor, len(self._rows) - 1))
+        return max(0, min(cursor, len(self._items) - 1))
 
     def watch_cursor(self) -> None:
         self.refresh()
@@ -111,7 +129,7 @@ class Listing(ScrollView, can_focus=True):
         self._ask_for_more(int(new_value) + self.size.height)
 
     def _ask_for_more(self, line: int) -> None:
-        if self._rows and line >= len(self._rows) - NEAR:
+        if self._items and line >= len(self._items) - NEAR:
             self.post_message(self.NearEnd())
 
     def _show_cursor(self) -> None:
@@ -127,24 +145,24 @@ class Listing(ScrollView, can_focus=True):
         self.cursor = 0
 
     def action_last(self) -> None:
-        self.cursor = len(self._rows) - 1
+        self.cursor = len(self._items) - 1
 
     def action_open(self) -> None:
         self.post_message(self.Opened())
 
     def on_click(self, event: events.Click) -> None:
         place = event.get_content_offset(self)
-        line = self.scroll_offset.y + place.y if place is not None else len(self._rows)
-        if line < len(self._rows):
+        line = self.scroll_offset.y + place.y if place is not None else len(self._items)
+        if line < len(self._items):
             self.cursor = line
             if event.chain > 1:
                 self.action_open()
 
     def render_line(self, y: int) -> Strip:
         width, line = self.scrollable_content_region.width, self.scroll_offset.y + y
-        if not self._rows:
+        if not self._items:
             return self._empty_line(y, width)
-        if line >= len(self._rows):
+        if line >= len(self._items):
             return Strip.blank(width, self.rich_style)
         return Strip(self._segments(line, width)).adjust_cell_length(width, self._look("plain", line))
 
@@ -157,34 +175,34 @@ class Listing(ScrollView, can_focus=True):
 
     def _segments(self, line: int, width: int) -> list[Segment]:
         segments = []
-        for column, cell, size in zip(self._columns, self._rows[line], self._widths(width), strict=True):
+        cells = self._cells(self._items[line])
+        for column, said, size in zip(self._columns, cells, self._widths(width), strict=True):
             if size:
-                text = Text(cell)
+                text = Text(said)
                 text.truncate(size, overflow="ellipsis", pad=True)
                 segments.append(Segment(text.plain + " " * GAP, self._look(column.look, line)))
         return segments
 
     def _look(self, name: str, line: int) -> Style:
         look = self.get_component_rich_style(f"listing--{name}")
-        if line != self.cursor or not self._rows:
+        if line != self.cursor or not self._items:
             return look
         cursor = self.get_component_rich_style("listing--cursor", partial=True)
         return look + cursor
 
     def _widths(self, width: int) -> list[int]:
         """The width of each column: 0 for one that is left out."""
-        shown = [column.needs <= width for column in self._columns]
-        widths = [
-            min(column.most, natural) if seen else 0
-            for column, natural, seen in zip(self._columns, self._natural, shown, strict=True)
-        ]
-        shares = [
-            column.share if seen and not column.most else 0
-            for column, seen in zip(self._columns, shown, strict=True)
-        ]
-        left = max(0, width - sum(widths) - GAP * (sum(shown) - 1))
-        whole = sum(shares) or 1
-        return [size or left * share // whole for size, share in zip(widths, shares, strict=True)]
+        fits = [column.needs <= width for column in self._columns]
+        columns = list(zip(self._columns, self._natural, fits, strict=True))
+        fixed = [min(column.most, natural) if fit else 0 for column, natural, fit in columns]
+        shares = [column.share if fit and not column.most else 0 for column, _, fit in columns]
+        gaps = GAP * (sum(map(bool, fixed)) + sum(map(bool, shares)) - 1)
+        left, whole = max(0, width - sum(fixed) - gaps), sum(shares) or 1
+        return [size or left * share // whole for size, share in zip(fixed, shares, strict=True)]
+
+
+def _longest(rows: Sequence[Sequence[str]]) -> list[int]:
+    return [max(cell_len(cell) for cell in cells) for cells in zip(*rows, strict=True)]
 
 
 def cell(text: str, longest: int = 300) -> str:

@@ -23,7 +23,7 @@ class PairsView(View[Context]):
     )
 
     def identity(self, item: Context) -> object:
-        return item.question
+        return item.id
 
     def cells(self, item: Context) -> tuple[str, ...]:
         return cell(item.question), cell(item.answer), local(item.stated_at)[:10]

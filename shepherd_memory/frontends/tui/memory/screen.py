@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass
 from typing import Any, ClassVar, Generic, TypeVar
 
@@ -14,6 +14,7 @@ from textual.content import Content
 from textual.screen import ModalScreen, Screen
 from textual.widgets import Footer, Input, Static, Tab, Tabs
 
+from shepherd_memory.context import Context
 from shepherd_memory.errors import ShepherdError
 from shepherd_memory.facts import Fact
 from shepherd_memory.frontends.cli.screen import one_line
@@ -25,7 +26,7 @@ from shepherd_memory.frontends.tui.memory.keys import KeysScreen
 from shepherd_memory.frontends.tui.memory.listing import Listing
 from shepherd_memory.frontends.tui.memory.pairs import PairsView
 from shepherd_memory.frontends.tui.memory.refusals import RefusalsView
-from shepherd_memory.frontends.tui.memory.user_memory import BEST, PAGE, DocumentRow, Overview, UserMemory
+from shepherd_memory.frontends.tui.memory.user_memory import BEST, DocumentRow, Overview, UserMemory
 from shepherd_memory.frontends.tui.memory.view import View
 from shepherd_memory.service import UNKNOWN_USER, Service
 
@@ -120,7 +121,7 @@ class MemoryScreen(Screen[None]):
         self._found: list[DocumentRow] | None = None
         self._total = 0
         self._session_id = ""
-        self._at_end = False
+        self._asked_before = 0
         self._trouble = READING
 
     def compose(self) -> ComposeResult:
@@ -137,12 +138,8 @@ class MemoryScreen(Screen[None]):
     def on_mount(self) -> None:
         self.query_one(Tabs).can_focus = False
         self.query_one(Listing).focus()
-        if self.memory.is_known:
-            self._refresh_list()
-            self.action_reload()
-        else:
-            self._trouble = NO_USER
-            self._refresh_list()
+        self._refresh_list()
+        self.action_reload()
 
     @property
     def _view(self) -> View[Any]:
@@ -186,10 +183,12 @@ class MemoryScreen(Screen[None]):
             else:
                 failed(result)
 
-        self.run_worker(load, group=group, exclusive=True)
+        # Not called here: a worker that is cancelled before it began would leave it unawaited.
+        work: Callable[[], Awaitable[None]] = load
+        self.run_worker(work, group=group, exclusive=True)
 
     def _complain(self, error: str) -> None:
-        self.notify(f"{error}", title="Not read", severity="error", markup=False)
+        self.notify(error, title="Not read", severity="error", markup=False)
 
     def action_reload(self) -> None:
         self._load("overview", self.memory.overview, self._take_overview, self._overview_failed)
@@ -217,27 +216,34 @@ class MemoryScreen(Screen[None]):
         self._refresh_list()
 
     def _take_documents(self, rows: list[DocumentRow]) -> None:
-        self._items[DOCUMENTS], self._at_end = list(rows), len(rows) < PAGE
+        self._items[DOCUMENTS], self._asked_before = list(rows), 0
         self._refresh_list()
 
     @on(Listing.NearEnd)
     def _load_older(self) -> None:
         loaded = self._items[DOCUMENTS]
-        if self._tab != DOCUMENTS or self._found is not None or self._at_end or not loaded:
+        if self._tab != DOCUMENTS or self._found is not None or not loaded:
             return
         before, session_id = loaded[-1].id, self._session_id
-        self._load(
-            "documents",
-            lambda: self.memory.older_documents(before, session_id),
-            self._take_older,
-            self._complain,
-        )
+        # Asked once only: the answer may be on its way, or have been that there are none.
+        if before != self._asked_before:
+            self._asked_before = before
+            self._load(
+                "documents",
+                lambda: self.memory.older_documents(before, session_id),
+                self._take_older,
+                self._older_failed,
+            )
 
     def _take_older(self, rows: list[DocumentRow]) -> None:
-        self._at_end = not rows
-        if rows:
-            self._items[DOCUMENTS].extend(rows)
-            self._refresh_list()
+        self._items[DOCUMENTS].extend(rows)
+        if rows and self._tab == DOCUMENTS and self._found is None:
+            self._shown = list(self._items[DOCUMENTS])
+            self.query_one(Listing).show_more(self._shown)
+
+    def _older_failed(self, error: str) -> None:
+        self._asked_before = 0
+        self._complain(error)
 
     def action_search(self) -> None:
         self.remove_class("-reading")
@@ -289,14 +295,13 @@ class MemoryScreen(Screen[None]):
         places = [view.identity(item) for item in shown]
         place = self._places.get(self._tab)
         cursor = places.index(place) if place in places else self.query_one(Listing).cursor
-        rows = [view.cells(item) for item in shown]
-        self.query_one(Listing).show(view.columns, rows, cursor, self._empty())
+        self.query_one(Listing).show(view.columns, self._shown, view.cells, cursor, self._empty())
         self._refresh_titles()
         self._refresh_note()
 
     def _empty(self) -> str:
-        if self._trouble:
-            return self._trouble
+        if self._trouble or not self.memory.is_known:
+            return self._trouble or NO_USER
         if self._query:
             return f"Nothing here fits “{one_line(self._query)}”.\n\nEsc clears the search."
         return self._view.empty
@@ -443,8 +448,9 @@ class MemoryScreen(Screen[None]):
         if not isinstance(result, Done):
             self.notify(result, title="Nothing was changed", severity="error", markup=False)
             return False
-        if isinstance(result.value, Fact):
-            self._places[FACTS] = result.value.key
+        if isinstance(result.value, Fact | Context):
+            name = FACTS if isinstance(result.value, Fact) else CONTEXT
+            self._places[name] = VIEWS[name].identity(result.value)
         self.tell(done)
         self._load("overview", self.memory.overview, self._take_overview, self._overview_failed)
         return True

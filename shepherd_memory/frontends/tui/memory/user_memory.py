@@ -16,7 +16,7 @@ from shepherd_memory.redaction import redact
 from shepherd_memory.rejections import Rejection
 from shepherd_memory.service import Service
 
-PAGE = 100
+PAGE = 200
 """So many documents are read at a time."""
 
 READ_AT_ONCE = 500
@@ -24,7 +24,7 @@ BEST = 50
 """So many documents are shown for a search."""
 
 LISTED_CHARACTERS = 300
-"""A list keeps this much of each text: a hundred documents may be a hundred megabytes."""
+"""A list keeps this much of each text: two hundred documents may be as many megabytes."""
 
 
 @dataclass(frozen=True)
@@ -165,11 +165,11 @@ class UserMemory:
         """Set a fact as the user says it now."""
         return self._service.set_fact(self.user_id, key, value)
 
-    def set_answer(self, pair: Context, answer: str) -> None:
-        """Give a question another answer, as the user says it now."""
+    def set_answer(self, pair: Context, answer: str) -> Context | None:
+        """Give a question another answer, as the user says it now; the pair that has it."""
         service = self._service
-        new = redact(as_text(answer)).strip()
-        if context.digest(pair.question, new) == context.digest(pair.question, pair.answer):
+        mark = context.digest(pair.question, redact(as_text(answer)).strip())
+        if mark == context.digest(pair.question, pair.answer):
             # The same words in another spelling count as the same pair: only without the old one it is new.
             service.forget(self.user_id, context=pair.id)
             service.add_context(self.user_id, pair.question, answer)
@@ -177,6 +177,8 @@ class UserMemory:
             # In this order nothing is lost when the second step fails.
             service.add_context(self.user_id, pair.question, answer)
             service.forget(self.user_id, context=pair.id)
+        pairs = service.context(self.user_id)
+        return next((one for one in pairs if context.digest(one.question, one.answer) == mark), None)
 
     def forget_fact(self, key: str) -> Forgotten:
         """Delete a fact with its history."""

@@ -1,0 +1,71 @@
+"""`shepherd tui`: the chat on a whole screen, with what it recalls and a screen for the memory."""
+
+import logging
+import sys
+from dataclasses import replace
+
+import click
+
+from shepherd_memory.errors import InvalidInput
+from shepherd_memory.frontends.cli.invocation import Invocation, pass_invocation
+from shepherd_memory.frontends.cli.opening import user_of, user_option
+from shepherd_memory.frontends.cli.screen import note
+
+
+@click.command()
+@click.option("--continue", "resume", is_flag=True, help="Go on with the last chat in this folder.")
+@click.option("--nomemory", is_flag=True, help="Recall nothing, and remember nothing.")
+@click.option("--memtools", is_flag=True, help="Let the model search and change the memory by itself.")
+@user_option
+@pass_invocation
+def tui(invocation: Invocation, resume: bool, nomemory: bool, memtools: bool, user: str | None) -> None:
+    """Chat on a whole screen, and look at what is remembered.
+
+    F1 says what the keys do. Ctrl+Q quits; what is new is remembered first.
+    """
+    if not (sys.stdin.isatty() and sys.stderr.isatty()):
+        raise InvalidInput("this needs a terminal; `shepherd chat` works without one")
+    from shepherd_memory.frontends.chat.leaving import told_to_leave
+
+    with told_to_leave():
+        code = _run(invocation, user, resume, memory=not nomemory, memtools=memtools)
+    if code:
+        raise click.exceptions.Exit(code)
+
+
+def _run(invocation: Invocation, user: str | None, resume: bool, memory: bool, memtools: bool) -> int:
+    from shepherd_memory.frontends.chat.session import Options, here, open_chat
+    from shepherd_memory.frontends.cli.chat import wait_for_memory
+    from shepherd_memory.frontends.tui.app import TuiApp
+    from shepherd_memory.saved_chats import History
+    from shepherd_memory.service import open_service
+
+    _log(invocation.debug)
+    user_id = user_of(invocation, user)
+    options = Options(memory=memory, memtools=memtools, place=here())
+    with open_service(invocation.config, config_path=invocation.config_path) as service:
+        inner = replace(invocation, service=service, user_id=user_id)
+        with open_chat(service, user_id, options, resume=resume) as session:
+            app = TuiApp(service, session, inner, History(user_id, memory))
+            app.run()
+        if session.problem:
+            note(f"shepherd: {session.problem}")
+        code = app.return_code or 0
+        if session.remembers() and not code:
+            wait_for_memory(service, user_id)
+    return code
+
+
+def _log(debug: bool) -> None:
+    """Nowhere, as the screen is taken; with --debug into a file."""
+    from shepherd_memory.config import state_folder
+    from shepherd_memory.frontends.cli.logs import PACKAGE, Line, log_quietly
+
+    if not debug:
+        return log_quietly(debug)
+    path = state_folder() / "tui.log"
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    handler = logging.FileHandler(path)
+    handler.setFormatter(Line(debug))
+    logging.basicConfig(level=logging.WARNING, handlers=[handler], force=True)
+    logging.getLogger(PACKAGE).setLevel(logging.DEBUG)

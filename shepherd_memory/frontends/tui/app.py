@@ -1,0 +1,120 @@
+"""The program that runs in the terminal: its screens, its colours, and how it ends."""
+
+import asyncio
+import signal
+import time
+from types import FrameType
+from typing import Any, ClassVar
+
+from textual.app import App
+from textual.binding import Binding, BindingType
+from textual.theme import Theme
+
+from shepherd_memory.frontends.chat.leaving import SIGNALS
+from shepherd_memory.frontends.chat.session import ChatSession
+from shepherd_memory.frontends.cli.invocation import Invocation
+from shepherd_memory.frontends.tui.chat.screen import ChatScreen
+from shepherd_memory.frontends.tui.help_screen import HelpScreen
+from shepherd_memory.saved_chats import History
+from shepherd_memory.service import Service
+
+TWICE_SECONDS = 2.0
+
+DARK = Theme(
+    "shepherd-dark",
+    primary="#7aa2c9",
+    secondary="#9a8fc7",
+    accent="#d9a05b",
+    warning="#d9a05b",
+    error="#b9484e",
+    success="#7fae7c",
+    foreground="#d8dbe0",
+    background="#16181d",
+    surface="#1d2027",
+    panel="#272b34",
+    dark=True,
+)
+LIGHT = Theme(
+    "shepherd-light",
+    primary="#2f6391",
+    secondary="#61539e",
+    accent="#a8640f",
+    warning="#a8640f",
+    error="#b3363d",
+    success="#3d7a3a",
+    foreground="#22262c",
+    background="#fafaf7",
+    surface="#f1f1ec",
+    panel="#e3e3dc",
+    dark=False,
+)
+
+
+class TuiApp(App[None]):
+    """`shepherd tui`."""
+
+    TITLE = "shepherd"
+    ENABLE_COMMAND_PALETTE = False
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("ctrl+q", "quit", show=False, priority=True),
+        Binding("ctrl+c", "quit_twice", show=False, system=True),
+        Binding("f1", "help", show=False),
+        Binding("f2,ctrl+o", "memory", show=False, priority=True),
+        Binding("ctrl+t", "theme", show=False, priority=True),
+    ]
+
+    def __init__(
+        self, service: Service, session: ChatSession, invocation: Invocation, history: History
+    ) -> None:
+        super().__init__()
+        self.chat = ChatScreen(service, session, invocation, history)
+        self._service = service
+        self._session = session
+        self._asked_at = -TWICE_SECONDS
+        self._signals: dict[int, Any] = {}
+        self.register_theme(DARK)
+        self.register_theme(LIGHT)
+        self.theme = DARK.name
+
+    def on_mount(self) -> None:
+        self._listen_to_signals(asyncio.get_running_loop())
+        self.push_screen(self.chat)
+
+    def on_unmount(self) -> None:
+        # Else the thread that asks is waited for, as long as its provider likes to be silent.
+        self._session.cancel()
+        for number, handler in self._signals.items():
+            signal.signal(number, handler)
+
+    def _listen_to_signals(self, loop: asyncio.AbstractEventLoop) -> None:
+        """End in order, so that the terminal is as it was before."""
+
+        def leave(number: int, frame: FrameType | None) -> None:
+            loop.call_soon_threadsafe(lambda: self.exit(return_code=128 + number))
+
+        self._signals = {number: signal.signal(number, leave) for number in SIGNALS}
+
+    def action_quit_twice(self) -> None:
+        """Ctrl+C with nothing marked: the second one in a row quits."""
+        now = time.monotonic()
+        if now - self._asked_at < TWICE_SECONDS:
+            self.exit()
+            return
+        self._asked_at = now
+        self.notify("Ctrl+C once more quits; Esc stops an answer", timeout=TWICE_SECONDS)
+
+    def action_help(self) -> None:
+        if not isinstance(self.screen, HelpScreen):
+            self.push_screen(HelpScreen(self.chat.problems))
+
+    def action_memory(self) -> None:
+        # Late: a chat alone need not load it.
+        from shepherd_memory.frontends.tui.memory import MemoryScreen
+
+        if self.screen is self.chat:
+            self.push_screen(MemoryScreen(self._service, self._session.user_id))
+        elif isinstance(self.screen, MemoryScreen):
+            self.pop_screen()
+
+    def action_theme(self) -> None:
+        self.theme = LIGHT.name if self.current_theme.dark else DARK.name

@@ -1,0 +1,314 @@
+"""The chat screen: it sends what is typed, and shows what comes of it."""
+
+import logging
+import os
+import signal
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from functools import partial
+from typing import ClassVar
+
+from textual import on
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Horizontal, Vertical
+from textual.message import Message
+from textual.screen import Screen
+from textual.widgets import TextArea
+
+from shepherd_memory.errors import ShepherdError
+from shepherd_memory.frontends.chat import commands, events
+from shepherd_memory.frontends.chat.session import NO_PROVIDER, ChatSession
+from shepherd_memory.frontends.cli.invocation import Invocation
+from shepherd_memory.frontends.tui.chat.conversation import Conversation
+from shepherd_memory.frontends.tui.chat.hint import Hint
+from shepherd_memory.frontends.tui.chat.inbox import Inbox
+from shepherd_memory.frontends.tui.chat.prompt import Prompt
+from shepherd_memory.frontends.tui.chat.recall_panel import RecallPanel
+from shepherd_memory.frontends.tui.chat.status_line import Figures, StatusLine
+from shepherd_memory.frontends.tui.chat.turns import Turns
+from shepherd_memory.frontends.tui.chat.waiting import Waiting
+from shepherd_memory.saved_chats import History
+from shepherd_memory.service import Service
+from shepherd_memory.status import Status
+
+logger = logging.getLogger(__name__)
+
+DRAW_SECONDS = 0.04
+DRAWN_AT_ONCE = 2_000
+"""Characters of an answer for each time the screen is drawn: 50,000 in a second."""
+
+LOOK_SECONDS = 2.0
+"""How often memory is asked how it is doing."""
+
+GREETING = "Hello. What you say here is remembered; F1 says what the keys do."
+
+
+class ChatScreen(Screen[None]):
+    """Conversation, input and status line; the panel beside them where there is room."""
+
+    DEFAULT_CSS = """
+    ChatScreen {
+        layout: vertical;
+        & > #body { height: 1fr; }
+        & > #body > #talk { width: 1fr; }
+        & RecallPanel { display: none; }
+        &.-panel RecallPanel { display: block; }
+        &.-narrow.-panel RecallPanel { width: 45%; }
+        &.-tiny.-panel RecallPanel { width: 100%; border-left: none; }
+        &.-tiny.-panel #talk { display: none; }
+        &.-low Prompt { max-height: 3; }
+        &.-low Hint { display: none; }
+    }
+    """
+    HORIZONTAL_BREAKPOINTS = [(0, "-tiny"), (60, "-narrow"), (100, "-wide")]  # noqa: RUF012 # as textual has it
+    VERTICAL_BREAKPOINTS = [(0, "-low"), (16, "-high")]  # noqa: RUF012 # as textual has it
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape", "stop", "Stop", show=False),
+        Binding("f3,ctrl+b", "panel", "Recalled", show=False, priority=True),
+        Binding("pageup", "scroll(-1)", show=False),
+        Binding("pagedown", "scroll(1)", show=False),
+        Binding("ctrl+home", "scroll_to(0)", show=False, priority=True),
+        Binding("ctrl+end", "scroll_to(1)", show=False, priority=True),
+        Binding("ctrl+y", "copy_answer", "Copy the answer", show=False, priority=True),
+    ]
+
+    class Arrived(Message):
+        """Something is in the inbox again."""
+
+    class Printed(Message):
+        """A slash command is done."""
+
+        def __init__(self, line: str, text: str) -> None:
+            super().__init__()
+            self.line = line
+            self.text = text
+
+    class Looked(Message):
+        """What memory says of itself."""
+
+        def __init__(self, status: Status | None, problem: str) -> None:
+            super().__init__()
+            self.status = status
+            self.problem = problem
+
+    def __init__(
+        self, service: Service, session: ChatSession, invocation: Invocation, history: History
+    ) -> None:
+        super().__init__()
+        self.session = session
+        self._service = service
+        self._invocation = invocation
+        self._history = history
+        self._inbox = Inbox(lambda: self.post_message(self.Arrived()))
+        self._drawn_at = 0.0
+        self._is_looking = False
+        self._panel: bool | None = None
+        self._memory = Figures()
+        self.turns = Turns(
+            session,
+            self._run_command,
+            self._inbox.put,
+            lambda line, text: self.post_message(self.Printed(line, text)),
+            partial(self.run_worker, thread=True, exit_on_error=False, group="turn"),
+            self._show_queue,
+        )
+
+    def compose(self) -> ComposeResult:
+        with Horizontal(id="body"):
+            with Vertical(id="talk"):
+                yield Conversation()
+            yield RecallPanel()
+        yield Waiting()
+        yield Prompt(self._history)
+        yield Hint()
+        yield StatusLine()
+
+    def on_mount(self) -> None:
+        self.query_one(Prompt).focus()
+        self._greet()
+        self._show_queue()
+        self._look()
+        self.set_interval(LOOK_SECONDS, self._look)
+
+    def _greet(self) -> None:
+        conversation = self.query_one(Conversation)
+        if self.session.messages:
+            conversation.resume(self.session.messages)
+            conversation.remark(f"{len(self.session.messages)} messages of last time; go on")
+        elif self.session.provider() is None:
+            conversation.remark(NO_PROVIDER)
+        else:
+            conversation.remark(
+                GREETING if self.session.remembers() else "Hello. Memory is off in this chat.", "output"
+            )
+
+    def on_resize(self) -> None:
+        self._show_panel()
+
+    def on_screen_resume(self) -> None:
+        self._look()
+
+    @on(Prompt.Sent)
+    def _send(self, event: Prompt.Sent) -> None:
+        match commands.own_command(event.text):
+            case "exit":
+                self.app.exit()
+            case "help":
+                self.app.run_worker(self.app.run_action("help"))
+            case _:
+                self.turns.send(event.text)
+
+    @on(Prompt.TakeBack)
+    def _take_back(self) -> None:
+        self.query_one(Prompt).put(self.turns.take_back())
+
+    @on(Prompt.Left)
+    def _leave(self) -> None:
+        self.app.exit()
+
+    @on(TextArea.Changed)
+    def _hint(self) -> None:
+        self.query_one(Hint).show(self.query_one(Prompt).commands())
+
+    def _run_command(self, line: str) -> str:
+        """In a thread; what the command printed."""
+        if commands.own_command(line) == "clear":
+            self.session.clear()
+            return self.session.problem or "a new session begins; what was said before is remembered"
+        with _as_wide_as(self.query_one(Conversation).content_size.width - 4):
+            return commands.run_captured(self._invocation, line)
+
+    @on(Printed)
+    def _show_printed(self, event: Printed) -> None:
+        conversation = self.query_one(Conversation)
+        if commands.own_command(event.line) == "clear":
+            conversation.clear()
+            self.query_one(RecallPanel).expect(self.session.remembers())
+            conversation.remark(event.text, "output")
+        else:
+            conversation.output(event.line, event.text)
+        self.turns.over()
+
+    @on(Arrived)
+    def _draw(self) -> None:
+        """At once if the screen was not drawn just before; else a little later, with what comes till then."""
+        since = time.monotonic() - self._drawn_at
+        if since < DRAW_SECONDS:
+            self.set_timer(DRAW_SECONDS - since, self._draw_some)
+        else:
+            self._draw_some()
+
+    def _draw_some(self) -> None:
+        taken = self._inbox.take(DRAWN_AT_ONCE)
+        for event in taken:
+            self._show(event)
+        self._drawn_at = time.monotonic()
+        if taken:
+            self.set_timer(DRAW_SECONDS, self._draw_some)
+
+    def _show(self, event: events.Event) -> None:
+        self.query_one(Conversation).show(event)
+        match event:
+            case events.Added(message) if message["role"] == "user":
+                self.query_one(RecallPanel).expect(self.session.remembers())
+            case events.Told(injected):
+                self.query_one(RecallPanel).show(injected)
+            case events.Completed() | events.Cancelled() | events.Failed():
+                self.turns.over()
+                self._look()
+
+    def _show_queue(self) -> None:
+        if not self.is_mounted:
+            return
+        waiting = self.turns.waiting
+        self.query_one(Waiting).show(waiting)
+        self.query_one(Prompt).has_queue = bool(waiting)
+        self.query_one(StatusLine).wait(bool(self.turns.current))
+        self._show_figures()
+
+    def _show_figures(self) -> None:
+        provider = self.session.provider()
+        self.query_one(StatusLine).show(
+            replace(
+                self._memory,
+                provider=(provider.display_name or provider.name) if provider else "",
+                model=provider.model if provider else "",
+                user_id=self.session.user_id,
+                remembers=self.session.remembers(),
+                tokens=self.session.context_tokens(),
+                window=self.session.context_window(),
+                queued=len(self.turns.waiting),
+            )
+        )
+
+    def _look(self) -> None:
+        """Ask memory how it is doing, in a thread: a database may take its time."""
+        if not self._is_looking:
+            self._is_looking = True
+            self.run_worker(self._read_status, thread=True, exit_on_error=False, group="look")
+
+    def _read_status(self) -> None:
+        try:
+            looked = self.Looked(self._service.status(), "")
+        except ShepherdError as error:
+            looked = self.Looked(None, f"the database cannot be used: {error}")
+        except Exception as error:
+            logger.exception("the status could not be read")
+            looked = self.Looked(None, f"unexpected {type(error).__name__}: {error}")
+        self.post_message(looked)
+
+    @on(Looked)
+    def _show_looked(self, event: Looked) -> None:
+        self._is_looking = False
+        if event.status is not None:
+            self._memory = self._memory.with_status(event.status)
+        else:
+            self._memory = replace(self._memory, problems=(event.problem,))
+        self._show_figures()
+
+    @property
+    def problems(self) -> tuple[str, ...]:
+        """Why the status line is red."""
+        return self._memory.problems
+
+    def action_stop(self) -> None:
+        self.clear_selection()
+        self.turns.cancel()
+        self.query_one(Prompt).focus()
+
+    def action_panel(self) -> None:
+        self._panel = not self.has_class("-panel")
+        self._show_panel()
+
+    def _show_panel(self) -> None:
+        self.set_class(self.size.width >= 100 if self._panel is None else self._panel, "-panel")
+
+    def action_scroll(self, pages: int) -> None:
+        conversation = self.query_one(Conversation)
+        (conversation.scroll_page_up if pages < 0 else conversation.scroll_page_down)(animate=False)
+
+    def action_scroll_to(self, end: int) -> None:
+        conversation = self.query_one(Conversation)
+        (conversation.scroll_end if end else conversation.scroll_home)(animate=False)
+
+    def action_copy_answer(self) -> None:
+        answer = self.query_one(Conversation).last_answer
+        if answer:
+            self.app.copy_to_clipboard(answer)
+        self.notify("the last answer is copied" if answer else "there is no answer to copy yet")
+
+
+@contextmanager
+def _as_wide_as(columns: int) -> Iterator[None]:
+    """Have a command believe that this is the width of the terminal."""
+    os.environ["COLUMNS"] = str(max(columns, 20))
+    try:
+        yield
+    finally:
+        del os.environ["COLUMNS"]
+        # Textual asks the same variable when the window changes; if it did so meanwhile, it asks again.
+        os.kill(os.getpid(), signal.SIGWINCH)

@@ -1,0 +1,1 @@
+"""Session logs that coding agents leave on disk: read, kept, and grouped into conversations."""

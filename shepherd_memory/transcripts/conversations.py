@@ -1,0 +1,249 @@
+"""Conversations: stretches of a transcript without a long gap, and what has become of each."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from shepherd_memory.clock import SECOND, to_us
+from shepherd_memory.database import Connection
+from shepherd_memory.rows import build
+
+ACTIVE, READY, PROCESSING, ARCHIVED, SKIPPED = "active", "ready", "processing", "archived", "skipped"
+STATUSES = (ACTIVE, READY, PROCESSING, ARCHIVED, SKIPPED)
+TAKEN = (PROCESSING, ARCHIVED)
+"""What has been handed on: such a conversation takes no more, and is never handed on again."""
+
+MINUTE = 60 * SECOND
+
+COLUMNS = (
+    "id, file_key, session_id, first_document, last_document, first_message_at, last_message_at, entries,"
+    " status, updated_at"
+)
+
+
+@dataclass(frozen=True)
+class Conversation:
+    """A stretch of one file, by the ids of its first and last document."""
+
+    id: int
+    file_key: str
+    session_id: str
+    first_document: int
+    last_document: int
+    first_message_at: datetime
+    last_message_at: datetime
+    entries: int
+    status: str
+    updated_at: datetime
+
+
+@dataclass(frozen=True)
+class Said:
+    """An entry that was stored: its document, and when it was said."""
+
+    document_id: int
+    said_at: int
+
+
+@dataclass
+class _Stretch:
+    """A conversation while entries are added to it."""
+
+    id: int
+    first_document: int
+    last_document: int
+    first_at: int
+    last_at: int
+    entries: int
+    status: str
+
+    def add(self, said: Said) -> None:
+        self.first_document = self.first_document or said.document_id
+        self.last_document = said.document_id
+        self.first_at, self.last_at = min(self.first_at, said.said_at), max(self.last_at, said.said_at)
+        self.entries += 1
+
+
+class Grouping:
+    """Puts the entries of one file into conversations, in the order in which they stand there.
+
+    What is `TAKEN` keeps its bounds, also when the file is read anew: an entry within them belongs there,
+    and one that would have continued it begins another.
+    """
+
+    def __init__(self, found: Sequence[Conversation], gap_us: int) -> None:
+        self._gap_us = gap_us
+        self._stretches = [_stretch(conversation) for conversation in found]
+        self._current = next((one for one in reversed(self._stretches) if one.last_document), None)
+        self._touched: dict[int, _Stretch] = {}
+
+    def add(self, said: Said, next_id: int) -> bool:
+        """Put one entry where it belongs; whether that made a new conversation, of the id `next_id`."""
+        stretch = self._place_of(said)
+        is_new = stretch is None
+        if stretch is None:
+            stretch = _Stretch(next_id, 0, 0, said.said_at, said.said_at, 0, ACTIVE)
+            self._stretches.append(stretch)
+        stretch.add(said)
+        if stretch.status not in TAKEN:
+            stretch.status = ACTIVE
+        self._current = self._touched[stretch.id] = stretch
+        return is_new
+
+    def _place_of(self, said: Said) -> _Stretch | None:
+        current = self._current
+        is_open = current is not None and current.status not in TAKEN
+        if current is not None and is_open and abs(said.said_at - current.last_at) <= self._gap_us:
+            return current
+        reread = (
+            one
+            for one in self._stretches
+            if one.status in TAKEN and one.first_at <= said.said_at <= one.last_at
+        )
+        return next(reread, None)
+
+    def save(self, tx: Connection, user_id: str, file_key: str, session_id: str, now: int) -> None:
+        """Write down what was touched."""
+        tx.execute_many(
+            "insert into transcript_conversations (user_id, id, file_key, session_id, first_document,"
+            " last_document, first_message_at, last_message_at, entries, status, updated_at)"
+            " values (:user_id, :id, :file_key, :session_id, :first_document, :last_document, :first_at,"
+            " :last_at, :entries, :status, :now)"
+            " on conflict (user_id, id) do update set first_document = excluded.first_document,"
+            " last_document = excluded.last_document, first_message_at = excluded.first_message_at,"
+            " last_message_at = excluded.last_message_at, entries = excluded.entries,"
+            " status = excluded.status, updated_at = excluded.updated_at",
+            [
+                {
+                    "user_id": user_id,
+                    "file_key": file_key,
+                    "session_id": session_id,
+                    "now": now,
+                    **vars(stretch),
+                }
+                for stretch in self._touched.values()
+            ],
+        )
+
+
+def _stretch(conversation: Conversation) -> _Stretch:
+    return _Stretch(
+        conversation.id,
+        conversation.first_document,
+        conversation.last_document,
+        to_us(conversation.first_message_at),
+        to_us(conversation.last_message_at),
+        conversation.entries,
+        conversation.status,
+    )
+
+
+def of_file(connection: Connection, user_id: str, file_key: str) -> list[Conversation]:
+    """The conversations of one file, in its order."""
+    rows = connection.rows(
+        f"select {COLUMNS} from transcript_conversations where user_id = :user_id and file_key = :file_key"
+        " order by id",
+        user_id=user_id,
+        file_key=file_key,
+    )
+    return [build(Conversation, row) for row in rows]
+
+
+def listing(
+    connection: Connection, user_id: str, status: str | None = None, limit: int = 1000
+) -> list[Conversation]:
+    """A user's conversations, the latest first."""
+    rows = connection.rows(
+        f"select {COLUMNS} from transcript_conversations where user_id = :user_id"
+        f"{' and status = :status' if status else ''} order by last_message_at desc, id desc limit :limit",
+        user_id=user_id,
+        limit=limit,
+        **({"status": status} if status else {}),
+    )
+    return [build(Conversation, row) for row in rows]
+
+
+def count(connection: Connection, user_id: str) -> dict[str, int]:
+    """How many conversations a user has, by status."""
+    rows = connection.rows(
+        "select status, count(*) from transcript_conversations where user_id = :user_id group by status",
+        user_id=user_id,
+    )
+    found = {status: int(number) for status, number in rows}
+    return {status: found.get(status, 0) for status in STATUSES}
+
+
+def forget_bounds(tx: Connection, user_id: str, file_key: str) -> None:
+    """The file is read anew: what was handed on keeps its status and times, the rest is found again."""
+    tx.execute(
+        "delete from transcript_conversations where user_id = :user_id and file_key = :file_key"
+        " and status not in ('processing', 'archived')",
+        user_id=user_id,
+        file_key=file_key,
+    )
+    tx.execute(
+        "update transcript_conversations set first_document = 0, last_document = 0, entries = 0"
+        " where user_id = :user_id and file_key = :file_key",
+        user_id=user_id,
+        file_key=file_key,
+    )
+
+
+def drop_empty(tx: Connection, user_id: str, file_key: str) -> None:
+    """Of a file that was read anew: what is no longer in it."""
+    tx.execute(
+        "delete from transcript_conversations where user_id = :user_id and file_key = :file_key"
+        " and entries = 0",
+        user_id=user_id,
+        file_key=file_key,
+    )
+
+
+def delete_session(tx: Connection, user_id: str, session_id: str) -> None:
+    """A session was forgotten."""
+    tx.execute(
+        "delete from transcript_conversations where user_id = :user_id and session_id = :session_id",
+        user_id=user_id,
+        session_id=session_id,
+    )
+
+
+def mark_ready(tx: Connection, silent_since: int, fewest: int, now: int) -> int:
+    """Everybody's conversations that ended are ready, or skipped if they are short; how many.
+
+    One in a file that is being read may go on in its next lines.
+    """
+    return tx.execute(
+        "update transcript_conversations set status = case when entries >= :fewest then 'ready'"
+        " else 'skipped' end, updated_at = :now where status = 'active' and last_message_at < :silent_since"
+        " and not exists (select 1 from transcript_files f where f.user_id = transcript_conversations.user_id"
+        " and f.file_key = transcript_conversations.file_key and f.status = 'ingesting')",
+        fewest=fewest,
+        silent_since=silent_since,
+        now=now,
+    )
+
+
+def set_status(tx: Connection, user_id: str, conversation_id: int, before: str, after: str, now: int) -> bool:
+    """Move one conversation on; False if it was moved meanwhile."""
+    row = tx.row(
+        "update transcript_conversations set status = :after, updated_at = :now"
+        " where user_id = :user_id and id = :id and status = :before returning id",
+        user_id=user_id,
+        id=conversation_id,
+        before=before,
+        after=after,
+        now=now,
+    )
+    return row is not None
+
+
+def everybodys(connection: Connection, status: str, limit: int) -> list[tuple[str, Conversation]]:
+    """(user, conversation) pairs of a status, the oldest first: for the poll, never for a user."""
+    rows = connection.rows(
+        f"select user_id, {COLUMNS} from transcript_conversations where status = :status"
+        " order by last_message_at, user_id, id limit :limit",
+        status=status,
+        limit=limit,
+    )
+    return [(row[0], build(Conversation, row[1:])) for row in rows]

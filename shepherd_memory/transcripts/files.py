@@ -1,0 +1,225 @@
+"""Transcript files: which of them are known, how far each has been read, and who is reading it now."""
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from shepherd_memory.canonical import dump_json, load_json
+from shepherd_memory.database import Connection
+from shepherd_memory.ids import digest_of
+from shepherd_memory.rows import build
+
+IDLE, INGESTING = "idle", "ingesting"
+
+COLUMNS = (
+    "file_key, session_id, source, originator, cwd, subagent, status, token, lease_until, purging,"
+    " read_through, size, modified_at, read_check, reader, last_entry_at, entries, skipped, problem,"
+    " created_at, updated_at"
+)
+
+
+@dataclass(frozen=True)
+class File:
+    """One file of one user, known by its key: its path from the folder that it was found under.
+
+    Its bytes up to `read_through` are in the documents. `purging`: what was read before is being removed,
+    because the file is not what it was.
+    """
+
+    file_key: str
+    session_id: str
+    source: str
+    originator: str
+    cwd: str
+    subagent: int
+    status: str
+    token: str
+    lease_until: datetime
+    purging: int
+    read_through: int
+    size: int
+    modified_at: datetime
+    read_check: str
+    reader: str
+    last_entry_at: datetime
+    entries: int
+    skipped: str
+    problem: str
+    created_at: datetime
+    updated_at: datetime
+
+    @property
+    def skipped_lines(self) -> dict[str, int]:
+        """How many lines were passed over, by reason."""
+        counts: dict[str, int] = load_json(self.skipped)
+        return counts
+
+
+def get(connection: Connection, user_id: str, file_key: str) -> File | None:
+    """One file."""
+    row = connection.row(
+        f"select {COLUMNS} from transcript_files where user_id = :user_id and file_key = :file_key",
+        user_id=user_id,
+        file_key=file_key,
+    )
+    return None if row is None else build(File, row)
+
+
+def of_session(connection: Connection, user_id: str, session_id: str) -> File | None:
+    """The file that a session was read from."""
+    row = connection.row(
+        f"select {COLUMNS} from transcript_files where user_id = :user_id and session_id = :session_id",
+        user_id=user_id,
+        session_id=session_id,
+    )
+    return None if row is None else build(File, row)
+
+
+def listing(connection: Connection, user_id: str) -> list[File]:
+    """A user's files, by key."""
+    rows = connection.rows(
+        f"select {COLUMNS} from transcript_files where user_id = :user_id order by file_key", user_id=user_id
+    )
+    return [build(File, row) for row in rows]
+
+
+def add(tx: Connection, user_id: str, file_key: str, stem: str, source: str, now: int) -> None:
+    """Make a file known that was not; it goes on where it was when its user was erased."""
+    tx.execute(
+        "insert into transcript_files (user_id, file_key, session_id, source, status, read_through,"
+        " created_at, updated_at) values (:user_id, :file_key, :session_id, :source, 'idle', :through,"
+        " :now, :now)",
+        user_id=user_id,
+        file_key=file_key,
+        session_id=_free_session(tx, user_id, file_key, stem),
+        source=source,
+        through=stopped_at(tx, user_id, file_key),
+        now=now,
+    )
+
+
+def _free_session(tx: Connection, user_id: str, file_key: str, stem: str) -> str:
+    """The file's own name as its session, unless that is the session of another file or of a live chat."""
+    others = tx.row(
+        "select 1 from documents where user_id = :user_id and session_id = :stem"
+        " and source_file <> :file_key limit 1",
+        user_id=user_id,
+        stem=stem,
+        file_key=file_key,
+    )
+    if others is None and of_session(tx, user_id, stem) is None:
+        return stem
+    return f"{stem}@{digest_of(file_key)[:8]}"
+
+
+def claim(
+    tx: Connection, user_id: str, file_key: str, token: str, size: int, modified_at: int, now: int, until: int
+) -> bool:
+    """Begin to read a file; False if somebody else is reading it."""
+    row = tx.row(
+        "update transcript_files set status = 'ingesting', token = :token, lease_until = :until,"
+        " size = :size, modified_at = :modified_at, updated_at = :now"
+        " where user_id = :user_id and file_key = :file_key"
+        " and (status = 'idle' or lease_until < :now) returning file_key",
+        user_id=user_id,
+        file_key=file_key,
+        token=token,
+        size=size,
+        modified_at=modified_at,
+        now=now,
+        until=until,
+    )
+    return row is not None
+
+
+def change(tx: Connection, user_id: str, file_key: str, token: str, values: Mapping[str, Any]) -> bool:
+    """Note how far its reader has come; False (roll back!) if the file is no longer this reader's."""
+    assert set(values) <= _CHANGEABLE
+    row = tx.row(
+        f"update transcript_files set {', '.join(f'{name} = :{name}' for name in values)}"
+        " where user_id = :user_id and file_key = :file_key and token = :held and status = 'ingesting'"
+        " returning file_key",
+        user_id=user_id,
+        file_key=file_key,
+        held=token,
+        **values,
+    )
+    return row is not None
+
+
+_CHANGEABLE = frozenset(
+    (
+        "originator",
+        "cwd",
+        "subagent",
+        "status",
+        "token",
+        "lease_until",
+        "purging",
+        "read_through",
+        "read_check",
+        "reader",
+        "last_entry_at",
+        "entries",
+        "skipped",
+        "problem",
+        "updated_at",
+    )
+)
+
+
+def note_problem(tx: Connection, user_id: str, file_key: str, problem: str, now: int) -> None:
+    """Why a file cannot be read now; empty once it could."""
+    tx.execute(
+        "update transcript_files set problem = :problem, updated_at = :now"
+        " where user_id = :user_id and file_key = :file_key and problem <> :problem",
+        user_id=user_id,
+        file_key=file_key,
+        problem=problem,
+        now=now,
+    )
+
+
+def release_expired(tx: Connection, now: int) -> int:
+    """Let go of files whose reader was killed: each of its batches was whole, so it is gone on with there."""
+    return tx.execute(
+        "update transcript_files set status = 'idle', token = '', updated_at = :now"
+        " where status = 'ingesting' and lease_until < :now",
+        now=now,
+    )
+
+
+def merged(skipped: str, more: Mapping[str, int]) -> str:
+    """Counts of passed-over lines, added up."""
+    counts: dict[str, int] = load_json(skipped)
+    return dump_json({reason: counts.get(reason, 0) + more.get(reason, 0) for reason in {**counts, **more}})
+
+
+def stopped_at(connection: Connection, user_id: str, file_key: str) -> int:
+    """How far a file had been read when its user was erased; 0 if they were not."""
+    row = connection.row(
+        "select read_through from transcript_stops where digest = :digest", digest=_digest(user_id, file_key)
+    )
+    return 0 if row is None else int(row[0])
+
+
+def keep_stops(tx: Connection, user_id: str) -> None:
+    """Before a user is erased: remember, without saying of whom, how far their files were read."""
+    for file in listing(tx, user_id):
+        tx.execute(
+            "insert into transcript_stops (digest, read_through) values (:digest, :through)"
+            " on conflict (digest) do update set read_through = excluded.read_through",
+            digest=_digest(user_id, file.file_key),
+            through=max(file.size, file.read_through),
+        )
+
+
+def drop_stop(tx: Connection, user_id: str, file_key: str) -> None:
+    """The user wants the file from its beginning, after all."""
+    tx.execute("delete from transcript_stops where digest = :digest", digest=_digest(user_id, file_key))
+
+
+def _digest(user_id: str, file_key: str) -> str:
+    return hashlib.sha256("\0".join((user_id, file_key)).encode()).hexdigest()

@@ -1,0 +1,68 @@
+"""Reading a transcript line by line, in constant memory, up to where it is whole."""
+
+import hashlib
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, BinaryIO, Final
+
+import orjson
+
+BLOCK_BYTES = 1 << 20
+LONGEST_LINE = 64 << 20
+"""A longer line is passed over: no message is that long, and it would have to be held in memory."""
+
+CHECKED_BYTES = 4096
+
+BROKEN: Final = object()
+"""What a line that is no JSON stands for."""
+
+
+@dataclass(frozen=True)
+class Line:
+    """A line's bytes, without its end, and where the next one begins; no bytes: it was too long."""
+
+    raw: bytes | None
+    end: int
+
+
+def lines(file: BinaryIO, start: int, stop: int) -> Iterator[Line]:
+    """The lines from `start` on that are whole before `stop`.
+
+    The last one may lack its end: it counts if it is a whole object, which half of one never is.
+    """
+    file.seek(start)
+    at, rest = start, b""
+    is_too_long = False
+    while at + len(rest) < stop and (block := file.read(min(BLOCK_BYTES, stop - at - len(rest)))):
+        *whole, last = (rest + block).split(b"\n")
+        for raw in whole:
+            at += len(raw) + 1
+            yield Line(None if is_too_long else raw, at)
+            is_too_long = False
+        rest = last
+        if len(rest) > LONGEST_LINE:
+            at, rest, is_too_long = at + len(rest), b"", True
+    if rest.strip() and not is_too_long and isinstance(parsed(rest), dict):
+        yield Line(rest, at + len(rest))
+
+
+def parsed(raw: bytes) -> Any:
+    """The JSON of a line, or BROKEN; what is merely spelled badly (surrogates, NaN, bad UTF-8) is read."""
+    try:
+        return orjson.loads(raw)
+    except orjson.JSONDecodeError:
+        pass
+    try:
+        return json.loads(raw.decode("utf-8-sig", "replace"))
+    except (ValueError, RecursionError):
+        return BROKEN
+
+
+def check_of(file: BinaryIO, through: int) -> str:
+    """A digest of samples of the first `through` bytes: their beginning, middle and end."""
+    digest = hashlib.sha256()
+    for place in sorted({0, max(0, through // 2 - CHECKED_BYTES // 2), max(0, through - CHECKED_BYTES)}):
+        file.seek(place)
+        digest.update(file.read(min(CHECKED_BYTES, through - place)))
+    return digest.hexdigest()[:32]

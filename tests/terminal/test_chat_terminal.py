@@ -1,0 +1,468 @@
+"""`shepherd chat` as a person has it: on a terminal, with keys, pastes, interruptions and answers."""
+
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.endpoint import ScriptedEndpoint, by_content, echo, hang, held, reply
+from tests.provider import CUT, RESET, ScriptedProvider, ToolCall, chat, gated, openai_error, openai_stream
+from tests.terminal.chat_site import PROMPT, ChatSite, say
+from tests.terminal.pty_screen import ALT_ENTER, DOWN, LEFT, TAB, UP, Terminal, ctrl
+
+
+@pytest.fixture
+def provider() -> Iterator[ScriptedProvider]:
+    with ScriptedProvider() as provider:
+        yield provider
+
+
+@pytest.fixture
+def site(tmp_path: Path, provider: ScriptedProvider) -> ChatSite:
+    """A provider in use, without memory and without an embedding model: what is tested is the terminal."""
+    folder = tmp_path / "site"
+    folder.mkdir()
+    site = ChatSite(folder, provider)
+    site.configure(embedding_engine="none", chat_flush_timeout=5)
+    return site
+
+
+def leave(screen: Terminal) -> None:
+    say(screen, "exit")
+    assert screen.exit_code() == 0
+
+
+def prompts(screen: Terminal) -> int:
+    return sum(line.startswith(">") for line in screen.lines())
+
+
+def test_an_answer_is_shown_while_it_still_comes_in(site: ChatSite, provider: ScriptedProvider) -> None:
+    gate = threading.Event()
+    provider.script(openai_stream("The first ", gate, "and the rest."))
+    with site.on_terminal() as screen:
+        say(screen, "Hello?")
+        screen.wait_for("The first", gone="rest")
+        assert not provider.exchanges[-1].over.is_set()
+        gate.set()
+        screen.wait_for("The first and the rest.")
+        screen.wait_for_line(PROMPT)
+        leave(screen)
+
+
+def test_thoughts_are_shown_apart_from_the_answer(site: ChatSite, provider: ScriptedProvider) -> None:
+    gate = threading.Event()
+    provider.script(openai_stream({"reasoning_content": "Let me think."}, gate, "42"))
+    with site.on_terminal() as screen:
+        say(screen, "What is the answer?")
+        screen.wait_for("Let me think.")
+        gate.set()
+        screen.wait_until(lambda lines: "42" in lines, "answer in a line of its own")
+        leave(screen)
+
+
+@pytest.mark.parametrize(
+    ("keys", "sent"),
+    [
+        (f"world{ctrl('a')}hello {ctrl('e')}!", "hello world!"),
+        (f"all of this{ctrl('u')}nothing", "nothing"),
+        (f"keep this not that{LEFT * 9}{ctrl('k')}", "keep this"),
+        (f"one two three{ctrl('w')}four", "one two four"),
+        (f"one{ALT_ENTER}two{ctrl('j')}three", "one\ntwo\nthree"),
+        (f"ab{LEFT}é", "aéb"),
+        ("日本語 テスト", "日本語 テスト"),
+        ("👩‍👩‍👧 and e\u0301", "👩‍👩‍👧 and e\u0301"),
+        (f"日本{LEFT}x", "日x本"),
+        ("//help me", "/help me"),
+        ("/home/ann is full", "/home/ann is full"),
+    ],
+)
+def test_a_line_is_edited_with_the_usual_keys(site: ChatSite, keys: str, sent: str) -> None:
+    with site.on_terminal() as screen:
+        say(screen, keys)
+        screen.wait_for("Hello there.")
+        leave(screen)
+    assert site.heard() == [sent]
+
+
+def test_what_was_typed_in_another_run_is_called_up_again(site: ChatSite) -> None:
+    with site.on_terminal() as screen:
+        for text in ("the first", "the second"):
+            say(screen, text)
+            screen.wait_until(lambda lines: lines[-1] == "" and lines.count("Hello there."), "answer")
+            screen.wait_for_line(PROMPT)
+        leave(screen)
+    with site.on_terminal() as screen:
+        screen.type(UP)
+        screen.wait_for_line("> exit")
+        screen.type(UP)
+        screen.wait_for_line("> the second")
+        screen.type(UP + UP + DOWN)
+        screen.wait_for_line("> the second")
+        screen.type(ctrl("c"))
+        screen.wait_for_line(PROMPT)
+        screen.type(ctrl("r") + "fir")
+        screen.wait_for("the first")
+        screen.type("\r")
+        screen.wait_for_line("> the first")
+        screen.type(" again\r")
+        screen.wait_for("Hello there.")
+        leave(screen)
+    assert site.heard()[-1] == "the first again"
+
+
+def test_a_paste_of_several_lines_is_one_message(site: ChatSite) -> None:
+    with site.on_terminal() as screen:
+        screen.paste("def f():\n    return 1\n\nprint(f())\n")
+        screen.wait_for("print(f())")
+        assert site.heard() == []
+        screen.type("\r")
+        screen.wait_for("Hello there.")
+        leave(screen)
+    assert site.heard() == ["def f():\n    return 1\n\nprint(f())\n"]
+
+
+def test_control_characters_in_a_paste_neither_act_nor_are_obeyed(site: ChatSite) -> None:
+    with site.on_terminal() as screen:
+        screen.paste("be\x03fore \x1b[2J\x1b]52;c;aGk=\x07\x04after")
+        screen.wait_for("after")
+        screen.type("\r")
+        screen.wait_for("Hello there.")
+        leave(screen)
+        assert b"\x1b]52" not in screen.raw
+        assert b"\x1b[2J" not in screen.raw
+    assert len(site.heard()) == 1
+    assert site.heard()[0].endswith("after")
+
+
+def test_a_paste_of_a_megabyte_arrives_whole(site: ChatSite) -> None:
+    text = "".join(f"line {number} of many\n" for number in range(10_000))
+    with site.on_terminal() as screen:
+        screen.paste(text)
+        screen.wait_for("line 9999 of many")
+        screen.type("\r")
+        screen.wait_for("Hello there.")
+        leave(screen)
+    assert site.heard() == [text]
+
+
+def test_tab_completes_commands(site: ChatSite) -> None:
+    with site.on_terminal() as screen:
+        screen.type("/who" + TAB)
+        screen.wait_for_line("> /whoami")
+        screen.type("\r")
+        screen.wait_for("ann")
+        screen.wait_for_line(PROMPT)
+        screen.type("/" + TAB)
+        screen.wait_for("/facts", "Show and change facts.")
+        screen.type(ctrl("c"))
+        screen.wait_for_line(PROMPT)
+        leave(screen)
+
+
+def test_on_a_narrow_terminal_everything_can_still_be_read(site: ChatSite, provider: ScriptedProvider) -> None:
+    provider.script(chat("word " * 30 + "end"))
+    with site.on_terminal(columns=20, lines=40) as screen:
+        say(screen, "a question that is longer than the terminal is wide")
+        shown = screen.wait_for("end")
+        assert shown.replace("\n", " ").count("word") == 30
+        screen.wait_for_line(PROMPT)
+        say(screen, "/help")
+        screen.wait_for("/exit")
+        screen.wait_for_line(PROMPT)
+        leave(screen)
+
+
+def test_a_window_may_change_its_size_while_an_answer_comes(
+    site: ChatSite, provider: ScriptedProvider
+) -> None:
+    gate = threading.Event()
+    provider.script(openai_stream("before ", gate, "after"))
+    with site.on_terminal() as screen:
+        say(screen, "Hello?")
+        screen.wait_for("before")
+        screen.resize(30, 10)
+        gate.set()
+        screen.wait_for("after")
+        screen.wait_for_line(PROMPT)
+        screen.type("typed")
+        screen.resize(100, 30)
+        screen.type(" on\r")
+        screen.wait_for("Hello there.")
+        leave(screen)
+    assert site.heard()[-1] == "typed on"
+
+
+DRIVING = "\x1b[2J\x1b]0;owned\x07\x1b]52;c;aGFoYQ==\x07\x1bP+q\x1b\\\x9b31m\r\x08\x7f\u202ereversed"
+
+
+@pytest.mark.parametrize("wrapped", [DRIVING, "".join(f"{c}\u200b" for c in DRIVING)])
+def test_an_answer_cannot_drive_the_terminal(
+    site: ChatSite, provider: ScriptedProvider, wrapped: str
+) -> None:
+    provider.script(openai_stream({"reasoning_content": wrapped}, *wrapped, " seen"))
+    with site.on_terminal() as screen:
+        say(screen, "Hello?")
+        screen.wait_for("seen")
+        screen.wait_for_line(PROMPT)
+        leave(screen)
+        for bad in (b"\x1b]", b"\x1b[2J", b"\x07", b"\x1bP", "\x9b".encode(), "\u202e".encode(), b"\x7f"):
+            assert bad not in screen.raw
+
+
+def test_a_tool_and_a_refusal_cannot_drive_it_either(site: ChatSite, provider: ScriptedProvider) -> None:
+    site.configure(memory=True)
+    call = ToolCall("1", "search_memory\x1b[2J", '{"query": "\x1b]0;owned\x07"}')
+    provider.script(openai_stream(call), openai_error(400, "no \x1b]0;owned\x07 way"))
+    with site.on_terminal("--memtools") as screen:
+        say(screen, "Hello?")
+        screen.wait_for("no", "way")
+        screen.wait_for_line(PROMPT)
+        leave(screen)
+        assert b"\x1b]0" not in screen.raw
+        assert b"\x1b[2J" not in screen.raw
+
+
+def test_the_model_uses_the_memory_tools_if_it_may(site: ChatSite, provider: ScriptedProvider) -> None:
+    site.configure(memory=True)
+    call = ToolCall("1", "set_fact", '{"key": "home_city", "value": "Lisbon"}')
+    provider.script(openai_stream("Noting. ", call), chat("It is noted."))
+    with site.on_terminal("--memtools") as screen:
+        say(screen, "I live in Lisbon.")
+        screen.wait_for("set_fact", "It is noted.")
+        screen.wait_for_line(PROMPT)
+        say(screen, "/facts")
+        screen.wait_for("home_city", "Lisbon")
+        screen.wait_for_line(PROMPT)
+        leave(screen)
+
+
+def test_ctrl_c_stops_an_answer_and_the_prompt_is_back(site: ChatSite, provider: ScriptedProvider) -> None:
+    provider.script(openai_stream("begun ", threading.Event(), "never"))
+    with site.on_terminal() as screen:
+        say(screen, "Hello?")
+        screen.wait_for("begun")
+        screen.type(ctrl("c"))
+        screen.wait_for("(cancelled)")
+        screen.wait_for_line(PROMPT)
+        provider.wait_until_left()
+        say(screen, "Still there?")
+        screen.wait_for("Hello there.")
+        leave(screen)
+
+
+@pytest.mark.parametrize("step", [hang(), hang(after_headers=True), gated(threading.Event(), chat("never"))])
+def test_ctrl_c_stops_the_wait_for_a_provider_that_hangs(
+    site: ChatSite, provider: ScriptedProvider, step: object
+) -> None:
+    provider.script(step)  # type: ignore[arg-type]
+    with site.on_terminal() as screen:
+        say(screen, "Hello?")
+        provider.wait_for(1)
+        screen.type(ctrl("c"))
+        screen.wait_for("(cancelled)")
+        screen.wait_for_line(PROMPT)
+        leave(screen)
+
+
+def test_ctrl_c_stops_the_wait_for_a_connection(site: ChatSite) -> None:
+    # Nobody answers at this address, not even with a refusal.
+    site.lab["base_url"] = "http://10.255.255.1:9"
+    site.configure()
+    with site.on_terminal() as screen:
+        say(screen, "Hello?")
+        screen.wait_for("> Hello?")
+        screen.wait_until_raw(False)
+        screen.type(ctrl("c"))
+        screen.wait_for("(cancelled)")
+        screen.wait_for_line(PROMPT)
+        leave(screen)
+
+
+def test_ctrl_c_empties_the_line_and_twice_leaves(site: ChatSite) -> None:
+    with site.on_terminal() as screen:
+        before = screen.settings()
+        screen.type("not this" + ctrl("c"))
+        screen.wait_until(lambda lines: lines.count(">") == 1, "a new prompt")
+        screen.type(ctrl("c"))
+        screen.wait_for("again")
+        screen.wait_until(lambda lines: lines.count(">") == 2, "a new prompt")
+        screen.type(ctrl("c"))
+        assert screen.exit_code() == 0
+        assert screen.settings() != before
+        assert not screen.is_raw()
+    assert site.heard() == []
+
+
+@pytest.mark.parametrize("keys", [ctrl("d"), "exit\r", " EXIT \r", "/exit\r", "quit\r"])
+def test_a_chat_is_left_in_the_usual_ways(site: ChatSite, keys: str) -> None:
+    with site.on_terminal() as screen:
+        screen.type(keys)
+        assert screen.exit_code() == 0
+        assert not screen.is_raw()
+        assert screen.left_behind() == []
+
+
+@pytest.mark.parametrize(
+    ("step", "problem"),
+    [
+        (openai_error(401), "lab"),
+        (openai_error(404), "lab"),
+        (openai_error(500), "lab"),
+        (openai_stream("some words ", RESET), "broke off"),
+        (openai_stream("some words ", CUT), "broke off"),
+    ],
+)
+def test_a_provider_that_fails_is_named_and_the_chat_goes_on(
+    site: ChatSite, provider: ScriptedProvider, step: object, problem: str
+) -> None:
+    provider.script(step)  # type: ignore[arg-type]
+    with site.on_terminal() as screen:
+        say(screen, "Hello?")
+        screen.wait_for(problem)
+        screen.wait_for_line(PROMPT)
+        say(screen, "And now?")
+        screen.wait_for("Hello there.")
+        leave(screen)
+
+
+def test_a_provider_that_is_not_there_is_said_with_what_to_do(site: ChatSite) -> None:
+    site.lab["base_url"] = "http://127.0.0.1:1"
+    site.configure()
+    with site.on_terminal() as screen:
+        say(screen, "Hello?")
+        screen.wait_for("lab: cannot reach", "is the server running?")
+        screen.wait_for_line(PROMPT)
+        leave(screen)
+
+
+def test_a_provider_is_added_inside_the_chat(site: ChatSite, provider: ScriptedProvider) -> None:
+    site.path.write_text(f'user_id = "ann"\nmemory_database = "{site.database}"\n')
+    with site.on_terminal() as screen:
+        screen.wait_for("no provider is in use yet")
+        say(screen, "Hello?")
+        screen.wait_for("no provider is in use:")
+        screen.wait_for_line(PROMPT)
+        say(screen, f"/provider add lab --base-url {provider.url} --model scripted-1 --memory")
+        screen.wait_for_line(PROMPT)
+        say(screen, "/provider lab use")
+        screen.wait_until(lambda lines: "> /provider lab use" in lines and lines[-1] == "", "command")
+        screen.wait_for_line(PROMPT)
+        say(screen, "Hello now?")
+        screen.wait_for("Hello there.")
+        leave(screen)
+    assert site.said() == ["Hello now?"]
+
+
+def test_a_command_changes_what_the_command_line_changes(site: ChatSite) -> None:
+    with site.on_terminal() as screen:
+        say(screen, "/facts set home_city Lisbon")
+        screen.wait_for_line(PROMPT)
+        say(screen, "/nonsense")
+        screen.wait_for("there is no /nonsense")
+        say(screen, '/recall "unclosed')
+        screen.wait_for("a quote is not closed")
+        screen.wait_for_line(PROMPT)
+        leave(screen)
+    with site.service() as service:
+        assert [(fact.key, fact.value) for fact in service.facts("ann")] == [("home_city", "Lisbon")]
+
+
+def test_without_colour_where_none_is_wanted(site: ChatSite, provider: ScriptedProvider) -> None:
+    provider.script(openai_stream({"reasoning_content": "hm"}, "yes"), openai_error(400, "never"))
+    with site.on_terminal(environment={"NO_COLOR": "1"}) as screen:
+        say(screen, "Hello?")
+        screen.wait_for("yes")
+        screen.wait_for_line(PROMPT)
+        say(screen, "Hello?")
+        screen.wait_for("never")
+        screen.wait_for_line(PROMPT)
+        leave(screen)
+        assert screen.colours() == set()
+        assert b"\x1b[31m" not in screen.raw
+        assert b"\x1b[2m" not in screen.raw
+
+
+@pytest.fixture
+def extracting(site: ChatSite) -> Iterator[ScriptedEndpoint]:
+    """A memory, and the endpoint that extracts for it."""
+    with ScriptedEndpoint() as endpoint:
+        endpoint.default = echo()
+        site.configure(
+            memory=True,
+            memory_extraction_endpoint=endpoint.url,
+            memory_extraction_model="m",
+            memory_extraction_retry_interval=60,
+        )
+        yield endpoint
+
+
+def test_what_was_said_is_extracted_before_the_chat_ends(
+    site: ChatSite, extracting: ScriptedEndpoint
+) -> None:
+    with site.on_terminal() as screen:
+        say(screen, "my home city is Lisbon")
+        screen.wait_for("Hello there.")
+        leave(screen)
+    with site.service() as service:
+        assert [fact.value for fact in service.facts("ann")] == ["Lisbon"]
+
+
+def test_the_wait_at_the_end_is_visible_and_has_a_bound(site: ChatSite, extracting: ScriptedEndpoint) -> None:
+    site.configure(chat_flush_timeout=2)
+    gate = threading.Event()
+    extracting.default = held(gate, reply())
+    with site.on_terminal() as screen:
+        say(screen, "my home city is Lisbon")
+        screen.wait_for("Hello there.")
+        screen.type("exit\r")
+        screen.wait_for("remembering … 2 s at most")
+        screen.wait_for("1 item waits for extraction; it goes on at the next start")
+        assert screen.exit_code() == 0
+    assert site.said() == ["my home city is Lisbon"]
+
+
+def test_ctrl_c_ends_the_wait_at_the_end(site: ChatSite, extracting: ScriptedEndpoint) -> None:
+    site.configure(chat_flush_timeout=600)
+    extracting.default = held(threading.Event(), reply())
+    with site.on_terminal() as screen:
+        say(screen, "my home city is Lisbon")
+        screen.wait_for("Hello there.")
+        screen.type("exit\r")
+        screen.wait_for("remembering …")
+        screen.type(ctrl("c"))
+        assert screen.exit_code() == 0
+        screen.wait_for("it goes on at the next start")
+    with site.service() as service:
+        assert len(service.items("ann")) == 1
+
+
+def test_nobody_waits_for_an_endpoint_that_is_not_there(site: ChatSite) -> None:
+    site.configure(
+        memory=True,
+        memory_extraction_endpoint="http://127.0.0.1:1",
+        memory_extraction_model="m",
+        chat_flush_timeout=600,
+    )
+    with site.on_terminal() as screen:
+        say(screen, "my home city is Lisbon")
+        screen.wait_for("Hello there.")
+        leave(screen)
+        screen.wait_for("it goes on at the next start")
+    with site.service() as service:
+        assert len(service.items("ann")) == 1
+
+
+def test_clear_begins_anew_and_what_was_said_is_kept(site: ChatSite, provider: ScriptedProvider) -> None:
+    site.configure(memory=True)
+    provider.default = by_content(lambda body: chat(f"{len(body['messages'])} messages"))
+    with site.on_terminal() as screen:
+        say(screen, "one")
+        screen.wait_for("1 messages")
+        screen.wait_for_line(PROMPT)
+        say(screen, "/clear")
+        screen.wait_for("a new session begins")
+        say(screen, "two")
+        screen.wait_until(lambda lines: "1 messages" in lines[lines.index("> two") :], "answer")
+        leave(screen)
+    assert site.said() == ["one", "two"]
