@@ -173,6 +173,43 @@ def statements(
     return [build(Document, row) for row in rows]
 
 
+def of_session(
+    connection: Connection, user_id: str, session_id: str, limit: int, first: int = 0, last: int | None = None
+) -> list[Document]:
+    """What was said in a session, from one document to another, in its order."""
+    rows = connection.rows(
+        f"select {COLUMNS} from documents where user_id = :user_id and session_id = :session_id"
+        f" and id >= :first{' and id <= :last' if last is not None else ''} order by id limit :limit",
+        user_id=user_id,
+        session_id=session_id,
+        first=first,
+        limit=limit,
+        **({"last": last} if last is not None else {}),
+    )
+    return [build(Document, row) for row in rows]
+
+
+def around(connection: Connection, user_id: str, document_id: int, turns: int) -> list[Document]:
+    """A document with its neighbours in its session, in order; nothing if there is no such document."""
+    found = connection.row(
+        "select session_id from documents where user_id = :user_id and id = :id",
+        user_id=user_id,
+        id=document_id,
+    )
+    if found is None:
+        return []
+    before = connection.rows(
+        f"select {COLUMNS} from documents where user_id = :user_id and session_id = :session_id"
+        " and id < :id order by id desc limit :turns",
+        user_id=user_id,
+        session_id=found[0],
+        id=document_id,
+        turns=turns,
+    )
+    after = of_session(connection, user_id, found[0], turns + 1, first=document_id)
+    return [*(build(Document, row) for row in reversed(before)), *after]
+
+
 def delete(tx: Connection, user_id: str, document_id: int) -> Document | None:
     """Delete one document; what it was, or None if there is none."""
     row = tx.row(

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from datetime import datetime
 
-from shepherd_memory import apikeys, users
+from shepherd_memory import apikeys, stops, users
 from shepherd_memory.clock import from_us
 from shepherd_memory.database import Connection, Database
 from shepherd_memory.entries import number_of
@@ -32,6 +32,7 @@ def erase(database: Database, user_id: str, now: int) -> Receipt:
         users.lock(tx, user_id, now)
         tables = user_tables(database, tx)
         number = number_of(tx, user_id)
+        stops.keep(tx, user_id)
         postings = tx.execute("delete from postings where user_number = :number", number=number)
         # The user's own row goes last: it is the lock that all writers wait for.
         ordered = sorted(tables, key=lambda name: (name == "users", name))

@@ -116,6 +116,11 @@ def _delete_session(tx: Connection, user_id: str, session_id: str) -> None:
         session_id=session_id,
     )
     tx.execute(
+        "delete from transcript_conversations where user_id = :user_id and session_id = :session_id",
+        user_id=user_id,
+        session_id=session_id,
+    )
+    tx.execute(
         "delete from jobs where user_id = :user_id and kind = 'extract' and key = :session_id",
         user_id=user_id,
         session_id=session_id,

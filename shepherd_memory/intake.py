@@ -74,8 +74,10 @@ def remember(
     terms = [entries.terms_of(document.text) if how.keep_documents else Counter() for document in new]
     with database.write() as tx:
         first_id = users.lock(tx, user_id, now, rows=len(new) + 1)
+        if (live := sessions.live_id(tx, user_id, session)) != session:
+            new = [replace(document, session_id=live) for document in new]
         stored, queued = _store(tx, user_id, first_id, new, terms, how, extract, now)
-    return replace(nothing, stored=stored, known=len(new) - stored, queued=queued)
+    return replace(nothing, session_id=live, stored=stored, known=len(new) - stored, queued=queued)
 
 
 def _store(

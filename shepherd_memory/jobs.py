@@ -1,5 +1,6 @@
 """Jobs: leased work of any kind, with its states (docs/reference/jobs.md has the table)."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -84,6 +85,28 @@ def put(
         now=now,
     )
     return row is not None and row[0] == job_id
+
+
+def has_open_stretch(
+    connection: Connection,
+    user_id: str,
+    kind: str,
+    key: str,
+    statuses: Sequence[str],
+    first: int,
+    last: int,
+) -> bool:
+    """Whether a job of one of these statuses is about any of the documents from `first` to `last`."""
+    rows = connection.rows(
+        "select distinct status from jobs where user_id = :user_id and kind = :kind and key = :key"
+        " and watermark_from < :last and watermark_through >= :first",
+        user_id=user_id,
+        kind=kind,
+        key=key,
+        first=first,
+        last=last,
+    )
+    return any(status in statuses for (status,) in rows)
 
 
 def claim(

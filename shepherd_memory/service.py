@@ -60,6 +60,8 @@ from shepherd_memory.recall import Recalled
 from shepherd_memory.redaction import redact
 from shepherd_memory.rejections import Rejection
 from shepherd_memory.status import Status, Totals, read_status, read_totals
+from shepherd_memory.transcripts.library import Library
+from shepherd_memory.transcripts.watching import Watcher
 from shepherd_memory.worker import Worker, extraction_endpoint
 
 if TYPE_CHECKING:
@@ -81,12 +83,14 @@ def open_service(
     *,
     config_path: Path | str | None = None,
     worker: bool = True,
+    watch_for: str = "",
     clock: Clock = now_us,
 ) -> Iterator["Service"]:
     """Build everything that frontends use, and take it down again.
 
     With `config_path` changes of that file take effect while the service runs. `worker=False` leaves
-    extraction to another process.
+    extraction to another process. `watch_for` is the user whose agents' transcripts are watched for, where
+    the configuration says so.
     """
     live = LiveConfig(config, config_path)
     with ExitStack() as stack:
@@ -98,21 +102,33 @@ def open_service(
         embedding = EmbeddingThread(database, live.current, clock)
         client = stack.enter_context(closing(ExtractionClient()))
         thread = Worker(database, live.current, clock, client)
+        library = Library(database, live.current, clock, embedding.wake)
+        watcher = Watcher(library, live.current, watch_for)
         stack.callback(embedding.stop)
         if worker:
             embedding.start()
             thread.start()
+            watcher.start()
+            stack.callback(watcher.stop)
             stack.callback(thread.stop)
+            stack.callback(watcher.ask_to_stop)
             stack.callback(embedding.ask_to_stop)
-        yield Service(database, live, thread, embedding, clock)
+        yield Service(database, live, thread, embedding, library, clock)
 
 
 class Service:
     """The memory of all users; every call names the user it is for."""
 
     def __init__(
-        self, database: Database, live: LiveConfig, worker: Worker, embedding: EmbeddingThread, clock: Clock
+        self,
+        database: Database,
+        live: LiveConfig,
+        worker: Worker,
+        embedding: EmbeddingThread,
+        transcripts: Library,
+        clock: Clock,
     ) -> None:
+        self.transcripts = transcripts
         self.database = database
         self.worker = worker
         self.embedding = embedding

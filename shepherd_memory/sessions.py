@@ -99,6 +99,19 @@ def continued(connection: Connection, user_id: str, opening: str, since: int) ->
     return str(last[0]) if last is not None and last[1] >= since else f"{opening}-{len(rows) + 1}"
 
 
+def live_id(connection: Connection, user_id: str, session_id: str) -> str:
+    """The id of a live session; another one where a transcript of the same session was taken in.
+
+    What was taken in reaches extraction by its conversations only.
+    """
+    taken = connection.row(
+        "select 1 from transcript_files where user_id = :user_id and session_id = :session_id",
+        user_id=user_id,
+        session_id=session_id,
+    )
+    return session_id if taken is None else f"{session_id}@live"
+
+
 def mark_queued(tx: Connection, user_id: str, session_id: str, through: int) -> None:
     """Move the queued watermark; what is queued is also wanted."""
     tx.execute(

@@ -10,6 +10,7 @@ from shepherd_memory.config.settings import (
     COUNT_FROM_ONE,
     ENDPOINT,
     FLAG,
+    MINUTES,
     PORT,
     SECONDS,
     SECONDS_OR_OFF,
@@ -163,6 +164,21 @@ class Config(_Checked):
     rag_max_results: int = setting(3, COUNT, "Most memories in one prompt.")
     rag_relevance_threshold: float = setting(0.3, SHARE, "Memories less certain than this are left out.")
     rag_max_tokens: int = setting(600, COUNT, "Most tokens that memories may take in one prompt.")
+    transcripts_enabled: bool = setting(
+        False, FLAG, "Have `shepherd serve` and `shepherd worker` watch for transcripts of agents."
+    )
+    transcripts_watch_path: str = setting(
+        "", TEXT, "The folder to watch. Empty: those of the agents that are installed here."
+    )
+    conversation_gap_minutes: float = setting(
+        60.0, MINUTES, "So many minutes of silence end a conversation of a transcript."
+    )
+    min_conversation_messages: int = setting(
+        5, COUNT, "A conversation with fewer messages is found by recall, but nothing is extracted from it."
+    )
+    poll_interval: float = setting(
+        30.0, SECONDS, "Seconds between looks at which conversations of transcripts have ended."
+    )
     server_host: str = setting(
         "127.0.0.1", TEXT, "Where the API server listens; another address than loopback needs an API key."
     )

@@ -199,13 +199,12 @@ def drop_empty(tx: Connection, user_id: str, file_key: str) -> None:
     )
 
 
-def delete_session(tx: Connection, user_id: str, session_id: str) -> None:
-    """A session was forgotten."""
-    tx.execute(
-        "delete from transcript_conversations where user_id = :user_id and session_id = :session_id",
-        user_id=user_id,
-        session_id=session_id,
+def is_any_open(connection: Connection) -> bool:
+    """Whether anybody has a conversation that may have to be moved on."""
+    row = connection.row(
+        "select 1 from transcript_conversations where status in ('active', 'ready', 'processing') limit 1"
     )
+    return row is not None
 
 
 def mark_ready(tx: Connection, silent_since: int, fewest: int, now: int) -> int:

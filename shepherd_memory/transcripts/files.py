@@ -1,11 +1,11 @@
 """Transcript files: which of them are known, how far each has been read, and who is reading it now."""
 
-import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from shepherd_memory import stops
 from shepherd_memory.canonical import dump_json, load_json
 from shepherd_memory.database import Connection
 from shepherd_memory.ids import digest_of
@@ -95,7 +95,7 @@ def add(tx: Connection, user_id: str, file_key: str, stem: str, source: str, now
         file_key=file_key,
         session_id=_free_session(tx, user_id, file_key, stem),
         source=source,
-        through=stopped_at(tx, user_id, file_key),
+        through=stops.stopped_at(tx, user_id, file_key),
         now=now,
     )
 
@@ -195,31 +195,3 @@ def merged(skipped: str, more: Mapping[str, int]) -> str:
     """Counts of passed-over lines, added up."""
     counts: dict[str, int] = load_json(skipped)
     return dump_json({reason: counts.get(reason, 0) + more.get(reason, 0) for reason in {**counts, **more}})
-
-
-def stopped_at(connection: Connection, user_id: str, file_key: str) -> int:
-    """How far a file had been read when its user was erased; 0 if they were not."""
-    row = connection.row(
-        "select read_through from transcript_stops where digest = :digest", digest=_digest(user_id, file_key)
-    )
-    return 0 if row is None else int(row[0])
-
-
-def keep_stops(tx: Connection, user_id: str) -> None:
-    """Before a user is erased: remember, without saying of whom, how far their files were read."""
-    for file in listing(tx, user_id):
-        tx.execute(
-            "insert into transcript_stops (digest, read_through) values (:digest, :through)"
-            " on conflict (digest) do update set read_through = excluded.read_through",
-            digest=_digest(user_id, file.file_key),
-            through=max(file.size, file.read_through),
-        )
-
-
-def drop_stop(tx: Connection, user_id: str, file_key: str) -> None:
-    """The user wants the file from its beginning, after all."""
-    tx.execute("delete from transcript_stops where digest = :digest", digest=_digest(user_id, file_key))
-
-
-def _digest(user_id: str, file_key: str) -> str:
-    return hashlib.sha256("\0".join((user_id, file_key)).encode()).hexdigest()

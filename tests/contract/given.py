@@ -11,6 +11,7 @@ from shepherd_memory.embedding.thread import EmbeddingThread
 from shepherd_memory.entries import number_of
 from shepherd_memory.erasure import user_tables
 from shepherd_memory.service import Service, open_service
+from shepherd_memory.transcripts.library import Library
 from shepherd_memory.worker import Outcome, Worker
 
 NOON = 1_800_000_000 * SECOND - 1_800_000_000 * SECOND % (86_400 * SECOND) + 43_200 * SECOND
@@ -59,7 +60,9 @@ def memory(url: str, clock: ManualClock, endpoint_url: str = "", **settings: Any
 
 def service_with(database: Database, live: LiveConfig, worker: Worker, clock: ManualClock) -> Service:
     """A service around a worker that a test has made."""
-    return Service(database, live, worker, EmbeddingThread(database, live.current, clock), clock)
+    embedding = EmbeddingThread(database, live.current, clock)
+    library = Library(database, live.current, clock, embedding.wake)
+    return Service(database, live, worker, embedding, library, clock)
 
 
 def drain(service: Service, clock: ManualClock, seconds: float = 1.0, turns: int = 2000) -> list[Outcome]:

@@ -324,11 +324,11 @@ def check(world: World) -> None:
 
 def test_every_user_message_is_extracted_exactly_once(url: str, endpoint: ScriptedEndpoint) -> None:
     @settings(
-        max_examples=int(__import__('os').environ.get('EX', 30)) if url.startswith("sqlite") else 12,
+        max_examples=120 if url.startswith("sqlite") else 40,
         deadline=None,
         suppress_health_check=list(HealthCheck),
     )
-    @given(TERMS, st.lists(OPERATIONS, min_size=3, max_size=20))
+    @given(TERMS, st.lists(OPERATIONS, min_size=5, max_size=30))
     def whatever_happens(terms: Terms, operations: list[Operation]) -> None:
         with closing(open_database(url)) as database:
             empty(database)

@@ -201,16 +201,3 @@ def refuses_connections(url: str) -> bool:
     except OSError:
         return True
     return False
-
-
-def test_at_the_end_of_the_server_an_answer_that_takes_too_long_is_cancelled(
-    share: StartSharing, provider: ScriptedProvider
-) -> None:
-    provider.script(openai_stream("Hello ", threading.Event()))
-    shared = share(server_shutdown_timeout=1.0)
-    with watching(shared.url) as observer:
-        shared.ask("Hi", **{"async": True})
-        observer.wait_for("delta")
-        shared.stop()
-        observer.wait_until_over()
-    provider.wait_until_left(timeout=PATIENCE_SECONDS)

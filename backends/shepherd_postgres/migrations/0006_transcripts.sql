@@ -48,6 +48,9 @@ create index transcript_conversations_by_file on transcript_conversations (user_
 create index transcript_conversations_open on transcript_conversations (status, last_message_at)
     where status in ('active', 'ready', 'processing');
 
+-- A session is read in its order, and a hit with its neighbours.
+create index documents_by_session on documents (user_id, session_id, id);
+
 -- How far the files of erased users had been read, so that a later scan does not bring them back: digests only,
 -- of a user and a file, which say nothing to who does not know both.
 create table transcript_stops (

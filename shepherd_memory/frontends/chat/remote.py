@@ -21,7 +21,6 @@ from shepherd_memory.http.connections import (
     Connections,
     Login,
     distrust,
-    fits_a_header,
     is_bad_address,
     is_timeout,
     reason_of,
@@ -263,7 +262,7 @@ def _checked_url(url: str) -> str:
 
 
 def _checked_key(key: str) -> str:
-    if not fits_a_header(key.strip()):
+    if not (key.strip().isascii() and key.strip().isprintable()):
         raise InvalidInput("the key has characters that no HTTP header can carry")
     return key.strip()
 

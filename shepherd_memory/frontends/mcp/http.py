@@ -31,9 +31,9 @@ class Mcp:
             # Browsers send a page's form to any server, but none with such a type.
             raise Refusal(415, f"the body must come with Content-Type: {JSON}")
         scope[USER_KEY] = await user_of(scope, caller, None)
-        body = readable(await read_body(scope, receive, most))
-        # In a thread: the first time the SDK is imported, which takes a second.
-        server = await server_state_of(scope).threads.run(_server)
+        raw = await read_body(scope, receive, most)
+        # In a thread: the first time the SDK is imported, which takes a second, and a body may be large.
+        server, body = await server_state_of(scope).threads.run(lambda: (_server(), readable(raw)))
         # What was mended may have grown.
         await _exchange(server, max(most, len(body)), scope, _Replay(body, receive), send)
 

@@ -1,6 +1,7 @@
 """Claude Code's session files: one JSON object a line, one block of a message in each."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict, replace
 from typing import Any
 
 from shepherd_memory.canonical import canonical_text
@@ -9,6 +10,7 @@ from shepherd_memory.transcripts.sources.entry import (
     ASSISTANT,
     BOOKKEEPING,
     BROKEN,
+    DUPLICATE,
     EMPTY,
     LONGEST_PATH,
     META,
@@ -42,11 +44,15 @@ BOOKKEEPING_TYPES = frozenset(
 """Kinds of lines in which nobody says anything."""
 
 TOOL_BLOCKS = frozenset({"tool_use", "server_tool_use", "mcp_tool_use"})
+NO_CONTENT = "(no content)"
+"""What stands for an answer without text."""
+
 THINKING_BLOCKS = frozenset({"thinking", "redacted_thinking"})
 
 _PROGRESS = b'"type":"progress"'
 _SNAPSHOT = b'{"type":"file-history-snapshot",'
 _USER_MESSAGE = b'"type":"user","message":{"role":"user","content":[{'
+_MESSAGE_BRACE = _USER_MESSAGE.index(b"{")
 _TOOL_RESULT = b'"type":"tool_result"'
 _NOT_ONLY_OUTPUT = (b'"type":"text"', b'"isSidechain":true', b'"isMeta":true', b'"isCompactSummary":true')
 
@@ -74,8 +80,8 @@ class ClaudeCode:
         inner = raw.find(b"{", 1)
         if raw.find(_PROGRESS, 0, inner) > 0:
             return BOOKKEEPING if _is_whole(raw) else None
-        message = inner - 25
-        if raw.startswith(_USER_MESSAGE, message) and _is_only_output(raw, message + len(_USER_MESSAGE)):
+        message = inner - _MESSAGE_BRACE
+        if message > 0 and raw.startswith(_USER_MESSAGE, message) and _is_only_output(raw, message):
             return TOOL_OUTPUT
         return None
 
@@ -88,10 +94,191 @@ def _is_whole(raw: bytes) -> bool:
     return raw.endswith((b"}\n", b"}", b"}\r\n"))
 
 
-def _is_only_output(raw: bytes, block: int) -> bool:
-    first_block_end = raw.find(b"{", block)
+def _is_only_output(raw: bytes, message: int) -> bool:
+    block = message + len(_USER_MESSAGE)
+    next_brace = raw.find(b"{", block)
     return (
-        raw.find(_TOOL_RESULT, block, first_block_end if first_block_end > 0 else block + 200) > 0
+        raw.find(_TOOL_RESULT, block, next_brace if next_brace > 0 else len(raw)) > 0
         and _is_whole(raw)
         and not any(mark in raw for mark in _NOT_ONLY_OUTPUT)
     )
+
+
+def _is_claude_code(line: Mapping[str, Any]) -> bool:
+    kind = line.get("type")
+    if kind in (USER, ASSISTANT):
+        return isinstance(line.get("message"), dict)
+    if kind == "summary":
+        return "leafUuid" in line
+    return (
+        isinstance(kind, str) and kind in BOOKKEEPING_TYPES and ("sessionId" in line or "messageId" in line)
+    )
+
+
+class ClaudeCodeReader:
+    """Reads one session's file."""
+
+    def __init__(self, state: Mapping[str, Any]) -> None:
+        self._about = About(**state.get("about", {}))
+        self._cwd: str = state.get("cwd", "")
+        self._has_main: bool = state.get("has_main", False)
+        self._repeats = Repeats(state.get("repeats", ()))
+
+    def about(self) -> About:
+        """What the file said about itself so far."""
+        return self._about
+
+    def state(self) -> dict[str, Any]:
+        """What a later reader of the same file goes on with."""
+        return {
+            "about": asdict(self._about),
+            "cwd": self._cwd,
+            "has_main": self._has_main,
+            "repeats": self._repeats.state(),
+        }
+
+    def read(self, line: object) -> Entry | Skipped:
+        """What a line comes to."""
+        if not isinstance(line, dict):
+            return BROKEN
+        kind = line.get("type")
+        if kind == USER:
+            return self._not_said(line) or self._user(line)
+        if kind == ASSISTANT:
+            return self._not_said(line) or self._assistant(line)
+        if kind == "summary":
+            return SUMMARY
+        return BOOKKEEPING if isinstance(kind, str) and kind in BOOKKEEPING_TYPES else UNKNOWN
+
+    def _not_said(self, line: Mapping[str, Any]) -> Skipped | None:
+        """Why a message is none between the user and the assistant; None if it is one."""
+        if line.get("isSidechain") is True:
+            self._learn(line)
+            return SIDECHAIN
+        if line.get("isMeta") is True:
+            return META
+        return SUMMARY if line.get("isCompactSummary") is True else None
+
+    def _user(self, line: Mapping[str, Any]) -> Entry | Skipped:
+        content = _content(line, USER)
+        if content is None:
+            return BROKEN
+        said = said_by_user(content) if isinstance(content, str) else _typed_in(content)
+        if isinstance(said, Skipped):
+            return said
+        return self._entry(line, USER, said, id_in(line.get("uuid")))
+
+    def _assistant(self, line: Mapping[str, Any]) -> Entry | Skipped:
+        content = _content(line, ASSISTANT)
+        if content is None:
+            return BROKEN
+        blocks, reasons = _blocks(content)
+        if not blocks:
+            return _strongest(reasons)
+        entry_id = id_in(line.get("uuid"))
+        if message_id := id_in(line["message"].get("id")):
+            name, blocks = self._repeats.new_in(message_id, blocks)
+            entry_id = id_in(f"{message_id}:{name}")
+        if not blocks:
+            return DUPLICATE
+        tools = tuple(block.tool for block in blocks if block.tool)
+        return self._entry(line, ASSISTANT, "\n".join(block.text for block in blocks), entry_id, tools)
+
+    def _entry(
+        self, line: Mapping[str, Any], role: str, text: str, entry_id: str, tools: tuple[str, ...] = ()
+    ) -> Entry:
+        self._learn(line)
+        said_at = moment_of(line.get("timestamp"))
+        named = entry_id or digest_of("\0".join((str(said_at), role, text)))
+        return Entry(named, role, text, said_at, self._cwd, tools)
+
+    def _learn(self, line: Mapping[str, Any]) -> None:
+        """Keep what the line says about its session; of what does not change, the first is kept."""
+        if cwd := text_in(line.get("cwd"), LONGEST_PATH):
+            self._cwd = cwd
+        is_sidechain = line.get("isSidechain") is True
+        if not self._about.session_id:
+            self._about = _about(line, self._cwd, is_sidechain)
+        if not is_sidechain and not self._has_main:
+            # Older versions wrote a sub-agent's messages into the file of the session that had it.
+            self._has_main = True
+            self._about = replace(self._about, is_subagent=False, agent_id="")
+
+
+def _about(line: Mapping[str, Any], cwd: str, is_sidechain: bool) -> About:
+    return About(
+        session_id=id_in(line.get("sessionId")),
+        originator=text_in(line.get("entrypoint")),
+        version=text_in(line.get("version")),
+        cwd=cwd,
+        git_branch=text_in(line.get("gitBranch")),
+        agent_id=id_in(line.get("agentId")),
+        is_subagent=is_sidechain,
+    )
+
+
+def _content(line: Mapping[str, Any], role: str) -> str | list[Any] | None:
+    """A message's content; None if the line is not what its type says."""
+    message = line.get("message")
+    if not isinstance(message, dict) or message.get("role") != role:
+        return None
+    content = message.get("content")
+    return content if isinstance(content, str | list) else None
+
+
+def _typed_in(content: Sequence[object]) -> str | Skipped:
+    """What the user typed in a message of several blocks."""
+    read = [_typed_block(block) for block in content]
+    texts = [said for said in read if isinstance(said, str)]
+    return "\n".join(texts) if texts else _strongest([why for why in read if isinstance(why, Skipped)])
+
+
+def _typed_block(block: object) -> str | Skipped:
+    if not isinstance(block, dict):
+        return BROKEN
+    kind, text = block.get("type"), block.get("text")
+    if kind == "text":
+        return said_by_user(text) if isinstance(text, str) else BROKEN
+    return TOOL_OUTPUT if isinstance(kind, str) and kind.endswith("tool_result") else EMPTY
+
+
+def _blocks(content: str | Sequence[object]) -> tuple[Sequence[Block], list[Skipped]]:
+    """What the assistant said and did, and why the rest is left out."""
+    if isinstance(content, str):
+        content = [{"type": "text", "text": content}]
+    read = [_said_block(block) for block in content]
+    return (
+        [block for block in read if isinstance(block, Block)],
+        [why for why in read if isinstance(why, Skipped)],
+    )
+
+
+def _said_block(block: object) -> Block | Skipped:
+    if not isinstance(block, dict):
+        return BROKEN
+    kind = block.get("type")
+    if kind == "text":
+        return _text_block(block.get("text"))
+    if not isinstance(kind, str):
+        return BROKEN
+    if kind in TOOL_BLOCKS:
+        name = tool_name(block.get("name"))
+        return Block(tool_line(name, block.get("input")), name, id_in(block.get("id"))) if name else BROKEN
+    if kind in THINKING_BLOCKS:
+        return THINKING
+    return TOOL_OUTPUT if kind.endswith("tool_result") else EMPTY
+
+
+def _text_block(text: object) -> Block | Skipped:
+    if not isinstance(text, str):
+        return BROKEN
+    said = canonical_text(text).strip()
+    return Block(said) if said and said != NO_CONTENT else EMPTY
+
+
+def _strongest(reasons: Sequence[Skipped]) -> Skipped:
+    """The reason that says most about a message of which nothing is kept."""
+    for reason in reasons:
+        if reason not in (EMPTY, BROKEN):
+            return reason
+    return BROKEN if BROKEN in reasons else EMPTY

@@ -27,7 +27,7 @@ class Fold(Static, can_focus=True):
     }
     Fold + Fold { margin-top: 0; }
     """
-    BINDINGS: ClassVar[list[BindingType]] = [Binding("enter,space", "toggle", "Open or close", show=False)]
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("enter,space", "open_or_close", "Open or close", show=False)]
 
     is_open = reactive(False)
 
@@ -46,12 +46,12 @@ class Fold(Static, can_focus=True):
         if title is not None or self.is_open:
             self._show()
 
-    def action_toggle(self) -> None:
+    def action_open_or_close(self) -> None:
         self.is_open = not self.is_open
 
     def on_click(self) -> None:
         if not self.screen.get_selected_text():
-            self.action_toggle()
+            self.action_open_or_close()
 
     def watch_is_open(self, is_open: bool) -> None:
         self.set_class(not is_open, "-closed")

@@ -10,7 +10,7 @@ from shepherd_memory.frontends.chat.events import Emit
 logger = logging.getLogger(__name__)
 
 RunCommand = Callable[[str], str]
-Printed = Callable[[str, str], None]
+Printed = Callable[[str, str], object]
 
 
 class Turns:

@@ -1,0 +1,393 @@
+"""Taking in transcript files: from where each was left, in batches that are stored whole or not at all."""
+
+import logging
+import os
+import uuid
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import BinaryIO
+
+from shepherd_memory import documents, entries, sessions, stops, users
+from shepherd_memory.canonical import canonical_text, dump_json, load_json
+from shepherd_memory.clock import SECOND, Clock, to_us
+from shepherd_memory.database import Connection, Database
+from shepherd_memory.documents import MAIN_GROUP, NewDocument
+from shepherd_memory.errors import DatabaseError
+from shepherd_memory.ids import storable_id
+from shepherd_memory.redaction import redact
+from shepherd_memory.transcripts import conversations, files, reading
+from shepherd_memory.transcripts.conversations import Grouping, Said
+from shepherd_memory.transcripts.files import File
+from shepherd_memory.transcripts.sources import Entry, Reader, Skipped, Source, source_named, source_of
+
+BATCH_ENTRIES, BATCH_CHARACTERS, BATCH_BYTES = 100, 200_000, 8 << 20
+"""A batch is stored in one go, and others who write wait for it: well under a tenth of a second."""
+
+PURGE_BATCH = 200
+LOOKED_AT = 50
+"""Lines by which a file is recognised."""
+
+LEASE_US = 60 * SECOND
+SUFFIX = ".jsonl"
+
+NEW, GROWN, UNCHANGED, REWRITTEN = "new", "grown", "unchanged", "rewritten"
+BUSY, UNRECOGNISED, FAILED, STOPPED = "busy", "unrecognised", "failed", "stopped"
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Ingested:
+    """What became of one file: `entries` were stored now, `skipped` lines were passed over, by reason."""
+
+    file_key: str
+    outcome: str
+    entries: int = 0
+    known: int = 0
+    skipped: dict[str, int] = field(default_factory=dict)
+    source: str = ""
+    problem: str = ""
+
+
+@dataclass(frozen=True)
+class How:
+    """How to take in: the gap between two conversations; whether to begin again; when to stop early.
+
+    `progress` is told of bytes as they are stored.
+    """
+
+    gap_us: int
+    reimport: bool = False
+    should_stop: Callable[[], bool] = lambda: False
+    progress: Callable[[int], None] = lambda size: None
+
+
+class _NoLongerOurs(Exception):
+    """Another reader has taken the file over: what we have is rolled back."""
+
+
+def file_key_of(path: Path, base: Path) -> str:
+    """A file's key: its path from the folder that it was found under, the same on every system."""
+    relative = os.path.relpath(os.path.realpath(path), os.path.realpath(base))
+    return canonical_text(Path(relative).as_posix())
+
+
+def ingest_file(database: Database, user_id: str, path: Path, base: Path, how: How, clock: Clock) -> Ingested:
+    """Take in what a file has that is not stored yet; what is wrong with it is in the result, not raised."""
+    key = file_key_of(path, base)
+    try:
+        with open(path, "rb") as file:
+            return _Ingestion(database, user_id, key, file, how, clock).run()
+    except OSError as error:
+        return _failed(database, user_id, key, f"cannot be read: {error.strerror or error}", clock())
+    except _NoLongerOurs:
+        return Ingested(key, BUSY, problem="another process reads it now")
+
+
+def _failed(database: Database, user_id: str, key: str, problem: str, now: int) -> Ingested:
+    logger.warning("a transcript %s", problem)
+    try:
+        with database.write() as tx:
+            if users.lock_existing(tx, user_id) is not None:
+                files.note_problem(tx, user_id, key, problem, now)
+    except DatabaseError:
+        logger.warning("that could not be noted either")
+    return Ingested(key, FAILED, problem=problem)
+
+
+@dataclass
+class _Batch:
+    """Lines that are going to be stored together."""
+
+    entries: list[Entry] = field(default_factory=list)
+    skipped: Counter[str] = field(default_factory=Counter)
+    characters: int = 0
+    start: int = 0
+    end: int = 0
+
+    def add(self, read: Entry | Skipped, end: int) -> None:
+        self.end = end
+        if isinstance(read, Skipped):
+            self.skipped[read.reason] += 1
+        else:
+            self.entries.append(read)
+            self.characters += len(read.text)
+
+    def is_full(self) -> bool:
+        return (
+            len(self.entries) >= BATCH_ENTRIES
+            or self.characters >= BATCH_CHARACTERS
+            or self.end - self.start >= BATCH_BYTES
+        )
+
+
+class _Ingestion:
+    """One pass over one file."""
+
+    def __init__(
+        self, database: Database, user_id: str, key: str, file: BinaryIO, how: How, clock: Clock
+    ) -> None:
+        self._database = database
+        self._user_id = user_id
+        self._key = key
+        self._file = file
+        self._how = how
+        self._clock = clock
+        self._token = uuid.uuid4().hex
+        self._stored = self._known = 0
+        self._skipped: Counter[str] = Counter()
+        status = os.fstat(file.fileno())
+        self._size, self._modified_at = status.st_size, status.st_mtime_ns // 1000
+
+    def run(self) -> Ingested:
+        with self._database.read() as connection:
+            before = files.get(connection, self._user_id, self._key)
+        source = source_named(before.source) if before else self._recognised()
+        if source is None:
+            return Ingested(self._key, UNRECOGNISED, problem="no transcript of a known agent")
+        outcome = self._outcome(before)
+        if outcome == UNCHANGED:
+            return self._result(UNCHANGED, source)
+        state = self._claim(before, source, outcome)
+        if state is None:
+            return self._result(BUSY, source)
+        if state.purging:
+            self._purge(state)
+        is_stopped = self._read(source)
+        return self._result(STOPPED if is_stopped else outcome, source)
+
+    def _result(self, outcome: str, source: Source) -> Ingested:
+        return Ingested(
+            self._key, outcome, self._stored, self._known, dict(sorted(self._skipped.items())), source.name
+        )
+
+    def _recognised(self) -> Source | None:
+        found = []
+        for line in reading.lines(self._file, 0, self._size):
+            if line.raw and line.raw.strip():
+                found.append(reading.parsed(line.raw))
+            if len(found) >= LOOKED_AT:
+                break
+        return source_of([one for one in found if one is not reading.BROKEN])
+
+    def _outcome(self, before: File | None) -> str:
+        """What the file is, against what it was when it was last read."""
+        if before is None:
+            return NEW
+        if self._how.reimport or before.purging:
+            return REWRITTEN
+        is_same = self._size == before.size and self._modified_at == to_us(before.modified_at)
+        if is_same and before.read_through == self._size:
+            return UNCHANGED
+        if self._is_rewritten(before):
+            return REWRITTEN
+        more = reading.lines(self._file, before.read_through, self._size)
+        return UNCHANGED if next(more, None) is None else GROWN
+
+    def _is_rewritten(self, before: File) -> bool:
+        if not before.read_check:
+            # Nothing of it was read for this user: it was there when they were erased.
+            return False
+        is_shorter = self._size < before.read_through
+        return is_shorter or reading.check_of(self._file, before.read_through) != before.read_check
+
+    def _claim(self, before: File | None, source: Source, outcome: str) -> File | None:
+        now = self._clock()
+        with self._database.write() as tx:
+            users.lock(tx, self._user_id, now)
+            if before is None and files.get(tx, self._user_id, self._key) is None:
+                if self._how.reimport:
+                    stops.lift(tx, self._user_id, self._key)
+                files.add(tx, self._user_id, self._key, storable_id(Path(self._key).stem), source.name, now)
+            if not files.claim(
+                tx, self._user_id, self._key, self._token, self._size, self._modified_at, now, now + LEASE_US
+            ):
+                return None
+            if outcome == REWRITTEN:
+                conversations.forget_bounds(tx, self._user_id, self._key)
+                self._change(tx, purging=1, read_through=0, read_check="", reader="", entries=0, skipped="{}")
+            return files.get(tx, self._user_id, self._key)
+
+    def _change(self, tx: Connection, **values: object) -> None:
+        now = self._clock()
+        kept = {"lease_until": now + LEASE_US, "updated_at": now, **values}
+        if not files.change(tx, self._user_id, self._key, self._token, kept):
+            raise _NoLongerOurs
+
+    def _purge(self, state: File) -> None:
+        """Remove what was read before, a little at a time: others want to write too."""
+        is_left = True
+        while is_left:
+            with self._database.write() as tx:
+                users.lock(tx, self._user_id, self._clock())
+                found = documents.of_session(tx, self._user_id, state.session_id, PURGE_BATCH)
+                for document in found:
+                    documents.delete(tx, self._user_id, document.id)
+                    entries.remove(tx, self._user_id, document.id, document.text)
+                is_left = bool(found)
+                users.raise_epoch(tx, self._user_id)
+                self._change(tx, purging=int(is_left))
+
+    def _read(self, source: Source) -> bool:
+        """Read on to the end; whether it was stopped before."""
+        with self._database.read() as connection:
+            state = files.get(connection, self._user_id, self._key)
+        if state is None:
+            raise _NoLongerOurs
+        reader = source.reader(load_json(state.reader) if state.reader else None)
+        batch = _Batch(start=state.read_through, end=state.read_through)
+        is_stopped = False
+        for line in reading.lines(self._file, state.read_through, self._size):
+            batch.add(_read_line(source, reader, line.raw), line.end)
+            if batch.is_full():
+                self._store(batch, reader, is_last=False)
+                batch = _Batch(start=batch.end, end=batch.end)
+                if is_stopped := self._how.should_stop():
+                    break
+        self._store(batch, reader, is_last=True)
+        return is_stopped
+
+    def _store(self, batch: _Batch, reader: Reader, is_last: bool) -> None:
+        """Documents, conversations and the place in the file: one transaction."""
+        check = reading.check_of(self._file, batch.end)
+        clean = [_clean(entry) for entry in batch.entries]
+        terms = [entries.terms_of(entry.text) for entry in clean]
+        now = self._clock()
+        with self._database.write() as tx:
+            first_id = users.lock(tx, self._user_id, now, rows=2 * len(clean) + 1)
+            state = files.get(tx, self._user_id, self._key)
+            if state is None or state.token != self._token:
+                raise _NoLongerOurs
+            new = _documents(clean, state, now)
+            stored = documents.insert(tx, self._user_id, first_id, new, now)
+            _index(tx, self._user_id, first_id, new, terms, stored, now)
+            self._group(tx, state, first_id, new, stored, now)
+            self._note(tx, state, batch, reader, check, new, len(stored), is_last)
+        self._stored += len(stored)
+        self._known += len(new) - len(stored)
+        self._skipped += batch.skipped
+        self._how.progress(batch.end - batch.start)
+
+    def _group(
+        self,
+        tx: Connection,
+        state: File,
+        first_id: int,
+        new: Sequence[NewDocument],
+        stored: set[int],
+        now: int,
+    ) -> None:
+        if not stored:
+            return
+        grouping = Grouping(conversations.of_file(tx, self._user_id, self._key), self._how.gap_us)
+        next_id = first_id + len(new)
+        for document_id, document in enumerate(new, first_id):
+            if document_id in stored:
+                next_id += grouping.add(Said(document_id, document.created_at), next_id)
+        grouping.save(tx, self._user_id, self._key, state.session_id, now)
+        sessions.extend(
+            tx, self._user_id, state.session_id, max(stored), MAIN_GROUP, now, wanted=False, queued=False
+        )
+
+    def _note(
+        self,
+        tx: Connection,
+        state: File,
+        batch: _Batch,
+        reader: Reader,
+        check: str,
+        new: Sequence[NewDocument],
+        stored: int,
+        is_last: bool,
+    ) -> None:
+        about = reader.about()
+        times = [to_us(state.last_entry_at), *(document.created_at for document in new)]
+        self._change(
+            tx,
+            read_through=batch.end,
+            read_check=check,
+            reader=dump_json(reader.state()),
+            originator=redact(canonical_text(about.originator)),
+            cwd=redact(canonical_text(about.cwd)),
+            subagent=int(about.is_subagent),
+            entries=state.entries + stored,
+            skipped=files.merged(state.skipped, batch.skipped),
+            last_entry_at=max(times),
+            problem="",
+        )
+        if is_last:
+            conversations.drop_empty(tx, self._user_id, self._key)
+            self._change(tx, status=files.IDLE, token="")
+
+
+def _read_line(source: Source, reader: Reader, raw: bytes | None) -> Entry | Skipped:
+    if raw is None:
+        return Skipped("broken")
+    if not raw.strip():
+        return Skipped("empty")
+    skipped = source.can_skip(raw)
+    if skipped is not None:
+        return skipped
+    line = reading.parsed(raw)
+    return Skipped("broken") if line is reading.BROKEN else reader.read(line)
+
+
+def _clean(entry: Entry) -> Entry:
+    """As it is stored: redacted, before anything is written."""
+    return replace(
+        entry,
+        entry_id=storable_id(entry.entry_id),
+        text=redact(entry.text),
+        cwd=redact(entry.cwd),
+        tool_names=tuple(redact(name) for name in entry.tool_names),
+    )
+
+
+def _documents(clean: Sequence[Entry], state: File, now: int) -> list[NewDocument]:
+    last_at = to_us(state.last_entry_at) or min(to_us(state.modified_at), now)
+    found = []
+    for entry in clean:
+        # Nothing was said in the future; a line without a time was written right after the one before.
+        last_at = last_at if entry.said_at is None else min(entry.said_at, now)
+        found.append(
+            NewDocument(
+                session_id=state.session_id,
+                message_id=entry.entry_id,
+                text=entry.text,
+                created_at=last_at,
+                role=entry.role,
+                speaker_type="human" if entry.role == "user" else "agent",
+                source=state.source,
+                source_file=state.file_key,
+                tool_names=",".join(entry.tool_names),
+                cwd=entry.cwd,
+            )
+        )
+    return found
+
+
+def _index(
+    tx: Connection,
+    user_id: str,
+    first_id: int,
+    new: Sequence[NewDocument],
+    terms: Sequence[Counter[str]],
+    stored: set[int],
+    now: int,
+) -> None:
+    found_by = [
+        entries.Entry(
+            document_id,
+            entries.DOCUMENT,
+            document.session_id,
+            document.role,
+            document.speaker_name,
+            document.created_at,
+            counted,
+        )
+        for document_id, (document, counted) in enumerate(zip(new, terms, strict=True), first_id)
+        if document_id in stored
+    ]
+    entries.add(tx, user_id, found_by, now)

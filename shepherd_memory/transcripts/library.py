@@ -1,0 +1,168 @@
+"""The library of transcripts: what frontends call to take them in, list them and read them."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from shepherd_memory import documents
+from shepherd_memory.clock import Clock, from_us, to_us
+from shepherd_memory.config import Config
+from shepherd_memory.database import Database
+from shepherd_memory.documents import Document
+from shepherd_memory.errors import ConfigError, InvalidInput, NotFound
+from shepherd_memory.identity import is_known
+from shepherd_memory.ids import checked_user_id, storable_id
+from shepherd_memory.transcripts import conversations, files, ingestion, processing
+from shepherd_memory.transcripts.conversations import MINUTE, STATUSES, Conversation
+from shepherd_memory.transcripts.files import File
+from shepherd_memory.transcripts.ingestion import How, Ingested
+from shepherd_memory.worker import extraction_endpoint
+
+PAGE = 500
+
+
+@dataclass(frozen=True)
+class TranscriptHealth:
+    """How a user's transcripts are doing; `lag_seconds`: since a conversation waits that has ended."""
+
+    files: int = 0
+    ingesting: int = 0
+    bytes: int = 0
+    entries: int = 0
+    skipped: dict[str, int] = field(default_factory=dict)
+    conversations: dict[str, int] = field(default_factory=lambda: dict.fromkeys(STATUSES, 0))
+    lag_seconds: float = 0.0
+    errors: dict[str, str] = field(default_factory=dict)
+
+
+class Library:
+    """Everybody's transcripts; every call names the user it is for."""
+
+    def __init__(
+        self, database: Database, config: Callable[[], Config], clock: Clock, stored: Callable[[], None]
+    ) -> None:
+        self._database = database
+        self._config = config
+        self._clock = clock
+        self._stored = stored
+
+    def ingest(
+        self,
+        user_id: str,
+        path: Path,
+        base: Path | None = None,
+        *,
+        reimport: bool = False,
+        should_stop: Callable[[], bool] = lambda: False,
+        progress: Callable[[int], None] = lambda size: None,
+    ) -> Ingested:
+        """Take in what one file has that is not stored yet.
+
+        Its key is its path from `base`, by default its folder's parent: the same file in a backup and in the
+        live folder is one. What is wrong with the file is in the result.
+        """
+        self._check_can_store(user_id)
+        config = self._config()
+        how = How(round(config.conversation_gap_minutes * MINUTE), reimport, should_stop, progress)
+        found = ingestion.ingest_file(
+            self._database, user_id, path, base or path.absolute().parent.parent, how, self._clock
+        )
+        if found.entries:
+            self._stored()
+        return found
+
+    def _check_can_store(self, user_id: str) -> None:
+        if not is_known(checked_user_id(user_id)):
+            raise InvalidInput("the user is unknown: nothing is stored or searched without a user_id")
+        if not self._config().memory_documents:
+            raise ConfigError("memory_documents is off: transcripts would be stored verbatim")
+
+    def recover(self) -> int:
+        """Let go of files whose reader was killed; how many. For whoever runs the machine."""
+        with self._database.write() as tx:
+            return files.release_expired(tx, self._clock())
+
+    def poll(self) -> int:
+        """Move everybody's conversations on: ended, handed to extraction, done; how many moved."""
+        config = self._config()
+        return processing.poll(
+            self._database,
+            round(config.conversation_gap_minutes * MINUTE),
+            config.min_conversation_messages,
+            extraction_endpoint(config) is not None,
+            self._clock(),
+        )
+
+    def files(self, user_id: str) -> list[File]:
+        """The files that were taken in."""
+        if not is_known(checked_user_id(user_id)):
+            return []
+        with self._database.read() as connection:
+            return files.listing(connection, user_id)
+
+    def conversations(
+        self, user_id: str, status: str | None = None, *, limit: int = 1000
+    ) -> list[Conversation]:
+        """A user's conversations, the latest first."""
+        if status is not None and status not in STATUSES:
+            raise InvalidInput(f"status takes {', '.join(STATUSES)}; got {status!r}")
+        if not is_known(checked_user_id(user_id)):
+            return []
+        with self._database.read() as connection:
+            return conversations.listing(connection, user_id, status, limit)
+
+    def health(self, user_id: str) -> TranscriptHealth:
+        """How a user's transcripts are doing."""
+        if not is_known(checked_user_id(user_id)):
+            return TranscriptHealth()
+        with self._database.read() as connection:
+            known = files.listing(connection, user_id)
+            counts = conversations.count(connection, user_id)
+            ready = conversations.listing(connection, user_id, conversations.READY)
+        skipped: dict[str, int] = {}
+        for file in known:
+            for reason, number in file.skipped_lines.items():
+                skipped[reason] = skipped.get(reason, 0) + number
+        waiting_since = min((to_us(one.updated_at) for one in ready), default=self._clock())
+        return TranscriptHealth(
+            files=len(known),
+            ingesting=sum(file.status == files.INGESTING for file in known),
+            bytes=sum(file.read_through for file in known),
+            entries=sum(file.entries for file in known),
+            skipped=dict(sorted(skipped.items())),
+            conversations=counts,
+            lag_seconds=max(0.0, (from_us(self._clock()) - from_us(waiting_since)).total_seconds()),
+            errors={file.file_key: file.problem for file in known if file.problem},
+        )
+
+    def session(self, user_id: str, name: str) -> str:
+        """The session that a name means: its id, the beginning of that, or its file's key; or NotFound."""
+        wanted = storable_id(name)
+        known = [(file.session_id, file.file_key) for file in self.files(user_id)]
+        exact = [session for session, key in known if wanted in (session, key)]
+        alike = exact or [session for session, key in known if session.startswith(wanted)]
+        if len(set(alike)) == 1:
+            return alike[0]
+        if not alike:
+            raise NotFound(f"there is no transcript {name!r}; `shepherd memory conversations` lists them")
+        raise InvalidInput(f"{name!r} could be any of {len(alike)} transcripts: give more of its name")
+
+    def read(self, user_id: str, session_id: str) -> Iterator[Document]:
+        """What was said in a session, in its order."""
+        if not is_known(checked_user_id(user_id)):
+            return
+        first = 0
+        while True:
+            with self._database.read() as connection:
+                page = documents.of_session(connection, user_id, session_id, PAGE, first)
+            yield from page
+            if len(page) < PAGE:
+                return
+            first = page[-1].id + 1
+
+    def around(self, user_id: str, document_id: int, turns: int) -> list[Document]:
+        """A document with its neighbours in the session: so many before it, and so many after."""
+        if not is_known(checked_user_id(user_id)):
+            return []
+        with self._database.read() as connection:
+            return documents.around(connection, user_id, document_id, turns)

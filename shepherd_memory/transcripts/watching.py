@@ -1,0 +1,150 @@
+"""Watching: one thread that takes in transcripts as agents write them, and moves their conversations on."""
+
+import logging
+import os
+import threading
+import time
+from collections.abc import Callable, Iterable
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from shepherd_memory.config import Config
+from shepherd_memory.errors import DatabaseError, ShepherdError
+from shepherd_memory.identity import is_known
+from shepherd_memory.transcripts.folders import files_under, usual
+from shepherd_memory.transcripts.ingestion import SUFFIX
+from shepherd_memory.transcripts.library import Library
+
+if TYPE_CHECKING:
+    from watchfiles._rust_notify import RustNotify
+
+DEBOUNCE_MS, STEP_MS = 1000, 50
+"""Changes of a second are taken in at once: a file that is written all the time costs no more than that."""
+
+SCANNED_EVERY_SECONDS = 600.0
+"""In case that the system dropped changes, as it does in a storm of them."""
+
+logger = logging.getLogger(__name__)
+
+
+class Watcher:
+    """Recovers, watches, scans, and then takes in what changes; changed settings take effect by themselves.
+
+    Watching begins before the scan, so that no change falls between the two.
+    """
+
+    def __init__(self, library: Library, config: Callable[[], Config], user_id: str) -> None:
+        self._library = library
+        self._config = config
+        self._user_id = user_id
+        self._stopping = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="shepherd-transcripts")
+        self._polled_at = self._scanned_at = float("-inf")
+        self._pending: dict[Path, Path] = {}
+
+    def start(self) -> None:
+        """Begin in the background."""
+        self._thread.start()
+
+    def ask_to_stop(self) -> None:
+        """Stop soon: after the batch that is being stored."""
+        self._stopping.set()
+
+    def stop(self) -> None:
+        """Stop, and wait for it."""
+        self.ask_to_stop()
+        if self._thread.ident is not None:
+            self._thread.join()
+
+    def _run(self) -> None:
+        self._guarded(self._library.recover)
+        while not self._stopping.is_set():
+            bases = self._bases()
+            if bases:
+                self._watch(bases)
+            else:
+                self._poll_if_due()
+                self._stopping.wait(min(self._config().poll_interval, 5.0))
+
+    def _bases(self) -> list[Path]:
+        """The folders to watch, as far as they are there; one that appears later is found then."""
+        config = self._config()
+        if not (config.transcripts_enabled and is_known(self._user_id)):
+            return []
+        if not config.transcripts_watch_path:
+            return [folder.path for folder in usual()]
+        given = (Path(part).expanduser() for part in config.transcripts_watch_path.split(os.pathsep) if part)
+        return [path for path in given if path.is_dir()]
+
+    def _watch(self, bases: list[Path]) -> None:
+        # Late: only who watches needs it.
+        from watchfiles._rust_notify import RustNotify
+
+        try:
+            notify = RustNotify([str(base) for base in bases], False, False, 300, True, True)
+        except OSError as error:
+            logger.warning("cannot watch for transcripts (%s): it is tried again", error)
+            self._stopping.wait(5.0)
+            return
+        with notify:
+            self._scan(bases)
+            while not self._stopping.is_set() and self._bases() == bases:
+                self._take_changes(notify, bases)
+
+    def _take_changes(self, notify: "RustNotify", bases: list[Path]) -> None:
+        timeout_ms = round(min(self._config().poll_interval, 5.0) * 1000)
+        changes = notify.watch(DEBOUNCE_MS, STEP_MS, timeout_ms, self._stopping)
+        if isinstance(changes, set):
+            self._note((Path(path) for _, path in changes), bases)
+        elif time.monotonic() - self._scanned_at > SCANNED_EVERY_SECONDS:
+            self._scan(bases)
+        self._ingest_pending()
+        self._poll_if_due()
+
+    def _note(self, paths: Iterable[Path], bases: list[Path]) -> None:
+        """Keep what changed, once each; of a new folder, what it came with."""
+        for path in paths:
+            base = next((base for base in bases if path.is_relative_to(base)), None)
+            if base is None:
+                continue
+            if path.is_dir():
+                self._pending |= {found.path: base for found in files_under(path)}
+            elif path.name.endswith(SUFFIX) and path.exists():
+                self._pending[path] = base
+
+    def _scan(self, bases: list[Path]) -> None:
+        self._scanned_at = time.monotonic()
+        for base in bases:
+            self._pending |= {found.path: base for found in files_under(base)}
+        self._ingest_pending()
+        self._poll_if_due()
+
+    def _ingest_pending(self) -> None:
+        """Take in what is pending; what the database does not take now stays pending."""
+        for path, base in list(self._pending.items()):
+            if self._stopping.is_set() or not self._guarded(partial(self._ingest, path, base)):
+                return
+            del self._pending[path]
+
+    def _ingest(self, path: Path, base: Path) -> None:
+        found = self._library.ingest(self._user_id, path, base, should_stop=self._stopping.is_set)
+        if found.entries:
+            logger.info("took in %d entries of a transcript (%s)", found.entries, found.outcome)
+
+    def _poll_if_due(self) -> None:
+        if time.monotonic() - self._polled_at >= self._config().poll_interval:
+            self._polled_at = time.monotonic()
+            self._guarded(self._library.poll)
+
+    def _guarded(self, call: Callable[[], object]) -> bool:
+        """Whether it went well; what the database or the configuration refuses is tried again later."""
+        try:
+            call()
+        except DatabaseError as error:
+            logger.warning("transcripts wait for the database: %s", error)
+        except ShepherdError as error:
+            logger.warning("transcripts are not taken in: %s", error)
+        else:
+            return True
+        return False
