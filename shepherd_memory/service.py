@@ -16,6 +16,7 @@ from shepherd_memory import (
     context,
     documents,
     endpoints,
+    entries,
     erasure,
     facts,
     forgetting,
@@ -57,6 +58,7 @@ from shepherd_memory.jobs import Job
 from shepherd_memory.prompting import Injected, Injection
 from shepherd_memory.provenance import Provenance
 from shepherd_memory.recall import Recalled
+from shepherd_memory.recall.wanted import Within
 from shepherd_memory.redaction import redact
 from shepherd_memory.rejections import Rejection
 from shepherd_memory.status import Status, Totals, read_status, read_totals
@@ -204,14 +206,29 @@ class Service:
         now: datetime | None = None,
         kinds: Sequence[str] | None = None,
         explain: bool = False,
+        *,
+        project: str = "",
+        source: str = "",
+        since: datetime | str | None = None,
+        until: datetime | str | None = None,
     ) -> Recalled:
-        """Find what a query is about among the user's facts, context and documents, best first."""
+        """Find what a query is about among the user's facts, context and documents, best first.
+
+        `project` is a folder or the name of one, `source` where a document came from, such as `claude-code`:
+        these are found among documents only.
+        """
         if not _is_known(user_id):
             return Recalled(abstained=True, reason=UNKNOWN_USER)
         cut = self.config.rag_relevance_threshold if threshold is None else threshold
-        return self._recall.recall(
-            user_id, as_text(query), max(1, limit), cut, _aware(now or from_us(self._clock())), kinds, explain
+        wanted = Within(
+            _kinds(kinds),
+            canonical_text(project),
+            canonical_text(source),
+            None if since is None else _moment(since, 0),
+            None if until is None else _moment(until, 0),
         )
+        asked_at = _aware(now or from_us(self._clock()))
+        return self._recall.recall(user_id, as_text(query), max(1, limit), cut, asked_at, wanted, explain)
 
     @cached_property
     def _recall(self) -> "Recall":
@@ -638,6 +655,13 @@ def _listed(messages: Sequence[Mapping[str, Any]]) -> Sequence[object]:
     if isinstance(messages, str | bytes | Mapping) or not isinstance(messages, Sequence):
         raise InvalidInput("messages must be a list of dicts with role and content")
     return messages
+
+
+def _kinds(kinds: Sequence[str] | None) -> tuple[str, ...] | None:
+    known = (entries.FACT, entries.CONTEXT, entries.DOCUMENT)
+    if kinds is not None and (isinstance(kinds, str) or not set(kinds) <= set(known)):
+        raise InvalidInput(f"kinds takes a list of {', '.join(known)}; got {kinds!r}")
+    return None if kinds is None else tuple(kinds)
 
 
 def _check_choice(name: str, value: str, choices: Sequence[str]) -> None:

@@ -20,6 +20,8 @@ class Hit:
     speaker_name: str
     parts: dict[str, float] | None = None
     pair: tuple[str, str] | None = None
+    source: str = ""
+    cwd: str = ""
 
 
 @dataclass(frozen=True)

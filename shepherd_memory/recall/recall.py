@@ -2,7 +2,7 @@
 
 import logging
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING
@@ -12,7 +12,6 @@ import numpy as np
 from shepherd_memory.database import Connection, Database
 from shepherd_memory.embedding import Embedder, Unavailable
 from shepherd_memory.entries import terms_of
-from shepherd_memory.errors import InvalidInput
 from shepherd_memory.recall.cache import ShelfCache, View
 from shepherd_memory.recall.confidence import confidences
 from shepherd_memory.recall.dates import read_dates
@@ -21,6 +20,8 @@ from shepherd_memory.recall.keywords import MOST_TERMS, fetch_postings, score, s
 from shepherd_memory.recall.ranking import POOL, Question, Ranked, rank, said_within, speakers_named
 from shepherd_memory.recall.rows import Found, fetch
 from shepherd_memory.recall.shelf import KINDS, Shelf
+from shepherd_memory.recall.wanted import Within
+from shepherd_memory.recall.within import allowed
 from shepherd_memory.redaction import redact
 from shepherd_memory.words import words
 
@@ -66,13 +67,12 @@ class Recall:
         limit: int,
         threshold: float,
         now: datetime,
-        kinds: Sequence[str] | None,
+        within: Within,
         explain: bool,
     ) -> Recalled:
         """The user's entries that the query is about, best first, none below the threshold."""
         if not query.strip():
             return Recalled(abstained=True, reason=EMPTY_QUERY)
-        _check_kinds(kinds)
         embedder = self._embedder()
         model = embedder.model if embedder else ""
         seen = self._cache.last_seen(user_id, model) or self._load(user_id, model)
@@ -86,7 +86,7 @@ class Recall:
                 return Recalled(abstained=True, reason=NOTHING_STORED)
             if speakers_named(view.shelf, query)[1] != asked.bare:
                 asked = self._asked(embedder, view.shelf, query)
-            ranked, terms = self._rank(connection, view, asked, query, now, kinds, limit)
+            ranked, terms = self._rank(connection, user_id, view, asked, query, now, within, limit)
             certain = confidences(ranked)
             hits = self._hits(connection, user_id, view.shelf, ranked, certain, limit, threshold, explain)
         if not hits:
@@ -117,11 +117,12 @@ class Recall:
     def _rank(
         self,
         connection: Connection,
+        user_id: str,
         view: View,
         asked: "_Asked",
         query: str,
         now: datetime,
-        kinds: Sequence[str] | None,
+        within: Within,
         limit: int,
     ) -> tuple[Ranked, tuple[str, ...]]:
         shelf = view.shelf
@@ -133,7 +134,8 @@ class Recall:
         short = shortness(shelf)
         dated = {term: said_within(shelf, [span]) for span, named in dates for term in terms_of(named)}
         keywords = score(shelf, postings, short, shared_lengths(shelf, short), dated)
-        return rank(shelf, question, keywords, short, _allowed(shelf, kinds), max(POOL, 4 * limit)), terms
+        among = allowed(connection, user_id, shelf, within)
+        return rank(shelf, question, keywords, short, among, max(POOL, 4 * limit)), terms
 
     def _hits(
         self,
@@ -193,16 +195,6 @@ def _hit(found: Found, ranked: Ranked, index: int, confidence: float, explain: b
         found.speaker_name,
         parts,
         found.pair,
+        found.source,
+        found.cwd,
     )
-
-
-def _check_kinds(kinds: Sequence[str] | None) -> None:
-    if kinds is not None and (isinstance(kinds, str) or not set(kinds) <= set(KINDS)):
-        raise InvalidInput(f"kinds takes a list of {', '.join(KINDS)}; got {kinds!r}")
-
-
-def _allowed(shelf: Shelf, kinds: Sequence[str] | None) -> "Floats | None":
-    if kinds is None:
-        return None
-    allowed: Floats = np.isin(shelf.kinds, [KINDS.index(kind) for kind in kinds]).astype(np.float32)
-    return allowed

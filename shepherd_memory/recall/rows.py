@@ -22,6 +22,8 @@ class Found:
     role: str
     speaker_name: str
     pair: tuple[str, str] | None = None
+    source: str = ""
+    cwd: str = ""
 
 
 def fetch(connection: Connection, user_id: str, wanted: Sequence[tuple[str, int]]) -> dict[int, Found]:
@@ -48,16 +50,25 @@ def _context(row_id: int, question: str, answer: str, at: int, session_id: str, 
 
 
 def _document(
-    row_id: int, text: str, at: int, session_id: str, message_id: str, role: str, speaker: str
+    row_id: int,
+    text: str,
+    at: int,
+    session_id: str,
+    message_id: str,
+    role: str,
+    speaker: str,
+    source: str,
+    cwd: str,
 ) -> Found:
-    return Found(row_id, "document", text, from_us(at), session_id, message_id, role, speaker)
+    said_at = from_us(at)
+    return Found(row_id, "document", text, said_at, session_id, message_id, role, speaker, None, source, cwd)
 
 
 _KINDS: dict[str, tuple[str, Callable[..., Found]]] = {
     "fact": ("select id, key, value, stated_at, session_id, message_id from facts", _fact),
     "context": ("select id, question, answer, stated_at, session_id, message_id from context", _context),
     "document": (
-        "select id, text, created_at, session_id, message_id, role, speaker_name from documents",
+        "select id, text, created_at, session_id, message_id, role, speaker_name, source, cwd from documents",
         _document,
     ),
 }

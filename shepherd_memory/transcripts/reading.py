@@ -62,7 +62,10 @@ def parsed(raw: bytes) -> Any:
 def check_of(file: BinaryIO, through: int) -> str:
     """A digest of samples of the first `through` bytes: their beginning, middle and end."""
     digest = hashlib.sha256()
+    before = file.tell()
     for place in sorted({0, max(0, through // 2 - CHECKED_BYTES // 2), max(0, through - CHECKED_BYTES)}):
         file.seek(place)
         digest.update(file.read(min(CHECKED_BYTES, through - place)))
+    # Whoever reads along goes on where they were.
+    file.seek(before)
     return digest.hexdigest()[:32]

@@ -179,10 +179,10 @@ class Site:
         config["providers"] = {"open": {"type": "openai", **both}, "claude": {"type": "anthropic", **both}}
         self.settings.path.write_text(tomli_w.dumps(config))
 
-    def serve(self, *options: object, before: tuple[object, ...] = ()) -> Server:
+    def serve(self, *options: object, before: tuple[object, ...] = (), command: str = "serve") -> Server:
         """`shepherd before serve options` on a port of its own, once it answers."""
         process = self.processes.python(
-            "shepherd_memory", "--config", self.settings.path, *before, "serve", "--port", 0, *options
+            "shepherd_memory", "--config", self.settings.path, *before, command, "--port", 0, *options
         )
         log = max(self.processes.folder.glob("*.log"))
 

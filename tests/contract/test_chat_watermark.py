@@ -9,7 +9,7 @@ from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from hypothesis import HealthCheck, given, note, settings
+from hypothesis import HealthCheck, example, given, note, settings
 from hypothesis import strategies as st
 
 from shepherd_memory.config import Config, LiveConfig, Provider
@@ -142,6 +142,10 @@ TERMS = st.builds(
 )
 
 
+ROOMY = Terms(min_turns=3, idle_seconds=300.0, window=1_000_000, each=False, documents=True)
+CRAMPED = Terms(min_turns=2, idle_seconds=5.0, window=150, each=False, documents=True)
+
+
 class Fickle:
     """A database that can be away."""
 
@@ -169,7 +173,9 @@ class Fickle:
 class World:
     """A machine with one user, a chat of theirs, and a model of what has to be extracted."""
 
-    def __init__(self, url: str, provider: ScriptedProvider, endpoint: ScriptedEndpoint, terms: Terms) -> None:
+    def __init__(
+        self, url: str, provider: ScriptedProvider, endpoint: ScriptedEndpoint, terms: Terms
+    ) -> None:
         self._provider = provider
         self._endpoint = endpoint
         self._terms = terms
@@ -322,12 +328,27 @@ def check(world: World) -> None:
     assert set(world.extracted) <= world.due
 
 
+def test_eviction_takes_nothing_away_from_memory(url: str, endpoint: ScriptedEndpoint) -> None:
+    with ScriptedProvider() as provider, closing(World(url, provider, endpoint, CRAMPED)) as world:
+        for _ in range(8):
+            world.do(Say("long"))
+        world.end()
+        assert world.evicted > 0
+        assert world.extracted == Counter(world.due)
+
+
 def test_every_user_message_is_extracted_exactly_once(url: str, endpoint: ScriptedEndpoint) -> None:
     @settings(
-        max_examples=120 if url.startswith("sqlite") else 40,
+        max_examples=80 if url.startswith("sqlite") else 25,
         deadline=None,
         suppress_health_check=list(HealthCheck),
     )
+    @example(ROOMY, [Storage(False), Say("plain"), Clear(), Storage(True), Say("plain")])
+    @example(ROOMY, [Storage(False), Say("tools"), Restart(False, True), Storage(True), Say("plain")])
+    @example(ROOMY, [Say("cut"), Restart(True, True), Say("plain"), Clear(), Say("cancelled")])
+    @example(ROOMY, [Configured(False), Restart(False, True), Say("plain"), Idle(10), Work(1)])
+    @example(CRAMPED, [Say("tools"), Say("long"), Say("plain", False), Say("too long"), Restart(False, True)])
+    @example(CRAMPED, [Extraction(False), *[Say("long")] * 8, Work(3), Extraction(True), Idle(10)])
     @given(TERMS, st.lists(OPERATIONS, min_size=5, max_size=30))
     def whatever_happens(terms: Terms, operations: list[Operation]) -> None:
         with closing(open_database(url)) as database:

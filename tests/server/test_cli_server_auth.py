@@ -15,6 +15,7 @@ from shepherd_memory.frontends.cli_server.app import session_application
 from shepherd_memory.frontends.cli_server.routes import ROUTES
 from shepherd_memory.frontends.cli_server.shared import open_shared
 from shepherd_memory.frontends.server.process import running
+from tests.acceptance.processes import wait_until
 from tests.provider import ScriptedProvider, chat
 from tests.server.calling import Reply, bearer, call, call_json, error_of, new_key
 from tests.server.serving import write_config
@@ -38,7 +39,6 @@ def test_all_routes_are_tried() -> None:
     assert sorted(path for _, path in REQUESTS) == ["/cancel", "/clear", "/request", "/session", "/updates"]
 
 
-@pytest.mark.parametrize(("method", "path"), REQUESTS)
 @pytest.mark.parametrize(
     ("user_id", "name", "options"),
     [
@@ -55,8 +55,6 @@ def test_all_routes_are_tried() -> None:
 def test_a_key_of_another_user_sees_and_changes_nothing(
     share: StartSharing,
     provider: ScriptedProvider,
-    method: str,
-    path: str,
     user_id: str,
     name: str,
     options: dict[str, Any],
@@ -69,19 +67,18 @@ def test_a_key_of_another_user_sees_and_changes_nothing(
     asked = len(provider.requests)
     headers = {**bearer(new_key(shared.service, name, **options)), "X-Shepherd-User": user_id}
     wait_until_closed(shared)
-    reply = sent(shared, method, path, headers)
-    assert reply.status == 403
-    assert error_of(reply)["code"] == "user_not_allowed_for_key"
-    for hidden in (b"zebra", b"Noted", user_id.encode() if name not in user_id else b"zebra"):
-        assert hidden not in reply.everything
+    for method, path in REQUESTS:
+        reply = sent(shared, method, path, headers)
+        assert reply.status == 403
+        assert error_of(reply)["code"] == "user_not_allowed_for_key"
+        assert b"zebra" not in reply.everything
+        assert b"Noted" not in reply.everything
     assert len(provider.requests) == asked
     assert [message["content"] for message in shared.session.messages] == [SECRET, "Noted."]
 
 
 def wait_until_closed(shared: Sharing) -> None:
     """A server that was started without keys looks once a second whether there is one."""
-    from tests.acceptance.processes import wait_until
-
     wait_until(lambda: call(shared.url, "GET", "/session").status == 401, "a key is needed")
 
 
@@ -124,15 +121,15 @@ def test_whomever_a_client_names_the_user_is_the_servers(
     assert "zebra" not in provider.requests[-1].body.decode()
 
 
-@pytest.mark.parametrize(("method", "path"), REQUESTS)
-def test_without_a_good_key_nothing_is_answered(share: StartSharing, method: str, path: str) -> None:
+def test_without_a_good_key_nothing_is_answered(share: StartSharing) -> None:
     shared = share()
     key = new_key(shared.service, "steve")
     wait_until_closed(shared)
     apikeys.revoke(shared.service.database, key, now_us())
-    for headers in ({}, bearer(key), bearer("sk-nonsense"), {"x-api-key": key}):
-        reply = sent(shared, method, path, headers)
-        assert (reply.status, error_of(reply)["code"]) == (401, "invalid_api_key")
+    for method, path in REQUESTS:
+        for headers in ({}, bearer(key), bearer("sk-nonsense"), {"x-api-key": key}):
+            reply = sent(shared, method, path, headers)
+            assert (reply.status, error_of(reply)["code"]) == (401, "invalid_api_key")
 
 
 def test_a_key_that_is_revoked_ends_the_stream_of_who_watches(share: StartSharing) -> None:

@@ -1,6 +1,7 @@
 """A scripted provider in use, and `shepherd chat` before it: on a terminal, in a pipe, seen from outside."""
 
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -30,7 +31,11 @@ class ChatSite:
         self.provider = provider
         self.home.mkdir()
         self.settings: dict[str, Any] = {"user_id": ANN, "memory_database": str(self.database)}
-        self.lab: dict[str, Any] = {"base_url": provider.url, "model": "scripted-1", "context_window": 100_000}
+        self.lab: dict[str, Any] = {
+            "base_url": provider.url,
+            "model": "scripted-1",
+            "context_window": 100_000,
+        }
         self.configure()
 
     def configure(self, **settings: Any) -> None:
@@ -70,8 +75,6 @@ class ChatSite:
         return subprocess.Popen([*CHAT, *options], **{**pipes, **more}, env=self.variables())
 
     def variables(self) -> dict[str, str]:
-        import os
-
         root = str(Path(__file__).parents[2])
         return {**os.environ, "PYTHONPATH": root, **self.environment()}
 
@@ -83,7 +86,7 @@ class ChatSite:
     def said(self) -> list[str]:
         """What the user said, as it is stored."""
         with self.service() as service:
-            return [one.content for one in service.documents(ANN) if one.role == "user"]
+            return [one.text for one in service.documents(ANN) if one.role == "user"]
 
     @contextmanager
     def service(self) -> Iterator[Service]:

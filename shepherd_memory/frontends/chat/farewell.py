@@ -25,7 +25,7 @@ def settle(service: Service, user_id: str, waiting: Callable[[float], None]) -> 
             return left
         waiting(seconds)
         pause.wait(POLL_SECONDS)
-    return ""
+    return _put_off(service, user_id)
 
 
 def what_is_left(service: Service, user_id: str) -> str:
@@ -34,11 +34,21 @@ def what_is_left(service: Service, user_id: str) -> str:
         due = [item for status in (jobs.WAITING, jobs.RUNNING) for item in service.items(user_id, status)]
         number = sum(item.status == jobs.RUNNING or item.run_at <= from_us(now_us()) for item in due)
         if number:
-            return f"{number} {'item waits' if number == 1 else 'items wait'} for extraction"
+            return _waiting(number)
     if service.config.embedding_engine == "none" or service.embedding.trouble():
         return ""
     number = service.unembedded(user_id)
     return f"{number} {'entry is' if number == 1 else 'entries are'} not embedded yet" if number else ""
+
+
+def _put_off(service: Service, user_id: str) -> str:
+    """What could not be done, because the endpoint is in trouble, and is tried again later."""
+    number = len(service.items(user_id, jobs.WAITING)) if _is_in_trouble(service) else 0
+    return f"the extraction endpoint is {service.endpoint().state}: {_waiting(number)}" if number else ""
+
+
+def _waiting(number: int) -> str:
+    return f"{number} {'item waits' if number == 1 else 'items wait'} for extraction"
 
 
 def _is_in_trouble(service: Service) -> bool:

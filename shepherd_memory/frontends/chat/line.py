@@ -5,6 +5,8 @@ from collections.abc import Iterable
 from prompt_toolkit import PromptSession
 from prompt_toolkit.completion import CompleteEvent, Completer, Completion
 from prompt_toolkit.document import Document
+from prompt_toolkit.enums import DEFAULT_BUFFER
+from prompt_toolkit.filters import has_focus
 from prompt_toolkit.history import History as LineHistory
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 from prompt_toolkit.output import create_output
@@ -69,12 +71,15 @@ class _SlashCommands(Completer):
 def _keys() -> KeyBindings:
     keys = KeyBindings()
 
-    @keys.add("enter")
+    # In the line itself: where history is searched, Enter takes what was found.
+    in_line = has_focus(DEFAULT_BUFFER)
+
+    @keys.add("enter", filter=in_line)
     def accept(event: KeyPressEvent) -> None:
         event.current_buffer.validate_and_handle()
 
-    @keys.add("escape", "enter")
-    @keys.add("c-j")
+    @keys.add("escape", "enter", filter=in_line)
+    @keys.add("c-j", filter=in_line)
     def newline(event: KeyPressEvent) -> None:
         event.current_buffer.newline()
 

@@ -1,6 +1,8 @@
 """A chat as a person sees it on a terminal: the answer as it comes, and what else happens around it."""
 
+import os
 import sys
+from typing import Any
 
 import click
 
@@ -61,7 +63,7 @@ class Printer:
         if self._is_quiet:
             return
         self._is_thinking = True
-        click.secho(block(text), nl=False, err=True, dim=True)
+        click.echo(_styled(block(text), dim=True), nl=False, err=True)
 
     def _end_thinking(self) -> None:
         if self._is_thinking:
@@ -79,7 +81,11 @@ class Printer:
             return
         self._end_line()
         shown = one_line(text) if fg else clip(one_line(text), LONGEST_LINE)
-        click.secho(shown, err=True, fg=fg, dim=fg is None)
+        click.echo(_styled(shown, fg=fg, dim=fg is None), err=True)
+
+
+def _styled(text: str, **style: Any) -> str:
+    return text if os.environ.get("NO_COLOR") else click.style(text, **style)
 
 
 def recalled(told: tuple[tuple[str, int], ...]) -> str:

@@ -18,7 +18,10 @@ from shepherd_memory.frontends.server.refusals import Refusal, kind_of
 from shepherd_memory.frontends.server.relay import send_head, send_part, until_disconnect
 
 PULSE_SECONDS = 5.0
-"""A sign of life at least so often; and so often an observer's key is looked at again."""
+"""A sign of life at least so often."""
+
+CHECK_SECONDS = 4.0
+"""After so long an observer's key is looked at again: one that was revoked shows nothing more."""
 
 STALLED_SECONDS = 60.0
 """A client that takes nothing for so long is given up."""
@@ -82,7 +85,7 @@ async def observe(
     checked_at = time.monotonic()
     while not updates.is_over or number < updates.last:
         await _news(updates, number)
-        if time.monotonic() - checked_at > PULSE_SECONDS:
+        if time.monotonic() - checked_at > CHECK_SECONDS:
             if (refused := await _refused(check)) is not None:
                 yield refused.encoded()
                 return

@@ -5,7 +5,11 @@ from typing import Any, Protocol
 
 from shepherd_memory.errors import InvalidInput
 from shepherd_memory.transcripts.sources.claude_code import CLAUDE_CODE
+from shepherd_memory.transcripts.sources.codex import CODEX
 from shepherd_memory.transcripts.sources.entry import About, Entry, Skipped
+from shepherd_memory.transcripts.sources.pi import PI
+from shepherd_memory.transcripts.sources.pi_converted import PI_CONVERTED
+from shepherd_memory.transcripts.sources.shepherd_export import SHEPHERD_EXPORT
 
 LINES_TO_RECOGNISE = 50
 """So many lines at the beginning of a file tell what it is."""
@@ -41,7 +45,7 @@ class Source(Protocol):
         """Why a line is skipped where that can be seen without parsing it; None: parse it."""
 
 
-SOURCES: tuple[Source, ...] = (CLAUDE_CODE,)
+SOURCES: tuple[Source, ...] = (SHEPHERD_EXPORT, CODEX, PI, PI_CONVERTED, CLAUDE_CODE)
 """The first that recognises a file reads it."""
 
 

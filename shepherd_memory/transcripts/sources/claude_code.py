@@ -24,7 +24,9 @@ from shepherd_memory.transcripts.sources.entry import (
     Entry,
     Skipped,
     id_in,
+    is_whole,
     moment_of,
+    strongest,
     text_in,
 )
 from shepherd_memory.transcripts.sources.repeats import Block, Repeats
@@ -32,14 +34,45 @@ from shepherd_memory.transcripts.sources.tools import tool_line, tool_name
 from shepherd_memory.transcripts.sources.typed import said_by_user
 
 BOOKKEEPING_TYPES = frozenset(
-    """
-    agent-color agent-name agent-setting ai-title api-request api-request-blob api-request-shape
-    artifact-autoreact-ledger artifact-comment-monitor atis-latch attachment attribution-snapshot
-    bridge-session content-replacement continued-in cost-state custom-title dev-mods ended-by-model
-    file-history-delta file-history-snapshot fork-context-ref frame-link history-suppression
-    isolation-latch last-prompt memory-mode mode observer-ref permission-mode pr-link progress
-    queue-operation relocated system tag worktree-state
-    """.split()
+    {
+        "agent-color",
+        "agent-name",
+        "agent-setting",
+        "ai-title",
+        "api-request",
+        "api-request-blob",
+        "api-request-shape",
+        "artifact-autoreact-ledger",
+        "artifact-comment-monitor",
+        "atis-latch",
+        "attachment",
+        "attribution-snapshot",
+        "bridge-session",
+        "content-replacement",
+        "continued-in",
+        "cost-state",
+        "custom-title",
+        "dev-mods",
+        "ended-by-model",
+        "file-history-delta",
+        "file-history-snapshot",
+        "fork-context-ref",
+        "frame-link",
+        "history-suppression",
+        "isolation-latch",
+        "last-prompt",
+        "memory-mode",
+        "mode",
+        "observer-ref",
+        "permission-mode",
+        "pr-link",
+        "progress",
+        "queue-operation",
+        "relocated",
+        "system",
+        "tag",
+        "worktree-state",
+    }
 )
 """Kinds of lines in which nobody says anything."""
 
@@ -76,10 +109,10 @@ class ClaudeCode:
         What stands before the second brace is at the top level, and an unescaped quote is in no text.
         """
         if raw.startswith(_SNAPSHOT):
-            return BOOKKEEPING if _is_whole(raw) else None
+            return BOOKKEEPING if is_whole(raw) else None
         inner = raw.find(b"{", 1)
         if raw.find(_PROGRESS, 0, inner) > 0:
-            return BOOKKEEPING if _is_whole(raw) else None
+            return BOOKKEEPING if is_whole(raw) else None
         message = inner - _MESSAGE_BRACE
         if message > 0 and raw.startswith(_USER_MESSAGE, message) and _is_only_output(raw, message):
             return TOOL_OUTPUT
@@ -89,17 +122,12 @@ class ClaudeCode:
 CLAUDE_CODE = ClaudeCode()
 
 
-def _is_whole(raw: bytes) -> bool:
-    """Whether a line was written to its end; one that was not is parsed, and counted as broken."""
-    return raw.endswith((b"}\n", b"}", b"}\r\n"))
-
-
 def _is_only_output(raw: bytes, message: int) -> bool:
     block = message + len(_USER_MESSAGE)
     next_brace = raw.find(b"{", block)
     return (
         raw.find(_TOOL_RESULT, block, next_brace if next_brace > 0 else len(raw)) > 0
-        and _is_whole(raw)
+        and is_whole(raw)
         and not any(mark in raw for mark in _NOT_ONLY_OUTPUT)
     )
 
@@ -174,7 +202,7 @@ class ClaudeCodeReader:
             return BROKEN
         blocks, reasons = _blocks(content)
         if not blocks:
-            return _strongest(reasons)
+            return strongest(reasons)
         entry_id = id_in(line.get("uuid"))
         if message_id := id_in(line["message"].get("id")):
             name, blocks = self._repeats.new_in(message_id, blocks)
@@ -230,7 +258,7 @@ def _typed_in(content: Sequence[object]) -> str | Skipped:
     """What the user typed in a message of several blocks."""
     read = [_typed_block(block) for block in content]
     texts = [said for said in read if isinstance(said, str)]
-    return "\n".join(texts) if texts else _strongest([why for why in read if isinstance(why, Skipped)])
+    return "\n".join(texts) if texts else strongest([why for why in read if isinstance(why, Skipped)])
 
 
 def _typed_block(block: object) -> str | Skipped:
@@ -274,11 +302,3 @@ def _text_block(text: object) -> Block | Skipped:
         return BROKEN
     said = canonical_text(text).strip()
     return Block(said) if said and said != NO_CONTENT else EMPTY
-
-
-def _strongest(reasons: Sequence[Skipped]) -> Skipped:
-    """The reason that says most about a message of which nothing is kept."""
-    for reason in reasons:
-        if reason not in (EMPTY, BROKEN):
-            return reason
-    return BROKEN if BROKEN in reasons else EMPTY

@@ -1,5 +1,6 @@
 """What one line of a transcript comes to: something that was said, or why nothing is kept of it."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from shepherd_memory.canonical import canonical_text
@@ -105,3 +106,16 @@ def id_in(value: object) -> str:
         return ""
     text = canonical_text(value)
     return text if len(text) <= LONGEST_NAME else digest_of(text)
+
+
+def is_whole(raw: bytes) -> bool:
+    """Whether a line was written to its end; one that was not is parsed, and counted as broken."""
+    return raw.endswith((b"}", b"}\n", b"}\r\n"))
+
+
+def strongest(reasons: Sequence[Skipped]) -> Skipped:
+    """The reason that says most about a message of which nothing is kept."""
+    for reason in reasons:
+        if reason is not EMPTY and reason is not BROKEN:
+            return reason
+    return BROKEN if BROKEN in reasons else EMPTY

@@ -39,6 +39,16 @@ def tool_line(name: str, arguments: object) -> str:
     return f"[{name}: {told}]" if told else f"[{name}]"
 
 
+def patched_file(patch: str) -> str:
+    """The first file that a patch in Codex's format changes; "" if it is no such patch."""
+    if not patch.startswith("*** Begin Patch"):
+        return ""
+    lines = patch[:_LOOKED_AT].splitlines()
+    return next(
+        (line.partition(" File: ")[2] for line in lines if line.startswith("*** ") and " File: " in line), ""
+    )
+
+
 def _argument(arguments: object) -> str:
     if isinstance(arguments, str):
         return _first_line(arguments, LONGEST_ARGUMENT)

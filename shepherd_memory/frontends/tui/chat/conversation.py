@@ -138,6 +138,8 @@ class Conversation(VerticalScroll, can_focus=False):
     def _add(self, widget: Widget, ends_answer: bool = True) -> None:
         if ends_answer:
             self._end_answer()
+        follows = bool(self.children) and isinstance(self.children[-1], Fold)
+        widget.set_class(follows and isinstance(widget, Fold), "-joined")
         self.mount(widget)
         if len(self.children) > MOST_SHOWN:
             self.children[0].remove()

@@ -21,13 +21,15 @@ class Fold(Static, can_focus=True):
         height: auto;
         margin: 1 1 0 2;
         color: $text-muted;
+        &.-joined { margin-top: 0; }
         &.-closed { text-wrap: nowrap; text-overflow: ellipsis; }
         &:hover { color: $foreground; }
         &:focus { background: $boost; color: $foreground; }
     }
-    Fold + Fold { margin-top: 0; }
     """
-    BINDINGS: ClassVar[list[BindingType]] = [Binding("enter,space", "open_or_close", "Open or close", show=False)]
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("enter,space", "open_or_close", "Open or close", show=False)
+    ]
 
     is_open = reactive(False)
 

@@ -33,8 +33,8 @@ class Prompt(TextArea):
     }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("enter", "send", "Send", priority=True),
-        Binding("shift+enter,alt+enter,ctrl+j,ctrl+enter", "newline", "New line", show=False, priority=True),
+        Binding("enter", "send", "Send"),
+        Binding("shift+enter,alt+enter,ctrl+j,ctrl+enter", "newline", "New line", show=False),
         Binding("up", "up", show=False),
         Binding("down", "down", show=False),
         Binding("home", "home", show=False),
@@ -69,6 +69,19 @@ class Prompt(TextArea):
         self._at = 0
         self._draft = ""
         self.has_queue = False
+
+    async def _on_key(self, event: events.Key) -> None:
+        """Do what a key is bound to here and now.
+
+        Textual does so only once the event has gone up to the app: of keys that come in one go, as over a
+        slow line, a letter typed after Enter would then be there before it.
+        """
+        for binding in self._bindings.key_to_bindings.get(event.key, ()):
+            if await self.app.run_action(binding.action, self):
+                event.stop()
+                event.prevent_default()
+                return
+        await super()._on_key(event)
 
     def put(self, text: str) -> None:
         """Have this text in it, with the cursor at its end."""

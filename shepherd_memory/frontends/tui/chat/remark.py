@@ -16,7 +16,7 @@ class Remark(Static):
         height: auto;
         margin: 1 1 0 2;
         &.-note { color: $text-warning; }
-        &.-error { color: $text-error; border-left: thick $error; padding-left: 1; margin-left: 0; }
+        &.-error { color: $text-error; border-left: thick $error; padding-left: 1; margin: 1 1 0 0; }
         &.-output { color: $text-muted; }
     }
     """

@@ -289,6 +289,8 @@ class ChatScreen(Screen[None]):
 
     def action_scroll(self, pages: int) -> None:
         conversation = self.query_one(Conversation)
+        if not conversation.max_scroll_y:
+            return
         (conversation.scroll_page_up if pages < 0 else conversation.scroll_page_down)(animate=False)
 
     def action_scroll_to(self, end: int) -> None:

@@ -1,0 +1,363 @@
+"""Codex's rollouts: wrapped lines of items and events, and the bare items of older versions."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, replace
+from typing import Any
+
+import orjson
+
+from shepherd_memory.canonical import canonical_text
+from shepherd_memory.transcripts.sources.entry import (
+    ASSISTANT,
+    BOOKKEEPING,
+    BROKEN,
+    DUPLICATE,
+    EMPTY,
+    LONGEST_PATH,
+    META,
+    SIDECHAIN,
+    SUMMARY,
+    THINKING,
+    TOOL_OUTPUT,
+    UNKNOWN,
+    USER,
+    About,
+    Entry,
+    Skipped,
+    id_in,
+    is_whole,
+    moment_of,
+    text_in,
+)
+from shepherd_memory.transcripts.sources.names import Names
+from shepherd_memory.transcripts.sources.tools import patched_file, tool_line, tool_name
+
+LINES: dict[str, Skipped] = {
+    "session_meta": BOOKKEEPING,
+    "turn_context": BOOKKEEPING,
+    "compacted": SUMMARY,
+    "inter_agent_communication": SIDECHAIN,
+    "inter_agent_communication_metadata": BOOKKEEPING,
+    "world_state": BOOKKEEPING,
+    "token_usage_record": BOOKKEEPING,
+    "security_risk_score": BOOKKEEPING,
+    "retained_context": BOOKKEEPING,
+    "realtime_item": BOOKKEEPING,
+}
+"""Kinds of lines in which nothing is said, apart from items and events."""
+
+ITEMS: dict[str, Skipped] = {
+    "reasoning": THINKING,
+    "function_call_output": TOOL_OUTPUT,
+    "custom_tool_call_output": TOOL_OUTPUT,
+    "local_shell_call_output": TOOL_OUTPUT,
+    "tool_search_output": TOOL_OUTPUT,
+    "compaction": SUMMARY,
+    "compaction_summary": SUMMARY,
+    "context_compaction": SUMMARY,
+    "compaction_trigger": BOOKKEEPING,
+    "additional_tools": BOOKKEEPING,
+    "ghost_snapshot": BOOKKEEPING,
+    "agent_message": SIDECHAIN,
+}
+"""Kinds of items in which nobody says anything to the user."""
+
+CALLS: dict[str, tuple[str, str]] = {
+    "function_call": ("", "arguments"),
+    "custom_tool_call": ("", "input"),
+    "local_shell_call": ("shell", "action"),
+    "web_search_call": ("web_search", "action"),
+    "tool_search_call": ("tool_search", "arguments"),
+    "image_generation_call": ("image_generation", "revised_prompt"),
+}
+"""Items that are calls of a tool: the tool's name where it is always the same, and where the arguments are."""
+
+EVENTS: dict[str, Skipped] = {
+    "agent_message": DUPLICATE,
+    "agent_reasoning": THINKING,
+    "agent_reasoning_raw_content": THINKING,
+    "agent_reasoning_section_break": THINKING,
+    "exec_command_end": TOOL_OUTPUT,
+    "mcp_tool_call_end": TOOL_OUTPUT,
+    "patch_apply_end": TOOL_OUTPUT,
+    "web_search_end": TOOL_OUTPUT,
+    "image_generation_end": TOOL_OUTPUT,
+    "dynamic_tool_call_response": TOOL_OUTPUT,
+    "sub_agent_activity": SIDECHAIN,
+    **dict.fromkeys(
+        (
+            "collab_agent_interaction_end",
+            "collab_agent_spawn_end",
+            "collab_close_end",
+            "collab_resume_end",
+            "collab_waiting_end",
+            "context_compacted",
+            "deprecation_notice",
+            "dynamic_tool_call_request",
+            "entered_review_mode",
+            "error",
+            "exec_command_begin",
+            "exited_review_mode",
+            "guardian_assessment",
+            "guardian_warning",
+            "item_completed",
+            "item_started",
+            "mcp_tool_call_begin",
+            "model_reroute",
+            "patch_apply_begin",
+            "plan_update",
+            "session_configured",
+            "shutdown_complete",
+            "stream_error",
+            "task_complete",
+            "task_started",
+            "thread_goal_updated",
+            "thread_name_updated",
+            "thread_rolled_back",
+            "thread_settings_applied",
+            "token_count",
+            "turn_aborted",
+            "turn_complete",
+            "turn_diff",
+            "turn_started",
+            "undo_completed",
+            "undo_started",
+            "user_message_delivered",
+            "view_image_tool_call",
+            "warning",
+            "web_search_begin",
+        ),
+        BOOKKEEPING,
+    ),
+}
+"""Events in which nobody says anything that no item has."""
+
+MESSAGES: dict[str, Skipped] = {"user": BOOKKEEPING, "developer": META, "system": META}
+"""Messages to the model: what the user typed is among them, but an event has it alone."""
+
+_CAN_SKIP = {
+    **{b"event_msg:" + kind.encode(): why for kind, why in EVENTS.items()},
+    **{b"response_item:" + kind.encode(): why for kind, why in ITEMS.items()},
+}
+
+NOT_TYPED = ("<environment_context>", "<user_instructions>", "# AGENTS.md instructions")
+"""How messages of older versions begin that no user typed."""
+
+WRAPPINGS = ("# Context from my IDE setup:", "# Files mentioned by the user:")
+REQUEST = "## My request for Codex:"
+
+
+class Codex:
+    """Sessions of Codex, in all its forms."""
+
+    name = "codex"
+
+    def recognises(self, lines: Sequence[object]) -> bool:
+        """Whether one of the lines is one that Codex writes."""
+        return any(_is_codex(line) for line in lines if isinstance(line, dict))
+
+    def reader(self, state: Mapping[str, Any] | None = None) -> "CodexReader":
+        """A reader for one file."""
+        return CodexReader(state or {})
+
+    def can_skip(self, raw: bytes) -> Skipped | None:
+        """Tools' output and events are most of a file's bytes, and a line begins with its two kinds."""
+        payload = raw.find(b'"payload":{"type":"', 0, 160)
+        line = raw.find(b'"type":"', 0, payload)
+        if payload < 0 or raw.find(b"{", 1, payload) >= 0 or line < 0:
+            return None
+        kind = raw[line + 8 : raw.find(b'"', line + 8)]
+        inner = raw[payload + 19 : raw.find(b'"', payload + 19)]
+        why = _CAN_SKIP.get(kind + b":" + inner)
+        return why if why is not None and is_whole(raw) else None
+
+
+CODEX = Codex()
+
+
+def _is_codex(line: Mapping[str, Any]) -> bool:
+    kind = line.get("type")
+    if isinstance(kind, str) and (kind in LINES or kind in ("response_item", "event_msg")):
+        return isinstance(line.get("payload"), dict)
+    return _is_header(line) or line.get("record_type") == "state"
+
+
+def _is_header(line: Mapping[str, Any]) -> bool:
+    """Whether a line is the first of an older version."""
+    return (
+        "type" not in line
+        and "timestamp" in line
+        and "id" in line
+        and ("instructions" in line or "git" in line)
+    )
+
+
+class CodexReader:
+    """Reads one rollout."""
+
+    def __init__(self, state: Mapping[str, Any]) -> None:
+        self._about = About(**state.get("about", {}))
+        self._cwd: str = state.get("cwd", "")
+        self._began_at: int | None = state.get("began_at")
+        self._names = Names(state.get("names", {}))
+
+    def about(self) -> About:
+        """What the file said about itself so far."""
+        return self._about
+
+    def state(self) -> dict[str, Any]:
+        """What a later reader of the same file goes on with."""
+        return {
+            "about": asdict(self._about),
+            "cwd": self._cwd,
+            "began_at": self._began_at,
+            "names": self._names.state(),
+        }
+
+    def read(self, line: object) -> Entry | Skipped:
+        """What a line comes to."""
+        if not isinstance(line, dict):
+            return BROKEN
+        kind, payload = line.get("type"), line.get("payload")
+        if not isinstance(kind, str):
+            return self._header(line)
+        if kind not in LINES and kind not in ("response_item", "event_msg"):
+            return self._bare(line)
+        if not isinstance(payload, dict):
+            return BROKEN
+        if kind == "event_msg":
+            return self._event(line, payload)
+        if kind == "response_item":
+            return self._item(line, payload, MESSAGES)
+        self._learn(kind, payload)
+        return LINES[kind]
+
+    def _header(self, line: Mapping[str, Any]) -> Skipped:
+        if _is_header(line):
+            self._learn("session_meta", line)
+            return BOOKKEEPING
+        return BOOKKEEPING if line.get("record_type") == "state" else UNKNOWN
+
+    def _learn(self, kind: str, payload: Mapping[str, Any]) -> None:
+        if kind in ("session_meta", "turn_context"):
+            self._cwd = text_in(payload.get("cwd"), LONGEST_PATH) or self._cwd
+        if kind == "session_meta" and not self._about.session_id:
+            # A session that was begun from another has that one's line too, after its own.
+            self._about = _about(payload, self._cwd)
+            self._began_at = moment_of(payload.get("timestamp"))
+        if self._cwd and not self._about.cwd:
+            self._about = replace(self._about, cwd=self._cwd)
+
+    def _event(self, line: Mapping[str, Any], payload: Mapping[str, Any]) -> Entry | Skipped:
+        kind, text = payload.get("type"), payload.get("message")
+        if kind != "user_message":
+            return EVENTS.get(kind, UNKNOWN) if isinstance(kind, str) else BROKEN
+        if not isinstance(text, str):
+            return BROKEN
+        if payload.get("kind") in ("user_instructions", "environment_context"):
+            return BOOKKEEPING
+        return self._said(line, USER, _request(text), payload.get("id"))
+
+    def _item(
+        self, line: Mapping[str, Any], item: Mapping[str, Any], messages: Mapping[str, Skipped]
+    ) -> Entry | Skipped:
+        kind, role = item.get("type"), item.get("role")
+        if not isinstance(kind, str):
+            return BROKEN
+        if kind in CALLS:
+            return self._call(line, item, *CALLS[kind])
+        if kind != "message":
+            return ITEMS.get(kind, UNKNOWN)
+        if not isinstance(role, str):
+            return BROKEN
+        if role in messages:
+            return messages[role]
+        text = _text(item.get("content"))
+        if text is None or role not in (USER, ASSISTANT):
+            return BROKEN
+        return self._typed(line, text) if role == USER else self._said(line, role, text, item.get("id"))
+
+    def _bare(self, line: Mapping[str, Any]) -> Entry | Skipped:
+        """A line of older versions: an item that is not wrapped."""
+        return self._item(line, line, {role: why for role, why in MESSAGES.items() if role != USER})
+
+    def _typed(self, line: Mapping[str, Any], text: str) -> Entry | Skipped:
+        """What a user typed in an older version, which had no events."""
+        if not text.startswith(NOT_TYPED):
+            return self._said(line, USER, _request(text), line.get("id"))
+        if text.startswith("<environment_context>"):
+            self._learn("turn_context", {"cwd": text.partition("<cwd>")[2].partition("</cwd>")[0]})
+        return BOOKKEEPING
+
+    def _call(
+        self, line: Mapping[str, Any], item: Mapping[str, Any], name: str, place: str
+    ) -> Entry | Skipped:
+        name = name or tool_name(item.get("name"))
+        if not name:
+            return BROKEN
+        given_id = item.get("call_id") or item.get("id")
+        return self._said(line, ASSISTANT, tool_line(name, _arguments(item.get(place))), given_id, (name,))
+
+    def _said(
+        self,
+        line: Mapping[str, Any],
+        role: str,
+        text: str,
+        given_id: object,
+        tools: tuple[str, ...] = (),
+    ) -> Entry | Skipped:
+        text = canonical_text(text).strip()
+        if not text:
+            return EMPTY
+        if self._about.is_subagent:
+            return SIDECHAIN
+        said_at = moment_of(line.get("timestamp"))
+        when = "" if said_at is None else str(said_at)
+        # Not every model gives each of its calls an id of its own: the time belongs to it.
+        named = f"{given_id}:{when}" if isinstance(given_id, str) and given_id else ""
+        entry_id = id_in(named) or self._names.name(when, role, text)
+        return Entry(entry_id, role, text, self._began_at if said_at is None else said_at, self._cwd, tools)
+
+
+def _about(meta: Mapping[str, Any], cwd: str) -> About:
+    source, git = meta.get("source"), meta.get("git")
+    is_subagent = isinstance(source, dict) and "subagent" in source
+    return About(
+        session_id=id_in(meta.get("id")),
+        originator=text_in(meta.get("originator")),
+        version=text_in(meta.get("cli_version")),
+        cwd=cwd,
+        git_branch=text_in(git.get("branch")) if isinstance(git, dict) else "",
+        agent_id=text_in(meta.get("agent_nickname")),
+        is_subagent=is_subagent or meta.get("thread_source") == "subagent",
+    )
+
+
+def _request(text: str) -> str:
+    """What a user typed, without what an editor puts before it."""
+    if text.startswith(WRAPPINGS) and REQUEST in text:
+        return text.partition(REQUEST)[2]
+    return text
+
+
+def _text(content: object) -> str | None:
+    """The text of a message's content; None if it is none that Codex writes."""
+    if isinstance(content, str):
+        return content
+    if not isinstance(content, list):
+        return None
+    texts = [part.get("text") for part in content if isinstance(part, dict)]
+    found = [text for text in texts if isinstance(text, str)]
+    return "\n".join(found) if found or not content or len(texts) == len(content) else None
+
+
+def _arguments(arguments: object) -> object:
+    """A call's arguments: mostly JSON in a text; a patch is told by the file that it changes."""
+    if not isinstance(arguments, str):
+        return arguments
+    if not arguments.startswith("{"):
+        return patched_file(arguments) or arguments
+    try:
+        return orjson.loads(arguments)
+    except orjson.JSONDecodeError:
+        return arguments

@@ -1,0 +1,168 @@
+"""Pi's session files: a header, then a line for each message or change."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
+
+from shepherd_memory.canonical import canonical_text
+from shepherd_memory.transcripts.sources.entry import (
+    ASSISTANT,
+    BOOKKEEPING,
+    BROKEN,
+    EMPTY,
+    LONGEST_PATH,
+    META,
+    SUMMARY,
+    THINKING,
+    TOOL_OUTPUT,
+    UNKNOWN,
+    USER,
+    About,
+    Entry,
+    Skipped,
+    id_in,
+    moment_of,
+    strongest,
+    text_in,
+)
+from shepherd_memory.transcripts.sources.names import Names
+from shepherd_memory.transcripts.sources.tools import tool_line, tool_name
+
+LINES: dict[str, Skipped] = {
+    "model_change": BOOKKEEPING,
+    "thinking_level_change": BOOKKEEPING,
+    "custom": BOOKKEEPING,
+    "label": BOOKKEEPING,
+    "session_info": BOOKKEEPING,
+    "context_transform": BOOKKEEPING,
+    "ephemeral": BOOKKEEPING,
+    "event": BOOKKEEPING,
+    "compaction": SUMMARY,
+    "branch_summary": SUMMARY,
+    "custom_message": META,
+}
+"""Kinds of lines in which nothing is said, apart from messages."""
+
+ROLES: dict[str, Skipped] = {
+    "toolResult": TOOL_OUTPUT,
+    "custom": META,
+    "hookMessage": META,
+    "branchSummary": SUMMARY,
+    "compactionSummary": SUMMARY,
+}
+"""Whose messages are neither the user's nor the assistant's."""
+
+TYPED_COMMAND = "bashExecution"
+
+
+class Pi:
+    """Sessions of the Pi coding agent."""
+
+    name = "pi"
+
+    def recognises(self, lines: Sequence[object]) -> bool:
+        """Whether one of the lines is the header of a session."""
+        return any(
+            line.get("type") == "session" and isinstance(line.get("id"), str) and "cwd" in line
+            for line in lines
+            if isinstance(line, dict)
+        )
+
+    def reader(self, state: Mapping[str, Any] | None = None) -> "PiReader":
+        """A reader for one file."""
+        return PiReader(state or {})
+
+    def can_skip(self, raw: bytes) -> Skipped | None:
+        """Nothing: a line's beginning does not tell whose message it is."""
+        return None
+
+
+PI = Pi()
+
+
+class PiReader:
+    """Reads one session."""
+
+    def __init__(self, state: Mapping[str, Any]) -> None:
+        self._about = About(**state.get("about", {}))
+        self._names = Names(state.get("names", {}))
+
+    def about(self) -> About:
+        """What the file said about itself so far."""
+        return self._about
+
+    def state(self) -> dict[str, Any]:
+        """What a later reader of the same file goes on with."""
+        return {"about": asdict(self._about), "names": self._names.state()}
+
+    def read(self, line: object) -> Entry | Skipped:
+        """What a line comes to."""
+        if not isinstance(line, dict):
+            return BROKEN
+        kind = line.get("type")
+        if kind == "message":
+            return self._message(line)
+        if kind == "session":
+            self._learn(line)
+            return BOOKKEEPING
+        return LINES.get(kind, UNKNOWN) if isinstance(kind, str) else UNKNOWN
+
+    def _learn(self, header: Mapping[str, Any]) -> None:
+        if not self._about.session_id:
+            version = header.get("version")
+            self._about = About(
+                session_id=id_in(header.get("id")),
+                version=str(version) if type(version) is int and 0 < version < 1000 else "",
+                cwd=text_in(header.get("cwd"), LONGEST_PATH),
+            )
+
+    def _message(self, line: Mapping[str, Any]) -> Entry | Skipped:
+        message = line.get("message")
+        role = message.get("role") if isinstance(message, dict) else None
+        if not isinstance(message, dict) or not isinstance(role, str):
+            return BROKEN
+        if role == TYPED_COMMAND:
+            command = message.get("command")
+            return self._said(line, USER, [f"!{command}"]) if isinstance(command, str) else BROKEN
+        if role in ROLES:
+            return ROLES[role]
+        content = message.get("content")
+        if isinstance(content, str):
+            content = [{"type": "text", "text": content}]
+        if role not in (USER, ASSISTANT) or not isinstance(content, list):
+            return BROKEN
+        return self._content(line, role, content)
+
+    def _content(self, line: Mapping[str, Any], role: str, content: Sequence[object]) -> Entry | Skipped:
+        read = [_block(block) for block in content]
+        said = [part for part in read if not isinstance(part, Skipped)]
+        if not said:
+            return strongest([why for why in read if isinstance(why, Skipped)])
+        tools = tuple(tool for _, tool in said if tool)
+        return self._said(line, role, [text for text, _ in said], tools)
+
+    def _said(
+        self, line: Mapping[str, Any], role: str, texts: Sequence[str], tools: tuple[str, ...] = ()
+    ) -> Entry:
+        text = canonical_text("\n".join(texts))
+        said_at = moment_of(line.get("timestamp"))
+        if said_at is None:
+            said_at = moment_of(line["message"].get("timestamp"))
+        when = "" if said_at is None else str(said_at)
+        entry_id = id_in(line.get("id")) or self._names.name(when, role, text)
+        return Entry(entry_id, role, text, said_at, self._about.cwd, tools)
+
+
+def _block(block: object) -> tuple[str, str] | Skipped:
+    """What a block says, and the tool that it calls; or why it is left out."""
+    if not isinstance(block, dict):
+        return BROKEN
+    kind, text = block.get("type"), block.get("text")
+    if kind == "text":
+        if not isinstance(text, str):
+            return BROKEN
+        return (text.strip(), "") if text.strip() else EMPTY
+    if kind == "toolCall":
+        name = tool_name(block.get("name"))
+        return (tool_line(name, block.get("arguments")), name) if name else BROKEN
+    return THINKING if kind == "thinking" else EMPTY
