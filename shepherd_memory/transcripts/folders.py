@@ -1,6 +1,7 @@
 """Where agents leave their transcripts on this machine."""
 
 import os
+import stat
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -42,14 +43,26 @@ def usual(environ: Mapping[str, str] = os.environ) -> list[Folder]:
     return [folder for folder in candidates if folder.path.is_dir()]
 
 
+def watched(watch_path: str) -> list[Path]:
+    """The folders to watch that are there: those of `transcripts_watch_path`, or the usual ones."""
+    if not watch_path:
+        return [folder.path for folder in usual()]
+    given = (Path(part).expanduser() for part in watch_path.split(os.pathsep) if part)
+    return [path for path in given if path.is_dir()]
+
+
 def files_under(base: Path) -> Iterator[Found]:
     """Every file under a folder that may be a transcript, in a fixed order."""
     for folder, names, files in os.walk(base):
         names.sort()
         for name in sorted(files):
             path = Path(folder, name)
-            if name.endswith(SUFFIX) and not name.startswith("."):
-                try:
-                    yield Found(path, base, path.stat().st_size)
-                except OSError:
-                    continue
+            if not name.endswith(SUFFIX) or name.startswith("."):
+                continue
+            try:
+                status = path.stat()
+            except OSError:
+                continue
+            # To open a pipe would wait for who writes into it.
+            if stat.S_ISREG(status.st_mode):
+                yield Found(path, base, status.st_size)

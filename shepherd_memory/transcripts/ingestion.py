@@ -6,6 +6,7 @@ import uuid
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from pathlib import Path
 from typing import BinaryIO
 
@@ -86,6 +87,40 @@ def ingest_file(database: Database, user_id: str, path: Path, base: Path, how: H
         return Ingested(key, BUSY, problem="another process reads it now")
 
 
+def recognised(file: BinaryIO, size: int) -> Source | None:
+    """What kind of transcript a file is, by its first lines; None if nobody knows it."""
+    found = []
+    for line in reading.lines(file, 0, size):
+        if line.raw and line.raw.strip():
+            found.append(reading.parsed(line.raw))
+        if len(found) >= LOOKED_AT:
+            break
+    return source_of([one for one in found if one is not reading.BROKEN])
+
+
+def outcome_of(file: BinaryIO, size: int, modified_at: int, before: File | None, reimport: bool) -> str:
+    """What the file is, against what it was when it was last read."""
+    if before is None:
+        return NEW
+    if reimport or before.purging:
+        return REWRITTEN
+    is_same = size == before.size and modified_at == to_us(before.modified_at)
+    if is_same and before.read_through == size:
+        return UNCHANGED
+    if _is_rewritten(file, size, before):
+        return REWRITTEN
+    more = reading.lines(file, before.read_through, size)
+    return UNCHANGED if next(more, None) is None else GROWN
+
+
+def _is_rewritten(file: BinaryIO, size: int, before: File) -> bool:
+    if not before.read_check:
+        # Nothing of it was read for this user: it was there when they were erased.
+        return False
+    is_shorter = size < before.read_through
+    return is_shorter or reading.check_of(file, before.read_through) != before.read_check
+
+
 def _failed(database: Database, user_id: str, key: str, problem: str, now: int) -> Ingested:
     logger.warning("a transcript %s", problem)
     try:
@@ -144,10 +179,10 @@ class _Ingestion:
     def run(self) -> Ingested:
         with self._database.read() as connection:
             before = files.get(connection, self._user_id, self._key)
-        source = source_named(before.source) if before else self._recognised()
+        source = source_named(before.source) if before else recognised(self._file, self._size)
         if source is None:
             return Ingested(self._key, UNRECOGNISED, problem="no transcript of a known agent")
-        outcome = self._outcome(before)
+        outcome = outcome_of(self._file, self._size, self._modified_at, before, self._how.reimport)
         if outcome == UNCHANGED:
             return self._result(UNCHANGED, source)
         state = self._claim(before, source, outcome)
@@ -162,36 +197,6 @@ class _Ingestion:
         return Ingested(
             self._key, outcome, self._stored, self._known, dict(sorted(self._skipped.items())), source.name
         )
-
-    def _recognised(self) -> Source | None:
-        found = []
-        for line in reading.lines(self._file, 0, self._size):
-            if line.raw and line.raw.strip():
-                found.append(reading.parsed(line.raw))
-            if len(found) >= LOOKED_AT:
-                break
-        return source_of([one for one in found if one is not reading.BROKEN])
-
-    def _outcome(self, before: File | None) -> str:
-        """What the file is, against what it was when it was last read."""
-        if before is None:
-            return NEW
-        if self._how.reimport or before.purging:
-            return REWRITTEN
-        is_same = self._size == before.size and self._modified_at == to_us(before.modified_at)
-        if is_same and before.read_through == self._size:
-            return UNCHANGED
-        if self._is_rewritten(before):
-            return REWRITTEN
-        more = reading.lines(self._file, before.read_through, self._size)
-        return UNCHANGED if next(more, None) is None else GROWN
-
-    def _is_rewritten(self, before: File) -> bool:
-        if not before.read_check:
-            # Nothing of it was read for this user: it was there when they were erased.
-            return False
-        is_shorter = self._size < before.read_through
-        return is_shorter or reading.check_of(self._file, before.read_through) != before.read_check
 
     def _claim(self, before: File | None, source: Source, outcome: str) -> File | None:
         now = self._clock()
@@ -240,7 +245,7 @@ class _Ingestion:
         batch = _Batch(start=state.read_through, end=state.read_through)
         is_stopped = False
         for line in reading.lines(self._file, state.read_through, self._size):
-            batch.add(_read_line(source, reader, line.raw), line.end)
+            batch.add(read_line(source, reader, line.raw), line.end)
             if batch.is_full():
                 self._store(batch, reader, is_last=False)
                 batch = _Batch(start=batch.end, end=batch.end)
@@ -322,7 +327,8 @@ class _Ingestion:
             self._change(tx, status=files.IDLE, token="")
 
 
-def _read_line(source: Source, reader: Reader, raw: bytes | None) -> Entry | Skipped:
+def read_line(source: Source, reader: Reader, raw: bytes | None) -> Entry | Skipped:
+    """What a line's bytes come to; None is a line that was too long."""
     if raw is None:
         return Skipped("broken")
     if not raw.strip():
@@ -340,9 +346,15 @@ def _clean(entry: Entry) -> Entry:
         entry,
         entry_id=storable_id(entry.entry_id),
         text=redact(entry.text),
-        cwd=redact(entry.cwd),
-        tool_names=tuple(redact(name) for name in entry.tool_names),
+        cwd=_redacted_name(entry.cwd),
+        tool_names=tuple(map(_redacted_name, entry.tool_names)),
     )
+
+
+@lru_cache(maxsize=1024)
+def _redacted_name(name: str) -> str:
+    """Kept, because the same few folders and tools stand in every line."""
+    return redact(name)
 
 
 def _documents(clean: Sequence[Entry], state: File, now: int) -> list[NewDocument]:

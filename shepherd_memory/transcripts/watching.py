@@ -1,7 +1,6 @@
 """Watching: one thread that takes in transcripts as agents write them, and moves their conversations on."""
 
 import logging
-import os
 import threading
 import time
 from collections.abc import Callable, Iterable
@@ -12,7 +11,7 @@ from typing import TYPE_CHECKING
 from shepherd_memory.config import Config
 from shepherd_memory.errors import DatabaseError, ShepherdError
 from shepherd_memory.identity import is_known
-from shepherd_memory.transcripts.folders import files_under, usual
+from shepherd_memory.transcripts.folders import files_under, watched
 from shepherd_memory.transcripts.ingestion import SUFFIX
 from shepherd_memory.transcripts.library import Library
 
@@ -72,10 +71,7 @@ class Watcher:
         config = self._config()
         if not (config.transcripts_enabled and is_known(self._user_id)):
             return []
-        if not config.transcripts_watch_path:
-            return [folder.path for folder in usual()]
-        given = (Path(part).expanduser() for part in config.transcripts_watch_path.split(os.pathsep) if part)
-        return [path for path in given if path.is_dir()]
+        return watched(config.transcripts_watch_path)
 
     def _watch(self, bases: list[Path]) -> None:
         # Late: only who watches needs it.

@@ -1,10 +1,11 @@
-"""`shepherd cli-server` as a process: told to stop, killed, started again; and `shepherd chat` as its client."""
+"""`shepherd cli-server` as a process: told to stop, killed, gone on with; `shepherd chat` as its client."""
 
 import json
 import signal
 import subprocess
 import sys
 import threading
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -40,8 +41,11 @@ def share(site: Site, *options: object) -> Server:
 
 def begin(server: Server, text: str = SAID, **fields: object) -> Conversation:
     """A request of which the first words have come."""
-    conversation = server.open("POST", "/request", {"prompt": text, "stream": True, **fields})
-    conversation.read_until(b"Hello ")
+    with ExitStack() as stack:
+        body = {"prompt": text, "stream": True, **fields}
+        conversation = stack.enter_context(server.open("POST", "/request", body))
+        conversation.read_until(b"Hello ")
+        stack.pop_all()
     return conversation
 
 
@@ -233,3 +237,17 @@ def test_a_client_whose_server_dies_says_so(site: Site, tmp_path: Path, gate: th
     killer.join()
     assert done.returncode == 5
     assert server.url in done.stderr
+
+
+def test_ctrl_c_in_a_client_stops_the_answer_at_the_server(
+    site: Site, tmp_path: Path, gate: threading.Event
+) -> None:
+    site.provider.script(openai_stream("Hello ", gate))
+    server = share(site)
+    asking = site.processes.shepherd(tmp_path / "of-the-client.toml", "chat", "--server", server.url, SAID)
+    wait_until(lambda: "Hello " in site.processes.logs(), "the first words are shown")
+    asking.send_signal(signal.SIGINT)
+    assert asking.wait(STOP_SECONDS) != 0
+    site.provider.wait_until_left()
+    wait_until(lambda: contents(server) == [SAID, "Hello "], "what was said until then is kept")
+    assert server.ask("GET", "/session").json["running"] is None

@@ -240,6 +240,11 @@ class World:
                 self._stored()
             case Restart(killed, resume):
                 self._restart(killed, resume)
+            case _:
+                self._weather(operation)
+
+    def _weather(self, operation: Operation) -> None:
+        match operation:
             case Idle(seconds):
                 self._clock.advance(seconds)
             case Work(times):
@@ -339,7 +344,7 @@ def test_eviction_takes_nothing_away_from_memory(url: str, endpoint: ScriptedEnd
 
 def test_every_user_message_is_extracted_exactly_once(url: str, endpoint: ScriptedEndpoint) -> None:
     @settings(
-        max_examples=80 if url.startswith("sqlite") else 25,
+        max_examples=40 if url.startswith("sqlite") else 15,
         deadline=None,
         suppress_health_check=list(HealthCheck),
     )
@@ -357,6 +362,7 @@ def test_every_user_message_is_extracted_exactly_once(url: str, endpoint: Script
             for operation in operations:
                 world.do(operation)
             world.end()
+            note(f"{terms}, {operations}")
             note(f"due {world.due}, extracted {world.extracted}, lost {world.lost}")
             check(world)
 

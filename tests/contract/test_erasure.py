@@ -1,6 +1,8 @@
 """Erasing a user: every row in every table, every byte in our files, and nobody else's."""
 
+import json
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from shepherd_memory import ledger, legacy, rejections, tombstones, users
 from shepherd_memory.database import Database
@@ -39,6 +41,23 @@ def furnish(service: Service, clock: ManualClock, user_id: str, word: str) -> No
             v=service.database.vector([1.0, 2.0]),
         )
     assert service.inject(user_id, [user_says(f"Who said {word}?")]).block is not None
+    take_in(service, user_id, word)
+
+
+def take_in(service: Service, user_id: str, word: str) -> str:
+    """A transcript of the user, on disk only until it is read; how that went."""
+    line = {
+        "type": "user",
+        "uuid": f"said-{word}",
+        "sessionId": "s",
+        "timestamp": "2026-01-01T10:00:00Z",
+        "message": {"role": "user", "content": f"{word} in a transcript"},
+    }
+    with TemporaryDirectory() as folder:
+        path = Path(folder, "project", "s.jsonl")
+        path.parent.mkdir()
+        path.write_text(json.dumps(line) + "\n")
+        return service.transcripts.ingest(user_id, path).outcome
 
 
 def test_every_row_in_every_table_is_gone_and_the_receipt_says_so(
@@ -64,7 +83,26 @@ def test_tables_with_users_are_found_in_the_database_itself(database: Database) 
     with database.read() as connection:
         tables = database.tables(connection)
         found = set(user_tables(database, connection))
-    assert set(tables) - found <= {"schema_migrations", "endpoints", "postings", "unindexed", "api_keys"}
+    assert set(tables) - found <= {
+        "schema_migrations",
+        "endpoints",
+        "postings",
+        "unindexed",
+        "api_keys",
+        "transcript_stops",
+    }
+
+
+def test_a_scan_does_not_bring_back_the_transcripts_of_an_erased_user(
+    url: str, clock: ManualClock, endpoint: ScriptedEndpoint
+) -> None:
+    with memory(url, clock, endpoint.url) as service:
+        assert take_in(service, "ada", WORD) == "new"
+        service.erase("ada")
+        take_in(service, "ada", WORD)
+        assert texts_of(service, "ada") == []
+        assert take_in(service, "bob", WORD) == "new"
+        assert texts_of(service, "bob") == [f"{WORD} in a transcript"]
 
 
 def test_an_erased_user_can_begin_again(url: str, clock: ManualClock, endpoint: ScriptedEndpoint) -> None:

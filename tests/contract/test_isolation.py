@@ -35,6 +35,7 @@ from shepherd_memory import (
     prompting,
     queue,
     rejections,
+    saved_chats,
     sessions,
     tombstones,
     tools,
@@ -55,7 +56,10 @@ from shepherd_memory.provenance import Provenance
 from shepherd_memory.queue import KIND, Said
 from shepherd_memory.recall import Hit, Recalled, rows, shelf
 from shepherd_memory.rejections import Refused
+from shepherd_memory.saved_chats import History, SavedChat
 from shepherd_memory.service import Service
+from shepherd_memory.tools import basic, further
+from shepherd_memory.tools.arguments import Arguments
 from tests.contract.given import NOON, ManualClock, everything_of, facts_of, memory, pairs_of, user_says
 
 NOW = NOON + 1_000_000
@@ -166,6 +170,28 @@ def on_service(name: str, *arguments: Any, **options: Any) -> Callable[[Pair], A
 def tool(name: str, **arguments: Any) -> Callable[[Pair], Any]:
     """A case in which the model tries to speak for the other."""
     return lambda pair: tools.execute(pair.service, pair.me, name, {**arguments, "_user_id": pair.other})
+
+
+def by_tool(function: Callable[..., Any], **arguments: Any) -> Callable[[Pair], Any]:
+    return lambda pair: function(pair.service, pair.me, Arguments({**arguments, "_user_id": pair.other}))
+
+
+def with_saved_chats(use: Callable[[str], Any]) -> Callable[[Pair], Any]:
+    """A case for files: both have a saved chat and a history for the same folder and provider."""
+
+    def call(pair: Pair) -> Any:
+        for user_id, word in ((pair.me, pair.mine), (pair.other, pair.others)):
+            message = {"role": "user", "content": word, "id": "m1"}
+            saved_chats.save(user_id, "/work", "lab", SavedChat("chat", [message]))
+            History(user_id).add(word)
+        result = use(pair.me)
+        theirs = saved_chats.load(pair.other, "/work", "lab")
+        assert theirs is not None
+        assert theirs.messages[0]["content"] == pair.others
+        assert History(pair.other).entries() == [pair.others]
+        return result, History(pair.me).entries()
+
+    return call
 
 
 def _export_of_me(pair: Pair) -> Any:
@@ -306,11 +332,25 @@ CORE: dict[str, list[Case]] = {
     "blocks.load": [in_transaction(blocks.load, "key")],
     "blocks.save": [in_transaction(blocks.save, "key", Kept(BLOCK), NOW)],
     "apikeys.forget_name": [in_transaction(apikeys.forget_name)],
+    "saved_chats.forget": [
+        with_saved_chats(saved_chats.forget),
+        with_saved_chats(lambda user_id: saved_chats.forget(user_id, "chat")),
+    ],
+    "saved_chats.forget_texts": [
+        with_saved_chats(lambda user_id: saved_chats.forget_texts(user_id, {Pair.mine, Pair.others}))
+    ],
+    "saved_chats.load": [with_saved_chats(lambda user_id: saved_chats.load(user_id, "/work", "lab"))],
+    "saved_chats.save": [
+        with_saved_chats(lambda user_id: saved_chats.save(user_id, "/work", "lab", SavedChat("chat", [])))
+    ],
     "sessions.continued": [
         in_transaction(sessions.continued, "chat", 0),
         in_transaction(sessions.continued, "opening", 0),
     ],
-    "sessions.extend": [in_transaction(sessions.extend, "chat", 9000, "main", NOW, True, True)],
+    "sessions.extend": [
+        in_transaction(sessions.extend, "chat", 9000, "main", NOW, True, True),
+        in_transaction(sessions.extend, "chat", 9000, "main", NOW, True, False, NOW * 2),
+    ],
     "sessions.get": [in_transaction(sessions.get, "chat")],
     "sessions.listing": [in_transaction(sessions.listing)],
     "sessions.mark_queued": [in_transaction(sessions.mark_queued, "chat", 9000)],
@@ -326,6 +366,26 @@ CORE: dict[str, list[Case]] = {
         tool("get_fact", key="city"),
         tool("clear_fact", key="city"),
     ],
+    "tools.answer": [
+        lambda pair: tools.answer(pair.service, pair.me, "recall", {"query": "Where?", "min_confidence": 0}),
+        lambda pair: tools.answer(pair.service, pair.me, "list_facts", {"_user_id": pair.other}),
+    ],
+    "tools.basic.clear_fact": [by_tool(basic.clear_fact, key="city")],
+    "tools.basic.clear_memory": [by_tool(basic.clear_memory, question="Where?")],
+    "tools.basic.get_fact": [by_tool(basic.get_fact, key="city")],
+    "tools.basic.search_memory": [by_tool(basic.search_memory, query="Where? my city", max_results=50)],
+    "tools.basic.set_fact": [by_tool(basic.set_fact, key="city", value="Rome")],
+    "tools.basic.spelled_alike": [lambda pair: basic.spelled_alike(pair.service, pair.me, "City")],
+    "tools.basic.store_memory": [by_tool(basic.store_memory, question="The same?", answer="the same")],
+    "tools.further.fact_history": [by_tool(further.fact_history, key="city")],
+    "tools.further.forget": [
+        by_tool(further.forget, kind="fact", id="city"),
+        by_tool(further.forget, kind="context", id=str(FIRST_PAIR)),
+        by_tool(further.forget, kind="document", id=str(FIRST_DOCUMENT)),
+        by_tool(further.forget, kind="session", id="chat"),
+    ],
+    "tools.further.list_facts": [by_tool(further.list_facts)],
+    "tools.further.recall": [by_tool(further.recall, query="Where? my city", min_confidence=0)],
     "users.lock": [in_transaction(users.lock, NOW)],
     "users.lock_existing": [in_transaction(users.lock_existing)],
     "users.raise_epoch": [in_transaction(users.raise_epoch)],

@@ -1,14 +1,24 @@
 """The pure parts of a shared session: code in an answer, and the updates that are kept."""
 
 import asyncio
+import re
+from pathlib import Path
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from starlette.routing import Route
 
+from shepherd_memory.frontends.chat import events
+from shepherd_memory.frontends.chat.shapes import shape_of
+from shepherd_memory.frontends.cli_server.asked import Asked
 from shepherd_memory.frontends.cli_server.code_blocks import CodeBlock, CodeBlocks
 from shepherd_memory.frontends.cli_server.latest import LatestUpdates
-from shepherd_memory.frontends.cli_server.updates import Update
+from shepherd_memory.frontends.cli_server.routes import ROUTES
+from shepherd_memory.frontends.cli_server.streams import observe
+from shepherd_memory.frontends.cli_server.updates import CLEARED, STATUSES, Update
+from shepherd_memory.prompting import Injected
 
 
 def blocks_in(*pieces: str) -> list[CodeBlock]:
@@ -107,3 +117,57 @@ def test_who_waits_is_woken_by_the_next_update_and_by_the_end() -> None:
         await again
 
     asyncio.run(waits())
+
+
+def test_an_observer_that_falls_behind_again_and_again_is_told_each_time() -> None:
+    async def observed() -> list[bytes]:
+        async def check() -> None:
+            pass
+
+        updates = filled(100, most=10)
+        stream = observe(updates, updates.id_of(0), {}, check)
+        parts = [await anext(stream), await anext(stream)]
+        for number in range(50):
+            updates.add(Update("delta", {"number": number}))
+        parts += [await anext(stream), await anext(stream)]
+        await stream.aclose()  # type: ignore[attr-defined]
+        return parts
+
+    connected, first, second, batch = asyncio.run(observed())
+    assert b'"resumed":true' in connected
+    assert b'"updates":90' in first
+    assert b'"updates":50' in second
+    assert batch.count(b"event: delta") == 10
+
+
+def section_of_the_reference() -> str:
+    page = (Path(__file__).parents[2] / "docs" / "reference" / "http.md").read_text("utf-8")
+    return page.partition("\n## Shared session\n")[2].partition("\n## ")[0]
+
+
+def test_the_reference_has_every_route_error_and_event_of_a_shared_session() -> None:
+    rows = re.findall(r"^\| `([^`]+)` \|", section_of_the_reference(), re.MULTILINE)
+    routes = {
+        f"{method} {route.path}"
+        for route in ROUTES
+        if isinstance(route, Route)
+        for method in (route.methods or set()) - {"HEAD"}
+    }
+    told = {shape_of(event)[0] for event in EVENTS} | {"connected", "queued", "skipped", "codeblock", CLEARED}
+    fields = {field.encode_name for field in msgspec.structs.fields(Asked)}
+    assert sorted(rows) == sorted([*routes, *told, *fields, *STATUSES, "queue_full"])
+
+
+EVENTS: list[events.Event] = [
+    events.Added({"role": "user"}),
+    events.Told(Injected([])),
+    events.Delta(""),
+    events.Thought(""),
+    events.ToolCalled("", "", ""),
+    events.ToolAnswered("", "", ""),
+    events.Evicted(1),
+    events.Noted(""),
+    events.Completed("", 0, 0),
+    events.Cancelled(""),
+    events.Failed(""),
+]

@@ -162,8 +162,8 @@ class Terminal:
         return termios.tcgetattr(self._ours)
 
     def is_raw(self) -> bool:
-        """Whether the program reads each key by itself."""
-        return not self.settings()[3] & termios.ICANON
+        """Whether the program reads each key by itself, Ctrl-C among them."""
+        return not self.settings()[3] & termios.ISIG
 
     def wait_until_raw(self, is_raw: bool = True) -> None:
         """Wait until the program reads each key by itself, or does so no longer."""

@@ -107,7 +107,7 @@ def test_what_was_typed_in_another_run_is_called_up_again(site: ChatSite) -> Non
         screen.wait_for("the first")
         screen.type("\r")
         screen.wait_for_line("> the first")
-        screen.type(" again\r")
+        screen.type(ctrl("e") + " again\r")
         screen.wait_for("Hello there.")
         leave(screen)
     assert site.heard()[-1] == "the first again"
@@ -295,6 +295,50 @@ def test_ctrl_c_stops_the_wait_for_a_connection(site: ChatSite, full_house: str)
         leave(screen)
 
 
+def test_ctrl_c_is_heard_while_an_answer_rushes_by(site: ChatSite, provider: ScriptedProvider) -> None:
+    provider.script(openai_stream(*("word " * 20 for _ in range(5000)), threading.Event()))
+    with site.on_terminal() as screen:
+        say(screen, "Hello?")
+        screen.wait_for("word")
+        screen.type(ctrl("c"))
+        screen.wait_for("(cancelled)")
+        screen.wait_for_line(PROMPT)
+        leave(screen)
+
+
+def test_ctrl_c_stops_an_answer_and_pressed_on_leaves(site: ChatSite, provider: ScriptedProvider) -> None:
+    site.configure(memory=True)
+    provider.script(openai_stream("begun ", threading.Event(), "never"))
+    with site.on_terminal() as screen:
+        say(screen, "Hello?")
+        screen.wait_for("begun")
+        screen.type(ctrl("c"))
+        screen.wait_for("(cancelled)")
+        screen.wait_for_line(PROMPT)
+        screen.type(ctrl("c"))
+        screen.wait_for("again")
+        screen.type(ctrl("c"))
+        assert screen.exit_code() == 0
+        assert screen.settings() == screen.settings_before
+        assert "Traceback" not in screen.text()
+    assert site.said() == ["Hello?"]
+
+
+def test_what_is_typed_while_an_answer_comes_is_the_next_line(
+    site: ChatSite, provider: ScriptedProvider
+) -> None:
+    gate = threading.Event()
+    provider.script(openai_stream("begun, ", gate, "done"))
+    with site.on_terminal() as screen:
+        say(screen, "one")
+        screen.wait_for("begun")
+        screen.type("two\r")
+        gate.set()
+        screen.wait_for("begun, done", "> two", "Hello there.")
+        leave(screen)
+    assert site.heard() == ["one", "two"]
+
+
 def test_ctrl_c_empties_the_line_and_twice_leaves(site: ChatSite) -> None:
     with site.on_terminal() as screen:
         screen.type("not this" + ctrl("c"))
@@ -462,7 +506,7 @@ def test_nobody_waits_for_an_endpoint_that_is_not_there(site: ChatSite) -> None:
         say(screen, "my home city is Lisbon")
         screen.wait_for("Hello there.")
         leave(screen)
-        screen.wait_for("endpoint is unavailable", "1 item waits", "it goes on at the next start")
+        screen.wait_for("endpoint is unavailable", "1 item waits", "it goes on")
     with site.service() as service:
         assert len(service.items("ann")) == 1
 

@@ -1,8 +1,11 @@
 """Asking in one thread and showing in another, so that whoever watches can always interrupt."""
 
 import queue
+import signal
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from types import FrameType
 from typing import Protocol
 
 from shepherd_memory.frontends.chat.events import Cancelled, Completed, Emit, Event, Failed
@@ -24,11 +27,18 @@ class Chat(Protocol):
         """Begin anew."""
 
 
+class _Interrupt:
+    """Stands between the events for a Ctrl-C."""
+
+
+Told = queue.SimpleQueue[Event | _Interrupt | None]
+
+
 def ask(
     chat: Chat, text: str, show: Callable[[Event], None], max_tokens: int = 0, memory: bool = True
 ) -> Last:
     """Ask, show what happens, and say how it ended; Ctrl-C cancels the answer, twice it leaves."""
-    told: queue.SimpleQueue[Event | None] = queue.SimpleQueue()
+    told: Told = queue.SimpleQueue()
 
     def work() -> None:
         try:
@@ -37,31 +47,55 @@ def ask(
             told.put(None)
 
     thread = threading.Thread(target=work, name="shepherd-chat")
-    thread.start()
-    try:
-        return _shown(chat, told, show)
-    finally:
-        # A no-op after the end; after an interruption, what makes the thread end.
-        chat.cancel()
-        thread.join()
+    with _noted_interrupts(told) as is_interrupted:
+        thread.start()
+        try:
+            return _shown(chat, told, show, is_interrupted)
+        finally:
+            # A no-op after the end; after an interruption, what makes the thread end.
+            chat.cancel()
+            thread.join()
 
 
-def _shown(chat: Chat, told: "queue.SimpleQueue[Event | None]", show: Callable[[Event], None]) -> Last:
+def _shown(chat: Chat, told: Told, show: Callable[[Event], None], is_interrupted: Callable[[], bool]) -> Last:
     last: Last = Failed(
         "the chat ended without an answer, which is a defect: `shepherd --debug chat` shows more"
     )
     is_cancelled = False
-    while True:
-        try:
-            event = told.get()
-        except KeyboardInterrupt:
-            if is_cancelled:
-                raise
+    while (event := told.get()) is not None:
+        if is_interrupted() and not is_cancelled:
             is_cancelled = True
             chat.cancel()
+        if isinstance(event, _Interrupt):
             continue
-        if event is None:
-            return last
         show(event)
         if isinstance(event, Last):
             last = event
+    return last
+
+
+@contextmanager
+def _noted_interrupts(told: Told) -> Iterator[Callable[[], bool]]:
+    """Have the first Ctrl-C noted, wherever it finds us, and the second raised; tells whether one came.
+
+    Raised at once, it would end the chat whenever it comes while something is being shown. Cancelled from
+    within the handler, it could wait for a lock that the interrupted thread holds.
+    """
+    is_noted = False
+
+    def note(number: int, frame: FrameType | None) -> None:
+        nonlocal is_noted
+        if is_noted:
+            raise KeyboardInterrupt
+        is_noted = True
+        told.put(_Interrupt())
+
+    if threading.current_thread() is not threading.main_thread():
+        # Only the main thread is interrupted.
+        yield lambda: False
+        return
+    before = signal.signal(signal.SIGINT, note)
+    try:
+        yield lambda: is_noted
+    finally:
+        signal.signal(signal.SIGINT, before)

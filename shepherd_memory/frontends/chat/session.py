@@ -92,7 +92,7 @@ class ChatSession:
         self._windows: dict[tuple[str, str], int] = {}
         self._remembered: set[str] = set()
         self._behind: list[Remembering] = []
-        """Sessions before this one that the database has not taken whole."""
+        """Sessions that have ended, and that the database has not taken whole."""
         self._begin(uuid.uuid4().hex)
 
     def _begin(self, session_id: str) -> None:
@@ -147,9 +147,8 @@ class ChatSession:
 
     def clear(self) -> None:
         """Queue what is new, and begin another session."""
-        self.problem = self._memory.queue()
-        if self.problem:
-            self._behind.append(self._memory)
+        self._behind.append(self._memory)
+        self.problem = self._catch_up()
         self.messages = []
         self._begin(uuid.uuid4().hex)
 
@@ -166,12 +165,12 @@ class ChatSession:
 
     def close(self) -> None:
         """Queue what is new, and save the chat."""
-        problem = self._memory.queue() or self._catch_up()
-        self.problem = problem or self.save()
+        self._behind.append(self._memory)
+        self.problem = self._catch_up() or self.save()
         self._client.close()
 
     def _catch_up(self) -> str:
-        """Store what sessions before this one could not; what is wrong, if something is."""
+        """Queue what is new in sessions that have ended; what is wrong, if something is."""
         problems = {memory: memory.queue() for memory in self._behind}
         self._behind = [memory for memory, problem in problems.items() if problem]
         return next(filter(None, problems.values()), "")

@@ -22,6 +22,7 @@ COMMANDS = {
     "facts": (".facts:facts", "Show and change facts."),
     "context": (".context:context", "Show and change questions and their answers."),
     "documents": (".documents:documents", "Show and change what is stored verbatim."),
+    "transcript": (".transcript:transcript", "Print what was said in a session, as markdown."),
     "forget": (".forget:forget", "Delete one thing for good."),
     "memory": (".memory:memory", "Count, embed, explain, move and erase memories."),
     "queue": (".queue:queue", "Show and change what waits for extraction."),

@@ -1,6 +1,8 @@
 """`shepherd chat`: chat with the provider in use, and be remembered."""
 
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -55,7 +57,7 @@ def chat(
     from shepherd_memory.frontends.cli.logs import log_quietly
 
     log_quietly(invocation.debug)
-    with told_to_leave():
+    with told_to_leave(), _interrupted():
         if server is None:
             options = Options(memory=not nomemory, memtools=memtools, place=here())
             last = _chat_here(invocation, options, user, resume, prompt, as_json)
@@ -64,6 +66,15 @@ def chat(
         else:
             last = _chat_there(server, key, prompt, as_json)
     _conclude(last, as_json)
+
+
+@contextmanager
+def _interrupted() -> Iterator[None]:
+    """Ctrl-C where it leaves: by now everything is closed in order, and there is nothing to say."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        raise click.exceptions.Exit(INTERRUPTED) from None
 
 
 def _chat_here(

@@ -8,7 +8,9 @@ import click
 from shepherd_memory.canonical import canonical_text
 from shepherd_memory.erasure import Receipt
 from shepherd_memory.errors import InvalidInput, NotFound, ShepherdError
+from shepherd_memory.frontends.cli.conversations import conversations
 from shepherd_memory.frontends.cli.health import engine_line
+from shepherd_memory.frontends.cli.ingest import ingest
 from shepherd_memory.frontends.cli.invocation import Invocation, pass_invocation
 from shepherd_memory.frontends.cli.nouns import NounGroup
 from shepherd_memory.frontends.cli.opening import reading, user_option, writing
@@ -16,12 +18,16 @@ from shepherd_memory.frontends.cli.output import json_option
 from shepherd_memory.frontends.cli.reembed import reembed
 from shepherd_memory.frontends.cli.rejected import rejected
 from shepherd_memory.frontends.cli.screen import emit_json, emit_pairs, emit_result, local, note
+from shepherd_memory.frontends.cli.transcript_health import health_check
+from shepherd_memory.frontends.cli.transcript_process import process
+from shepherd_memory.frontends.cli.transcript_watch import watch
 from shepherd_memory.frontends.cli.transfer import export, import_
 from shepherd_memory.frontends.cli.why import why
 from shepherd_memory.rows import as_json as plain
 
 if TYPE_CHECKING:
     from shepherd_memory.ledger import Usage
+    from shepherd_memory.service import Service
 
 USER_ROW = "users"
 
@@ -36,6 +42,11 @@ memory.add_command(import_)
 memory.add_command(rejected)
 memory.add_command(reembed)
 memory.add_command(why)
+memory.add_command(ingest)
+memory.add_command(watch)
+memory.add_command(conversations)
+memory.add_command(process)
+memory.add_command(health_check)
 
 
 @memory.command()
@@ -80,21 +91,38 @@ def erase(invocation: Invocation, yes: bool, user: str | None, as_json: bool) ->
 
 
 @memory.command()
-@click.option("--session", required=True, type=canonical_text, metavar="ID", help="The session to forget.")
+@click.option("--session", type=canonical_text, metavar="ID", help="The session to forget.")
+@click.option("--file", "file_key", type=canonical_text, metavar="KEY", help="The transcript to forget.")
 @user_option
 @json_option
 @pass_invocation
-def forget(invocation: Invocation, session: str, user: str | None, as_json: bool) -> None:
-    """Forget a session.
+def forget(
+    invocation: Invocation, session: str | None, file_key: str | None, user: str | None, as_json: bool
+) -> None:
+    """Forget a session, or what was taken in from a transcript.
 
-    Deletes its documents, and the facts and context that were made of them.
+    Deletes its documents, and the facts and context that were made of them. The same lines of a transcript
+    stay out, however often it is taken in.
     """
+    if (session is None) == (file_key is None):
+        raise InvalidInput("say what to forget: --session ID or --file KEY")
     with writing(invocation, user) as (service, user_id):
-        gone = service.forget(user_id, session=session)
+        name = _session_of(service, user_id, file_key) if session is None else session
+        gone = service.forget(user_id, session=name)
+    what = f"session {name}" if file_key is None else f"transcript {file_key}"
     if not gone.total:
-        raise NotFound(f"there is nothing of session {session!r} of {user_id!r}")
+        raise NotFound(f"there is nothing of {what} of {user_id!r}")
     counts = f"{gone.documents} documents, {gone.facts} facts, {gone.context} context"
-    emit_result(as_json, plain(gone), f"forgot session {session} of {user_id}: {counts}")
+    emit_result(as_json, plain(gone), f"forgot {what} of {user_id}: {counts}")
+
+
+def _session_of(service: "Service", user_id: str, file_key: str | None) -> str:
+    for file in service.transcripts.files(user_id):
+        if file.file_key == file_key:
+            return file.session_id
+    raise NotFound(
+        f"there is no transcript {file_key!r} of {user_id!r}; `shepherd memory conversations --json`"
+    )
 
 
 def _costs(usage: list["Usage"]) -> list[tuple[str, str]]:

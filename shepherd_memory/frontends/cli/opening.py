@@ -46,11 +46,7 @@ def writing(
     invocation: Invocation, user: str | None, worker: bool = False
 ) -> Iterator[tuple["Service", str]]:
     """The service and the user_id, which must be known."""
-    from shepherd_memory.service import UNKNOWN_USER
-
-    user_id = user_of(invocation, user)
-    if not is_known(user_id):
-        raise InvalidInput(f"{UNKNOWN_USER}; give --user, or `shepherd config set user_id NAME`")
+    user_id = known_user_of(invocation, user)
     with opened(invocation, worker) as service:
         yield service, user_id
 
@@ -71,3 +67,13 @@ def user_of(invocation: Invocation, given: str | None) -> str:
     """Whom the command is about; an id that cannot be one is refused."""
     own = invocation.user_id if given is None else given
     return checked_user_id(detect_user_id(invocation.config).user_id if own is None else own)
+
+
+def known_user_of(invocation: Invocation, given: str | None) -> str:
+    """The same for a command that writes: a user who is unknown is refused too."""
+    from shepherd_memory.service import UNKNOWN_USER
+
+    user_id = user_of(invocation, given)
+    if not is_known(user_id):
+        raise InvalidInput(f"{UNKNOWN_USER}; give --user, or `shepherd config set user_id NAME`")
+    return user_id

@@ -1,9 +1,10 @@
 """`shepherd recall`: find what a query is about."""
 
 import logging
+import os
 import shutil
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING
 
@@ -15,6 +16,13 @@ from shepherd_memory.frontends.cli.advice import program
 from shepherd_memory.frontends.cli.explanation import emit_explanation, explained_in_one
 from shepherd_memory.frontends.cli.invocation import Invocation, pass_invocation
 from shepherd_memory.frontends.cli.marking import marked_lines
+from shepherd_memory.frontends.cli.neighbours import (
+    NOBODY,
+    Neighbours,
+    is_of_a_transcript,
+    neighbours,
+    origin,
+)
 from shepherd_memory.frontends.cli.opening import LIMIT, moment, opened, user_of, user_option
 from shepherd_memory.frontends.cli.output import json_option
 from shepherd_memory.frontends.cli.screen import (
@@ -53,6 +61,30 @@ MOST_LINES = 4
     type=click.Choice((FACT, CONTEXT, DOCUMENT)),
     help="Only of this kind; may be given more than once.",
 )
+@click.option(
+    "--project",
+    type=canonical_text,
+    default="",
+    metavar="PATH|NAME",
+    help="Only what was said in this folder, by its path or its name.",
+)
+@click.option("--since", type=moment, metavar="TIME", help="Only from this time on (ISO 8601; local time).")
+@click.option("--until", type=moment, metavar="TIME", help="Only up to this time (ISO 8601; local time).")
+@click.option(
+    "--source",
+    type=canonical_text,
+    default="",
+    metavar="NAME",
+    help="Only from this source: live, claude-code, codex…",
+)
+@click.option(
+    "--context",
+    "turns",
+    type=click.IntRange(0, 100),
+    default=0,
+    metavar="NUMBER",
+    help="Show so many turns before and after each hit.",
+)
 @click.option("--now", type=moment, metavar="TIME", help="When it is asked (ISO 8601; local time).")
 @click.option("--explain", is_flag=True, help="Show what each score is made of.")
 @user_option
@@ -64,6 +96,11 @@ def recall(
     limit: int,
     threshold: float | None,
     kinds: tuple[str, ...],
+    project: str,
+    since: datetime | None,
+    until: datetime | None,
+    source: str,
+    turns: int,
     now: datetime | None,
     explain: bool,
     user: str | None,
@@ -71,21 +108,41 @@ def recall(
 ) -> None:
     """Find what a query is about.
 
-    The best hits come first. If nothing is certain enough it says so, and the exit code is 0 all the same.
+    The best hits come first. --project and --source look among documents only. If nothing is certain enough
+    it says so, and the exit code is 0 all the same.
     """
     # What is wrong with the model is said below, once.
     logging.getLogger("shepherd_memory.embedding").addHandler(logging.NullHandler())
     with opened(invocation) as service:
         user_id = user_of(invocation, user)
-        found = service.recall(user_id, query, limit, threshold, now, kinds or None, explain)
+        found = service.recall(
+            user_id,
+            query,
+            limit,
+            threshold,
+            now,
+            kinds or None,
+            explain,
+            project=_folder(project),
+            source=source,
+            since=since,
+            until=until,
+        )
+        around = {hit.id: neighbours(service, user_id, hit, turns) for hit in found.hits} if turns else {}
         _say_what_is_missing(invocation, service, user_id)
     if as_json:
-        emit_json(_as_json(found))
+        emit_json(_as_json(found, around))
     elif found.abstained:
         hint = "" if threshold == 0 or not found.words else "; --threshold 0 shows what comes nearest"
         note(f"nothing recalled: {found.reason}{hint}")
     else:
-        _emit_hits(found, explain)
+        _emit_hits(found, explain, around)
+
+
+def _folder(project: str) -> str:
+    """A path as it is stored with what was said there: whole; a bare name stays one."""
+    is_path = os.sep in project or project in (".", "..", "~")
+    return os.path.abspath(os.path.expanduser(project)) if is_path else project
 
 
 def _say_what_is_missing(invocation: Invocation, service: "Service", user_id: str) -> None:
@@ -99,28 +156,42 @@ def _say_what_is_missing(invocation: Invocation, service: "Service", user_id: st
         note(f"note: {entries} not embedded yet, and found by keyword only: {how}")
 
 
-def _as_json(found: Recalled) -> dict[str, object]:
+def _as_json(found: Recalled, around: Mapping[int, Neighbours]) -> dict[str, object]:
     return {
         "abstained": found.abstained,
         "reason": found.reason,
         "words": list(found.words),
-        "hits": [plain(hit) for hit in found.hits],
+        "hits": [plain(hit) | _around_as_json(hit, around) for hit in found.hits],
     }
 
 
-def _emit_hits(found: Recalled, explain: bool) -> None:
+def _around_as_json(hit: Hit, around: Mapping[int, Neighbours]) -> dict[str, object]:
+    return {"context": around[hit.id].as_json()} if hit.id in around else {}
+
+
+def _emit_hits(found: Recalled, explain: bool, around: Mapping[int, Neighbours]) -> None:
     if not sys.stdout.isatty():
-        emit_table((), (_row(hit, explain) for hit in found.hits))
+        emit_table((), (row for hit in found.hits for row in _rows(hit, explain, around.get(hit.id, NOBODY))))
         return
     columns = shutil.get_terminal_size().columns
     for place, hit in enumerate(found.hits, 1):
-        click.echo(clip(_heading(place, hit), columns))
-        room = max(columns - len(INDENT), NARROWEST)
-        for line in marked_lines(shown_text(hit), found.words, room, MOST_LINES):
-            click.echo(INDENT + line)
-        click.echo()
+        _emit_hit(place, hit, found.words, around.get(hit.id, NOBODY), columns)
     if explain:
         emit_explanation(found.hits)
+
+
+def _emit_hit(place: int, hit: Hit, words: Sequence[str], near: Neighbours, columns: int) -> None:
+    room = max(columns - len(INDENT), NARROWEST)
+    click.echo(clip(_heading(place, hit), columns))
+    if is_of_a_transcript(hit):
+        click.echo(INDENT + clip("  ".join(origin(hit)), room))
+    for line in near.lines_before(room):
+        click.echo(INDENT + line)
+    for line in marked_lines(shown_text(hit), words, room, MOST_LINES):
+        click.echo(INDENT + line)
+    for line in near.lines_after(room):
+        click.echo(INDENT + line)
+    click.echo()
 
 
 def _heading(place: int, hit: Hit) -> str:
@@ -138,7 +209,11 @@ def shown_text(hit: Hit) -> str:
     return " → ".join(hit.pair) if hit.pair else hit.text
 
 
-def _row(hit: Hit, explain: bool) -> Sequence[str]:
+def _rows(hit: Hit, explain: bool, near: Neighbours) -> Iterator[Sequence[str]]:
+    """The hit, between the turns around it, which have no confidence."""
+    yield from near.rows_before()
     confidence, said = f"{hit.confidence:.2f}", local(hit.created_at)
     cells = (confidence, said, who(hit), hit.kind, str(hit.id), shown_text(hit))
-    return (*cells, f"{hit.score:g}", explained_in_one(hit)) if explain else cells
+    parts = (f"{hit.score:g}", explained_in_one(hit)) if explain else ()
+    yield (*cells, *parts, *(origin(hit) if is_of_a_transcript(hit) else ()))
+    yield from near.rows_after()

@@ -2,8 +2,6 @@
 
 import logging
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import click
@@ -11,12 +9,11 @@ import click
 from shepherd_memory.frontends.cli.invocation import Invocation, pass_invocation
 from shepherd_memory.frontends.cli.opening import opened
 from shepherd_memory.frontends.cli.output import json_option
+from shepherd_memory.frontends.cli.progress import progress_bar
 from shepherd_memory.frontends.cli.screen import emit_result, note
 
 if TYPE_CHECKING:
     from shepherd_memory.service import Service
-
-Step = Callable[[int], None]
 
 
 @click.command()
@@ -34,21 +31,21 @@ def reembed(ctx: click.Context, invocation: Invocation, as_json: bool) -> None:
         state = service.status().embedding
         model = f"{state.model} ({state.engine})"
         if waiting and not as_json and service.embedding.embedder() is not None:
-            note(f"embedding {_entries(waiting)} with {model}; Ctrl-C stops, nothing is lost")
-        done, finished = _work_off(service, waiting)
+            note(f"embedding {entries(waiting)} with {model}; Ctrl-C stops, nothing is lost")
+        done, finished = work_off(service, waiting)
         left = service.status().embedding.waiting
     data = {"engine": state.engine, "model": state.model, "embedded": done, "waiting": left}
-    ending = "" if finished else f"; stopped, {_entries(left)} left: the same command goes on"
-    emit_result(as_json, data, f"embedded {_entries(done)} with {model}{ending}")
+    ending = "" if finished else f"; stopped, {entries(left)} left: the same command goes on"
+    emit_result(as_json, data, f"embedded {entries(done)} with {model}{ending}")
     if not finished:
         ctx.exit(1)
 
 
-def _work_off(service: "Service", waiting: int) -> tuple[int, bool]:
+def work_off(service: "Service", waiting: int) -> tuple[int, bool]:
     """How many were embedded, and whether that was to the end. Each batch is stored before the next."""
     done = 0
     try:
-        with _progress(waiting) as step:
+        with progress_bar("embedding", waiting) as step:
             while embedded := service.embed():
                 done += embedded
                 step(embedded)
@@ -59,17 +56,6 @@ def _work_off(service: "Service", waiting: int) -> tuple[int, bool]:
     return done, True
 
 
-@contextmanager
-def _progress(expected: int) -> Iterator[Step]:
-    """Takes the numbers of what was embedded; draws a bar if somebody is watching."""
-    if not expected or not sys.stderr.isatty():
-        yield lambda embedded: None
-        return
-    with click.progressbar(
-        length=expected, label="embedding", file=sys.stderr, show_pos=True, show_percent=True
-    ) as bar:
-        yield bar.update
-
-
-def _entries(number: int) -> str:
+def entries(number: int) -> str:
+    """So many entries."""
     return f"{number} {'entry' if number == 1 else 'entries'}"

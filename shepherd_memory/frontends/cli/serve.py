@@ -26,12 +26,13 @@ def serve(invocation: Invocation, host: str | None, port: int | None, no_auth: b
     """
     with stop_signals() as stop:
         from shepherd_memory.frontends.cli.logs import log_to_stderr
+        from shepherd_memory.frontends.cli.opening import user_of
         from shepherd_memory.frontends.server.process import run
         from shepherd_memory.service import open_service
 
         log_to_stderr(as_json, invocation.debug)
-        config = invocation.config
-        with open_service(config, config_path=invocation.config_path) as service:
+        config, user_id = invocation.config, user_of(invocation, None)
+        with open_service(config, config_path=invocation.config_path, watch_for=user_id) as service:
             at, number = host or config.server_host, config.server_port if port is None else port
             run(
                 service,
@@ -50,9 +51,11 @@ def _greet(invocation: Invocation, service: "Service", url: str, as_json: bool) 
     if as_json:
         return
     from shepherd_memory.frontends.cli.advice import extraction_line, program, provider_line
+    from shepherd_memory.frontends.cli.transcript_folders import watching_line
 
     say(f"database    {service.database.url}")
     say(f"extraction  {extraction_line(service.config)}")
+    say(f"transcripts {watching_line(invocation, service.config)}")
     say(f"provider    {provider_line(invocation, service.config)}")
     say("\nTo try it:")
     for command in _to_try(url, program(invocation)):

@@ -22,16 +22,19 @@ TO_TRY = ('remember "I moved to Lisbon last month"', 'recall "when did I move?"'
 def worker(invocation: Invocation, as_json: bool) -> None:
     """Extract and embed in the foreground, until told to stop.
 
-    It works for all users. Without a configured endpoint it only embeds; changes of the configuration take
-    effect as it runs. Ctrl-C, SIGTERM and SIGHUP end it, with exit code 0.
+    It works for all users. Without a configured endpoint it only embeds; with transcripts_enabled it takes in
+    transcripts as agents write them. Changes of the configuration take effect as it runs. Ctrl-C, SIGTERM and
+    SIGHUP end it, with exit code 0.
     """
     with stop_signals() as stop:
         from shepherd_memory.frontends.cli.logs import log_to_stderr
+        from shepherd_memory.frontends.cli.opening import user_of
         from shepherd_memory.frontends.cli.watch import Watch
         from shepherd_memory.service import open_service
 
         log_to_stderr(as_json, invocation.debug)
-        with open_service(invocation.config, config_path=invocation.config_path) as service:
+        config, user_id = invocation.config, user_of(invocation, None)
+        with open_service(config, config_path=invocation.config_path, watch_for=user_id) as service:
             if not as_json:
                 _greet(invocation, service)
             watch = Watch(service)
@@ -45,6 +48,7 @@ def _greet(invocation: Invocation, service: "Service") -> None:
     from shepherd_memory.frontends.cli.advice import extraction_line, how_to_configure, program
     from shepherd_memory.frontends.cli.health import embedding_line
     from shepherd_memory.frontends.cli.opening import user_of
+    from shepherd_memory.frontends.cli.transcript_folders import watching_line
     from shepherd_memory.worker import extraction_endpoint
 
     config = service.config
@@ -52,6 +56,7 @@ def _greet(invocation: Invocation, service: "Service") -> None:
     say(f"user        {user_of(invocation, None)}  (a worker works for all users)")
     say(f"extraction  {extraction_line(config)}")
     say(f"embedding   {embedding_line(service.status().embedding)}")
+    say(f"transcripts {watching_line(invocation, config)}")
     if extraction_endpoint(config) is None:
         say("\nTo switch extraction on while this runs, in another terminal:")
         _say_commands(how_to_configure(invocation, config))

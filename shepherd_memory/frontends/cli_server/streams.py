@@ -90,7 +90,8 @@ async def observe(
                 yield refused.encoded()
                 return
             checked_at = time.monotonic()
-        if missed := updates.missed(number):
+        # More may be missed while that is sent.
+        while missed := updates.missed(number):
             number += missed
             yield Update("skipped", {"updates": missed}).encoded(updates.id_of(number))
         batch = updates.after(number)

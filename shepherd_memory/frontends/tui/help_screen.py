@@ -13,22 +13,25 @@ from textual.widgets import Static
 from shepherd_memory.frontends.chat.commands import help_lines
 from shepherd_memory.frontends.cli.screen import one_line
 
+NAMES = 21
+"""Columns for the names of keys and commands."""
+
 KEYS = (
     (
         "Write",
         (
-            ("Enter", "send; while an answer comes in, it waits in the queue"),
-            ("Shift+Enter Alt+Enter Ctrl+J", "a new line"),
-            ("Up Down", "what you typed before"),
-            ("Ctrl+A E U K W", "as in a shell: begin, end, delete"),
-            ("Up or Ctrl+X, nothing typed", "take the last queued prompt back"),
+            ("Enter", "send; it waits while an answer comes in"),
+            ("Shift+Enter, Ctrl+J", "a new line; so does Alt+Enter"),
+            ("Up, Down", "what you typed before"),
+            ("Ctrl+A, E, U, K, W", "begin, end, delete, as in a shell"),
+            ("Ctrl+X", "take the last waiting prompt back; so does Up"),
         ),
     ),
     (
         "Read",
         (
-            ("PgUp PgDn, wheel", "scroll; at the end it follows again"),
-            ("Ctrl+Home Ctrl+End", "the first and the last line"),
+            ("PgUp, PgDn, wheel", "scroll; at the end it follows again"),
+            ("Ctrl+Home, Ctrl+End", "the first and the last line"),
             ("Tab, then Enter", "open a thought or a tool's answer"),
             ("drag, then Ctrl+C", "copy; Ctrl+Y copies the last answer"),
         ),
@@ -37,10 +40,10 @@ KEYS = (
         "Do",
         (
             ("Esc", "stop the answer"),
-            ("F2 Ctrl+O", "the memory screen: look, correct, forget"),
-            ("F3 Ctrl+B", "what was recalled for this prompt"),
+            ("F2, Ctrl+O", "the memory screen: look, correct, forget"),
+            ("F3, Ctrl+B", "what was recalled for this prompt"),
             ("Ctrl+T", "light or dark"),
-            ("Ctrl+Q, Ctrl+C twice, Ctrl+D", "quit; what is new is remembered"),
+            ("Ctrl+Q, Ctrl+D", "quit; so does Ctrl+C twice"),
         ),
     ),
 )
@@ -61,6 +64,8 @@ class HelpScreen(ModalScreen[None]):
             border: round $primary;
             background: $surface;
             scrollbar-size-vertical: 1;
+            scrollbar-color: $primary 40%;
+            scrollbar-background: $surface;
         }
     }
     """
@@ -92,6 +97,5 @@ class HelpScreen(ModalScreen[None]):
 
 
 def _section(title: str, rows: Sequence[tuple[str, str]]) -> Content:
-    wide = max(len(name) for name, _ in rows)
-    lines = [Content.styled(name.ljust(wide), "$text-primary") + Content(f"  {what}") for name, what in rows]
+    lines = [Content.styled(name.ljust(NAMES), "$text-primary") + Content(f"  {what}") for name, what in rows]
     return Content("\n").join([Content.styled(title, "bold"), *lines])

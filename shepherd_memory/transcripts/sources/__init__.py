@@ -11,6 +11,8 @@ from shepherd_memory.transcripts.sources.pi import PI
 from shepherd_memory.transcripts.sources.pi_converted import PI_CONVERTED
 from shepherd_memory.transcripts.sources.shepherd_export import SHEPHERD_EXPORT
 
+__all__ = ["SOURCES", "About", "Entry", "Reader", "Skipped", "Source", "source_named", "source_of"]
+
 LINES_TO_RECOGNISE = 50
 """So many lines at the beginning of a file tell what it is."""
 

@@ -77,17 +77,17 @@ BOOKKEEPING_TYPES = frozenset(
 """Kinds of lines in which nobody says anything."""
 
 TOOL_BLOCKS = frozenset({"tool_use", "server_tool_use", "mcp_tool_use"})
+THINKING_BLOCKS = frozenset({"thinking", "redacted_thinking"})
+
 NO_CONTENT = "(no content)"
 """What stands for an answer without text."""
 
-THINKING_BLOCKS = frozenset({"thinking", "redacted_thinking"})
-
-_PROGRESS = b'"type":"progress"'
-_SNAPSHOT = b'{"type":"file-history-snapshot",'
+_PROGRESS = b'"type":"progress","data":{'
+_BEFORE_DATA = _PROGRESS.index(b"{")
 _USER_MESSAGE = b'"type":"user","message":{"role":"user","content":[{'
-_MESSAGE_BRACE = _USER_MESSAGE.index(b"{")
+_BEFORE_MESSAGE = _USER_MESSAGE.index(b"{")
 _TOOL_RESULT = b'"type":"tool_result"'
-_NOT_ONLY_OUTPUT = (b'"type":"text"', b'"isSidechain":true', b'"isMeta":true', b'"isCompactSummary":true')
+_SNAPSHOT = b'{"type":"file-history-snapshot",'
 
 
 class ClaudeCode:
@@ -108,13 +108,11 @@ class ClaudeCode:
 
         What stands before the second brace is at the top level, and an unescaped quote is in no text.
         """
-        if raw.startswith(_SNAPSHOT):
-            return BOOKKEEPING if is_whole(raw) else None
         inner = raw.find(b"{", 1)
-        if raw.find(_PROGRESS, 0, inner) > 0:
+        if raw.startswith(_PROGRESS, max(0, inner - _BEFORE_DATA)) or raw.startswith(_SNAPSHOT):
             return BOOKKEEPING if is_whole(raw) else None
-        message = inner - _MESSAGE_BRACE
-        if message > 0 and raw.startswith(_USER_MESSAGE, message) and _is_only_output(raw, message):
+        message = max(0, inner - _BEFORE_MESSAGE)
+        if raw.startswith(_USER_MESSAGE, message) and _is_only_output(raw, message):
             return TOOL_OUTPUT
         return None
 
@@ -123,12 +121,14 @@ CLAUDE_CODE = ClaudeCode()
 
 
 def _is_only_output(raw: bytes, message: int) -> bool:
+    """Whether a user's message there, none of a sub-agent, is tools' output and has no block of text."""
     block = message + len(_USER_MESSAGE)
     next_brace = raw.find(b"{", block)
     return (
         raw.find(_TOOL_RESULT, block, next_brace if next_brace > 0 else len(raw)) > 0
+        and raw.find(b'"isSidechain":false', 0, message) > 0
+        and b'"type":"text"' not in raw
         and is_whole(raw)
-        and not any(mark in raw for mark in _NOT_ONLY_OUTPUT)
     )
 
 
@@ -170,33 +170,32 @@ class ClaudeCodeReader:
         if not isinstance(line, dict):
             return BROKEN
         kind = line.get("type")
-        if kind == USER:
-            return self._not_said(line) or self._user(line)
-        if kind == ASSISTANT:
-            return self._not_said(line) or self._assistant(line)
+        if kind in (USER, ASSISTANT):
+            if line.get("isSidechain") is True:
+                self._learn(line)
+                return SIDECHAIN
+            return self._user(line) if kind == USER else self._assistant(line)
         if kind == "summary":
             return SUMMARY
         return BOOKKEEPING if isinstance(kind, str) and kind in BOOKKEEPING_TYPES else UNKNOWN
 
-    def _not_said(self, line: Mapping[str, Any]) -> Skipped | None:
-        """Why a message is none between the user and the assistant; None if it is one."""
-        if line.get("isSidechain") is True:
-            self._learn(line)
-            return SIDECHAIN
-        if line.get("isMeta") is True:
-            return META
-        return SUMMARY if line.get("isCompactSummary") is True else None
-
     def _user(self, line: Mapping[str, Any]) -> Entry | Skipped:
         content = _content(line, USER)
-        if content is None:
-            return BROKEN
-        said = said_by_user(content) if isinstance(content, str) else _typed_in(content)
-        if isinstance(said, Skipped):
+        said: str | Skipped = BROKEN
+        if isinstance(content, str):
+            said = said_by_user(content)
+        elif content is not None:
+            said = _typed_in(content)
+        if said is TOOL_OUTPUT:
+            # Before all else, because `can_skip` looks no further.
             return said
-        return self._entry(line, USER, said, id_in(line.get("uuid")))
+        if why := _not_said(line):
+            return why
+        return said if isinstance(said, Skipped) else self._entry(line, USER, said, id_in(line.get("uuid")))
 
     def _assistant(self, line: Mapping[str, Any]) -> Entry | Skipped:
+        if why := _not_said(line):
+            return why
         content = _content(line, ASSISTANT)
         if content is None:
             return BROKEN
@@ -231,6 +230,13 @@ class ClaudeCodeReader:
             # Older versions wrote a sub-agent's messages into the file of the session that had it.
             self._has_main = True
             self._about = replace(self._about, is_subagent=False, agent_id="")
+
+
+def _not_said(line: Mapping[str, Any]) -> Skipped | None:
+    """Why a message was said by nobody; None if it may have been."""
+    if line.get("isMeta") is True:
+        return META
+    return SUMMARY if line.get("isCompactSummary") is True else None
 
 
 def _about(line: Mapping[str, Any], cwd: str, is_sidechain: bool) -> About:

@@ -70,7 +70,7 @@ CALLS: dict[str, tuple[str, str]] = {
     "tool_search_call": ("tool_search", "arguments"),
     "image_generation_call": ("image_generation", "revised_prompt"),
 }
-"""Items that are calls of a tool: the tool's name where it is always the same, and where the arguments are."""
+"""Items that call a tool: its name, where that is always the same, and where the arguments stand."""
 
 EVENTS: dict[str, Skipped] = {
     "agent_message": DUPLICATE,
@@ -134,6 +134,9 @@ EVENTS: dict[str, Skipped] = {
 
 MESSAGES: dict[str, Skipped] = {"user": BOOKKEEPING, "developer": META, "system": META}
 """Messages to the model: what the user typed is among them, but an event has it alone."""
+
+BARE_MESSAGES: dict[str, Skipped] = {"developer": META, "system": META}
+"""In older versions, which wrote no events, the user's are what the user typed, with few exceptions."""
 
 _CAN_SKIP = {
     **{b"event_msg:" + kind.encode(): why for kind, why in EVENTS.items()},
@@ -279,7 +282,7 @@ class CodexReader:
 
     def _bare(self, line: Mapping[str, Any]) -> Entry | Skipped:
         """A line of older versions: an item that is not wrapped."""
-        return self._item(line, line, {role: why for role, why in MESSAGES.items() if role != USER})
+        return self._item(line, line, BARE_MESSAGES)
 
     def _typed(self, line: Mapping[str, Any], text: str) -> Entry | Skipped:
         """What a user typed in an older version, which had no events."""

@@ -66,8 +66,8 @@ def _command(text: str) -> str | Skipped:
 
 
 def _between(text: str, tag: str) -> str:
-    inside, _, end = text.partition(f"<{tag}>")[2].partition(f"</{tag}>")
-    return inside.strip() if end or not inside else ""
+    inside, closing, _ = text.partition(f"<{tag}>")[2].partition(f"</{tag}>")
+    return inside.strip() if closing else ""
 
 
 def _without_insertions(text: str) -> str | Skipped:

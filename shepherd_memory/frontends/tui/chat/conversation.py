@@ -25,7 +25,16 @@ class Conversation(VerticalScroll, can_focus=False):
     """Shows events; stays at the end unless the user has scrolled away from it."""
 
     DEFAULT_CSS = """
-    Conversation { height: 1fr; padding: 0 1; scrollbar-size-vertical: 1; }
+    Conversation {
+        height: 1fr;
+        padding: 0 1 1 1;
+        scrollbar-size-vertical: 1;
+        scrollbar-color: $primary 40%;
+        scrollbar-color-hover: $primary;
+        scrollbar-background: $background;
+        scrollbar-background-hover: $surface;
+        scrollbar-background-active: $surface;
+    }
     """
     BINDINGS: ClassVar[list[BindingType]] = []
 

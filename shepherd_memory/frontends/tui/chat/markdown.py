@@ -16,10 +16,10 @@ from textual.highlight import highlight
 BULLETS = ("• ", "◦ ", "▪ ")
 NARROWEST = 4
 NARROWEST_CELL = 6
-CODE = "$foreground on $boost"
+CODE = "on $panel"
 HEADINGS = {"h1": "bold underline $text-primary", "h2": "bold $text-primary"}
 SPANS = {"em": "italic", "strong": "bold", "s": "strike", "link": "underline"}
-MUTED = "$text-muted"
+MUTED = "$foreground 60%"
 COLUMN = " │ "
 
 

@@ -24,6 +24,7 @@ class Prompt(TextArea):
         height: auto;
         min-height: 1;
         max-height: 8;
+        margin: 0 1;
         padding: 0 1;
         border: none;
         border-left: thick $accent;

@@ -5,7 +5,7 @@ from textual.containers import VerticalScroll
 from textual.content import Content
 from textual.widgets import Static
 
-from shepherd_memory.frontends.tui.chat.recalled import explained
+from shepherd_memory.frontends.tui.chat.recalled import MUTED, explained
 from shepherd_memory.prompting import Injected
 
 NOTHING_YET = "Here stands what memory told the model for your last prompt, and why it was chosen."
@@ -22,13 +22,15 @@ class RecallPanel(VerticalScroll, can_focus=False):
         background: $surface;
         border-left: vkey $panel;
         scrollbar-size-vertical: 1;
+        scrollbar-color: $primary 40%;
+        scrollbar-background: $surface;
         & > #recalled-title { color: $text-muted; text-style: bold; padding-bottom: 1; }
     }
     """
 
     def compose(self) -> ComposeResult:
         yield Static("What memory told", id="recalled-title", markup=False)
-        yield Static(Content.styled(NOTHING_YET, "$text-muted"), id="recalled")
+        yield Static(Content.styled(NOTHING_YET, MUTED), id="recalled")
 
     def show(self, injected: Injected) -> None:
         """What was put into the prompt that is answered now."""
@@ -36,7 +38,7 @@ class RecallPanel(VerticalScroll, can_focus=False):
 
     def expect(self, remembers: bool) -> None:
         """A new prompt: what the last one was told is old."""
-        self._say(Content.styled(NOTHING_YET if remembers else NO_MEMORY, "$text-muted"))
+        self._say(Content.styled(NOTHING_YET if remembers else NO_MEMORY, MUTED))
 
     def _say(self, content: Content) -> None:
         self.query_one("#recalled", Static).update(content)

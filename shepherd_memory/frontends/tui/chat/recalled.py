@@ -1,16 +1,18 @@
 """What was recalled for a prompt and why, in words."""
 
+import re
 from collections.abc import Iterator
 
 from textual.content import Content
 
 from shepherd_memory.frontends.cli.recall import shown_text, who
 from shepherd_memory.frontends.cli.screen import block, local, one_line
+from shepherd_memory.injection import Block
 from shepherd_memory.prompting import Injected
 from shepherd_memory.recall import Hit
 
 LONGEST_TEXT = 240
-MUTED = "$text-muted"
+MUTED = "$foreground 60%"
 HEADING = "bold $text-primary"
 
 WORDS = {
@@ -33,11 +35,10 @@ def explained(injected: Injected) -> Content:
 
 
 def _told(injected: Injected) -> Iterator[Content]:
-    block_told = injected.block
-    if block_told is None:
+    if injected.block is None:
         return
-    if block_told.fact_keys:
-        facts = "\n".join(f"• {one_line(line)}" for line in _fact_lines(injected))
+    if injected.block.fact_keys:
+        facts = "\n".join(f"• {one_line(line)}" for line in _fact_lines(injected.block))
         yield Content.styled("Facts", HEADING) + Content(f"\n{facts}")
     told = set(injected.told)
     hits = [hit for hit in injected.recalled.hits if hit.kind != "fact" and (hit.kind, hit.id) in told]
@@ -47,12 +48,15 @@ def _told(injected: Injected) -> Iterator[Content]:
         yield Content.styled(_why_nothing(injected), MUTED)
 
 
-def _fact_lines(injected: Injected) -> list[str]:
-    """Facts as the prompt has them, one line each; their keys alone where it words them otherwise."""
-    keys = injected.block.fact_keys if injected.block else ()
-    lines = injected.block.text.splitlines() if injected.block else []
-    found = {key: line for key in keys for line in lines if line.lstrip("- ").startswith(f"{key}:")}
-    return [found.get(key, key).lstrip("- ") for key in keys]
+def _fact_lines(told: Block) -> list[str]:
+    """Facts with the values that the model was told."""
+    values = {key: _told_value(told.text, key) for key in told.fact_keys}
+    return [f"{key}: {value}" if value else key for key, value in values.items()]
+
+
+def _told_value(text: str, key: str) -> str:
+    found = re.search(rf"(?:^\[facts: |, ){re.escape(key)}=((?:\\.|[^\\,\]])*)", text, re.MULTILINE)
+    return re.sub(r"\\(.)", r"\1", found[1]) if found else ""
 
 
 def _left_out(injected: Injected) -> Iterator[Content]:

@@ -17,7 +17,7 @@ class Said(Static):
         margin-top: 1;
         padding: 0 1;
         border-left: thick $primary;
-        background: $boost;
+        background: $surface;
     }
     """
 

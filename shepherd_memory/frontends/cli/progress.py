@@ -1,0 +1,43 @@
+"""How far something is, on a terminal; into a pipe nothing."""
+
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import click
+
+Step = Callable[[int], None]
+
+
+@contextmanager
+def progress_bar(label: str, length: int, *, is_size: bool = False) -> Iterator[Step]:
+    """Takes numbers of what was done, bytes or others; draws a bar with its rate if somebody is watching."""
+    if length <= 0 or not sys.stderr.isatty():
+        yield lambda number: None
+        return
+    begun = time.monotonic()
+    with click.progressbar(
+        length=length,
+        label=label,
+        file=sys.stderr,
+        show_pos=not is_size,
+        show_percent=True,
+        item_show_func=lambda shown: shown,
+    ) as bar:
+
+        def step(number: int) -> None:
+            done = min(bar.pos + number, length)
+            rate = round(done / max(time.monotonic() - begun, 0.001))
+            pace = f"{size(done)} of {size(length)}, {size(rate)}/s" if is_size else f"{rate:,}/s"
+            bar.update(done - bar.pos, pace)
+
+        yield step
+
+
+def size(number: int) -> str:
+    """So many bytes as people read them: 1.2 GB, 40.1 MB."""
+    for unit, name in ((10**9, "GB"), (10**6, "MB"), (10**3, "kB")):
+        if number >= unit:
+            return f"{number / unit:.1f} {name}"
+    return f"{number} B"

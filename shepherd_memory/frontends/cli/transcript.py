@@ -1,0 +1,104 @@
+"""`shepherd transcript`: what was said in a session, as markdown."""
+
+import json
+from collections.abc import Iterable, Iterator
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from shepherd_memory.canonical import canonical_text
+from shepherd_memory.clock import iso, to_us
+from shepherd_memory.documents import Document
+from shepherd_memory.errors import NotFound
+from shepherd_memory.frontends.cli.invocation import Invocation, pass_invocation
+from shepherd_memory.frontends.cli.opening import reading, user_option
+from shepherd_memory.frontends.cli.output import json_option
+from shepherd_memory.frontends.cli.screen import emit_text, local, one_line, safe_json
+from shepherd_memory.ids import storable_id
+from shepherd_memory.rows import as_json as plain
+
+if TYPE_CHECKING:
+    from shepherd_memory.service import Service
+    from shepherd_memory.transcripts.files import File
+
+SHOWN = ("id", "message_id", "role", "speaker_name", "created_at", "text", "tool_names", "cwd")
+
+
+@click.command()
+@click.argument("session", type=canonical_text)
+@user_option
+@json_option
+@pass_invocation
+def transcript(invocation: Invocation, session: str, user: str | None, as_json: bool) -> None:
+    """Print what was said in a session, as markdown.
+
+    SESSION is its id, the beginning of that, or the key of its file.
+    """
+    with reading(invocation, user) as (service, user_id):
+        session_id, said = _found(service, user_id, session)
+        file = next((one for one in service.transcripts.files(user_id) if one.session_id == session_id), None)
+        first = next(said, None)
+        if first is None:
+            raise NotFound(f"nothing is left of session {session_id!r} of {user_id!r}")
+        about = _about(session_id, file, first)
+        if as_json:
+            _emit_json(about, _with(first, said))
+        else:
+            _emit_markdown(about, _with(first, said))
+
+
+def _found(service: "Service", user_id: str, name: str) -> tuple[str, Iterator[Document]]:
+    """The session that a name means: of a transcript, or of a live chat by its whole id."""
+    try:
+        session_id = service.transcripts.session(user_id, name)
+    except NotFound:
+        session_id = storable_id(name)
+        if not service.documents(user_id, session_id=session_id, limit=1):
+            raise
+    return session_id, service.transcripts.read(user_id, session_id)
+
+
+def _with(first: Document, rest: Iterable[Document]) -> Iterator[Document]:
+    yield first
+    yield from rest
+
+
+def _about(session_id: str, file: "File | None", first: Document) -> dict[str, Any]:
+    return {
+        "session_id": session_id,
+        "project": file.cwd if file else first.cwd,
+        "source": first.source,
+        "file_key": file.file_key if file else "",
+        "originator": file.originator if file else "",
+        "subagent": bool(file and file.subagent),
+        "first_message_at": first.created_at,
+        "last_message_at": file.last_entry_at if file else None,
+    }
+
+
+def _emit_markdown(about: dict[str, Any], said: Iterable[Document]) -> None:
+    emit_text(f"# Session {one_line(about['session_id'])}\n")
+    times = " to ".join(filter(None, (local(about["first_message_at"]), local(about["last_message_at"]))))
+    shown = {"project": about["project"], "source": about["source"], "file": about["file_key"], "said": times}
+    for name, value in shown.items():
+        if value:
+            emit_text(f"- {name}: {one_line(value)}")
+    for document in said:
+        who = one_line(document.speaker_name or document.role or document.type)
+        emit_text(f"\n**{who}** {local(document.created_at)}\n\n{document.text}")
+
+
+def _emit_json(about: dict[str, Any], said: Iterable[Document]) -> None:
+    """One object, written as it is read: a session may be longer than memory is large."""
+    head = json.dumps({name: _plain(value) for name, value in about.items()}, ensure_ascii=False)
+    click.echo(safe_json(head[:-1]) + ', "entries": [', nl=False)
+    for place, document in enumerate(said):
+        values = plain(document)
+        shown = json.dumps({name: values[name] for name in SHOWN}, ensure_ascii=False)
+        click.echo(("," if place else "") + "\n  " + safe_json(shown), nl=False)
+    click.echo("\n]}")
+
+
+def _plain(value: object) -> object:
+    return iso(to_us(value)) if isinstance(value, datetime) else value
