@@ -189,6 +189,26 @@ def of_session(
     return [build(Document, row) for row in rows]
 
 
+def grow(tx: Connection, user_id: str, document: NewDocument) -> tuple[int, str] | None:
+    """Replace a stored message that turns out to be longer; its id and what it was, or None if it is not."""
+    row = tx.row(
+        "select id, text from documents where user_id = :user_id and session_id = :session_id"
+        " and message_id = :message_id",
+        user_id=user_id,
+        session_id=document.session_id,
+        message_id=document.message_id,
+    )
+    if row is None or len(document.text) <= len(row[1]) or not document.text.startswith(row[1]):
+        return None
+    tx.execute(
+        "update documents set text = :text where user_id = :user_id and id = :id",
+        user_id=user_id,
+        id=row[0],
+        text=document.text,
+    )
+    return row[0], row[1]
+
+
 def around(connection: Connection, user_id: str, document_id: int, turns: int) -> list[Document]:
     """A document with its neighbours in its session, in order; nothing if there is no such document."""
     found = connection.row(

@@ -96,7 +96,7 @@ def _store(
     if not stored:
         return 0, False
     if how.keep_documents:
-        _index(tx, user_id, first_id, new, terms, stored, now)
+        index(tx, user_id, first_id, new, terms, stored, now)
     said = [
         Said(document_id, document.message_id, min(document.created_at, now), document.text)
         for document_id, document in enumerate(new, first_id)
@@ -121,7 +121,7 @@ def _store(
     return len(stored), queueing
 
 
-def _index(
+def index(
     tx: Connection,
     user_id: str,
     first_id: int,
@@ -130,20 +130,26 @@ def _index(
     stored: set[int],
     now: int,
 ) -> None:
+    """Make those of the new documents findable that were stored, by the words that were counted in them."""
     found_by = [
-        entries.Entry(
-            document_id,
-            entries.DOCUMENT,
-            document.session_id,
-            document.role,
-            document.speaker_name,
-            document.created_at,
-            counted,
-        )
+        entry_of(document_id, document, counted)
         for document_id, (document, counted) in enumerate(zip(new, terms, strict=True), first_id)
         if document_id in stored and document.text
     ]
     entries.add(tx, user_id, found_by, now)
+
+
+def entry_of(document_id: int, document: NewDocument, terms: Counter[str]) -> entries.Entry:
+    """What a document is found by."""
+    return entries.Entry(
+        document_id,
+        entries.DOCUMENT,
+        document.session_id,
+        document.role,
+        document.speaker_name,
+        document.created_at,
+        terms,
+    )
 
 
 def add_document(
@@ -156,7 +162,7 @@ def add_document(
         document_id = users.lock(tx, user_id, now)
         stored = documents.insert(tx, user_id, document_id, [clean], now)
         if stored:
-            _index(tx, user_id, document_id, [clean], [terms], stored, now)
+            index(tx, user_id, document_id, [clean], [terms], stored, now)
             return document_id, True
         row = tx.row(
             "select id from documents where user_id = :user_id and session_id = :session_id"

@@ -10,7 +10,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import BinaryIO
 
-from shepherd_memory import documents, entries, sessions, stops, users
+from shepherd_memory import documents, entries, intake, sessions, stops, users
 from shepherd_memory.canonical import canonical_text, dump_json, load_json
 from shepherd_memory.clock import SECOND, Clock, to_us
 from shepherd_memory.database import Connection, Database
@@ -267,7 +267,8 @@ class _Ingestion:
                 raise _NoLongerOurs
             new = _documents(clean, state, now)
             stored = documents.insert(tx, self._user_id, first_id, new, now)
-            _index(tx, self._user_id, first_id, new, terms, stored, now)
+            intake.index(tx, self._user_id, first_id, new, terms, stored, now)
+            _let_grow(tx, self._user_id, first_id, new, terms, stored, now)
             self._group(tx, state, first_id, new, stored, now)
             self._note(tx, state, batch, reader, check, new, len(stored), is_last)
         self._stored += len(stored)
@@ -380,7 +381,7 @@ def _documents(clean: Sequence[Entry], state: File, now: int) -> list[NewDocumen
     return found
 
 
-def _index(
+def _let_grow(
     tx: Connection,
     user_id: str,
     first_id: int,
@@ -389,17 +390,10 @@ def _index(
     stored: set[int],
     now: int,
 ) -> None:
-    found_by = [
-        entries.Entry(
-            document_id,
-            entries.DOCUMENT,
-            document.session_id,
-            document.role,
-            document.speaker_name,
-            document.created_at,
-            counted,
-        )
-        for document_id, (document, counted) in enumerate(zip(new, terms, strict=True), first_id)
-        if document_id in stored
-    ]
-    entries.add(tx, user_id, found_by, now)
+    """An answer that was written down while it was given stands there again, longer: the whole is kept."""
+    for document_id, (document, counted) in enumerate(zip(new, terms, strict=True), first_id):
+        was = documents.grow(tx, user_id, document) if document_id not in stored else None
+        if was is not None:
+            entries.remove(tx, user_id, *was)
+            entries.add(tx, user_id, [intake.entry_of(was[0], document, counted)], now)
+            users.raise_epoch(tx, user_id)

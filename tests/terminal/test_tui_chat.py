@@ -28,7 +28,7 @@ from shepherd_memory.frontends.tui.chat.status_line import StatusLine
 from shepherd_memory.frontends.tui.help_screen import HelpScreen
 from shepherd_memory.frontends.tui.memory import MemoryScreen
 from shepherd_memory.saved_chats import History
-from shepherd_memory.service import Service, open_service
+from shepherd_memory.service import open_service
 from tests.provider import CUT, RESET, ScriptedProvider, ToolCall, chat, openai_stream
 from tests.terminal.chat_site import ANN, ChatSite
 from tests.terminal.snapshots import assert_looks_like, screen_text
@@ -80,7 +80,6 @@ class Hands:
 
     app: TuiApp
     pilot: Pilot[None]
-    service: Service
 
     def seen(self) -> str:
         return screen_text(self.app)
@@ -116,8 +115,13 @@ class Hands:
 
 @asynccontextmanager
 async def opened(
-    site: ChatSite, size: tuple[int, int] = SMALL, resume: bool = False, **options: Any
+    site: ChatSite,
+    size: tuple[int, int] = SMALL,
+    resume: bool = False,
+    around: Callable[[Any], Any] = lambda part: part,
+    **options: Any,
 ) -> AsyncIterator[Hands]:
+    """The screen before a chat; `around` may stand between it and its service and session."""
     with ExitStack() as stack:
         service = stack.enter_context(
             open_service(load_config(site.path, {}), config_path=site.path, worker=False)
@@ -125,9 +129,9 @@ async def opened(
         chosen = Options(**{"place": str(site.home), **options})
         session = stack.enter_context(open_chat(service, ANN, chosen, resume=resume))
         invocation = Invocation(site.path, service=service, user_id=ANN)
-        app = TuiApp(service, session, invocation, History(ANN, chosen.memory))
-        async with app.run_test(size=size) as pilot:
-            yield Hands(app, pilot, service)
+        app = TuiApp(around(service), around(session), invocation, History(ANN, chosen.memory))
+        async with app.run_test(size=size, notifications=True) as pilot:
+            yield Hands(app, pilot)
 
 
 def remember(site: ChatSite) -> None:
@@ -339,9 +343,7 @@ async def test_keys_of_a_shell_edit_the_line(site: ChatSite) -> None:
 
 
 @driven
-async def test_history_is_shared_with_other_chats_and_keeps_what_was_being_typed(
-    site: ChatSite, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_history_is_shared_with_other_chats_and_keeps_what_was_being_typed(site: ChatSite) -> None:
     History(ANN).add("from the chat")
     async with opened(site) as hands:
         await hands.say("from here")
@@ -544,15 +546,28 @@ async def test_without_memory_nothing_is_stored_and_the_line_says_so(site: ChatS
     assert History(ANN).entries() == []
 
 
-@driven
-async def test_bad_health_is_red_and_the_help_says_why(
-    site: ChatSite, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def broken() -> None:
-        raise DatabaseError("the disk is gone")
+class Broken:
+    """Something of ours, of which one method does not work as long as `problem` says so."""
 
-    async with opened(site) as hands:
-        monkeypatch.setattr(hands.service, "status", broken)
+    def __init__(self, part: Any, method: str, problem: Exception) -> None:
+        self._part = part
+        self._method = method
+        self.problem: Exception | None = problem
+
+    def __getattr__(self, name: str) -> Any:
+        return self._fail if name == self._method and self.problem else getattr(self._part, name)
+
+    def _fail(self, *_: Any, **__: Any) -> None:
+        assert self.problem is not None
+        raise self.problem
+
+
+@driven
+async def test_bad_health_is_red_and_the_help_says_why(site: ChatSite) -> None:
+    def around(part: Any) -> Any:
+        return Broken(part, "status", DatabaseError("the disk is gone"))
+
+    async with opened(site, around=around) as hands:
         await hands.sees("not well: F1 says why")
         assert hands.one(StatusLine).has_class("-red")
         await hands.press("f1")
@@ -561,17 +576,19 @@ async def test_bad_health_is_red_and_the_help_says_why(
 
 @driven
 async def test_a_defect_in_a_thread_is_told_and_the_screen_stays(
-    site: ChatSite, provider: ScriptedProvider, monkeypatch: pytest.MonkeyPatch
+    site: ChatSite, provider: ScriptedProvider
 ) -> None:
-    def broken(*_: Any, **__: Any) -> None:
-        raise ZeroDivisionError("by zero")
+    broken: list[Broken] = []
+
+    def around(part: Any) -> Any:
+        broken.append(Broken(part, "ask", ZeroDivisionError("by zero")))
+        return broken[-1]
 
     provider.script(chat("Fine."))
-    async with opened(site) as hands:
-        with monkeypatch.context() as changed:
-            changed.setattr(hands.app.chat.session, "ask", broken)
-            await hands.say("One")
-            await hands.sees("unexpected ZeroDivisionError")
+    async with opened(site, around=around) as hands:
+        await hands.say("One")
+        await hands.sees("unexpected ZeroDivisionError")
+        broken[-1].problem = None
         await hands.say("Two")
         await hands.sees("Fine.")
 
@@ -600,7 +617,7 @@ async def test_it_can_be_left_while_an_answer_comes_in(
         await hands.say("I live in Lisbon")
         await hands.sees("Wait")
         await hands.press(*pressed)
-        await hands.until(lambda: hands.app._exit, "leaving")
+        await hands.until(lambda: hands.app.return_code is not None, "leaving")
     assert site.said() == ["I live in Lisbon"]
 
 
