@@ -198,15 +198,37 @@ def grow(tx: Connection, user_id: str, document: NewDocument) -> tuple[int, str]
         session_id=document.session_id,
         message_id=document.message_id,
     )
-    if row is None or len(document.text) <= len(row[1]) or not document.text.startswith(row[1]):
+    if row is None or not _is_grown(row[1], document.text):
         return None
     tx.execute(
-        "update documents set text = :text where user_id = :user_id and id = :id",
+        "update documents set text = :text, tool_names = :tools where user_id = :user_id and id = :id",
         user_id=user_id,
         id=row[0],
         text=document.text,
+        tools=document.tool_names,
     )
     return row[0], row[1]
+
+
+def _is_grown(before: str, after: str) -> bool:
+    # A secret of which the shorter text had only the beginning, which told nobody what it was, is hidden now.
+    is_hidden = "[redacted:" in after and before != after
+    return is_hidden or (len(after) > len(before) and after.startswith(before))
+
+
+def of_file(
+    connection: Connection, user_id: str, session_id: str, source_file: str, limit: int
+) -> list[Document]:
+    """The first documents of a session that were read from a file."""
+    rows = connection.rows(
+        f"select {COLUMNS} from documents where user_id = :user_id and session_id = :session_id"
+        " and source_file = :source_file order by id limit :limit",
+        user_id=user_id,
+        session_id=session_id,
+        source_file=source_file,
+        limit=limit,
+    )
+    return [build(Document, row) for row in rows]
 
 
 def around(connection: Connection, user_id: str, document_id: int, turns: int) -> list[Document]:

@@ -11,6 +11,9 @@ from shepherd_memory.rows import build
 WAITING, RUNNING, DONE, FAILED, DROPPED = "waiting", "running", "done", "failed", "dropped"
 STATUSES = (WAITING, RUNNING, DONE, FAILED, DROPPED)
 
+OPEN = (WAITING, RUNNING, FAILED)
+"""What has not come to its end; one that failed can be tried again."""
+
 TRIES = 3
 """How often an item may be at fault before it is parked."""
 

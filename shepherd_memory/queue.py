@@ -185,6 +185,17 @@ def drop(database: Database, user_id: str, job_id: int, reason: str, now: int) -
         return True
 
 
+def drop_open(tx: Connection, user_id: str, session_id: str) -> None:
+    """Forget a session's items that are not done; a running one loses its claim and stores nothing."""
+    tx.execute(
+        "delete from jobs where user_id = :user_id and kind = :kind and key = :session_id"
+        " and status in ('waiting', 'running', 'failed')",
+        user_id=user_id,
+        kind=KIND,
+        session_id=session_id,
+    )
+
+
 def retry(database: Database, user_id: str, job_id: int, now: int) -> bool:
     """Put a failed or dropped item back, or make a waiting one due now."""
     with database.write() as tx:

@@ -333,7 +333,9 @@ class Service:
         """Queue what is new in a session since its watermark; False if nothing is, or nothing can extract."""
         if not _is_known(user_id) or extraction_endpoint(self.config) is None:
             return False
-        queued = queue.queue_session(self.database, user_id, storable_id(session_id), self._clock())
+        with self.database.read() as connection:
+            session = sessions.live_id(connection, user_id, storable_id(session_id))
+        queued = queue.queue_session(self.database, user_id, session, self._clock())
         if queued:
             self._queued(self.config)
         return queued

@@ -113,9 +113,10 @@ def live_id(connection: Connection, user_id: str, session_id: str) -> str:
 
 
 def mark_queued(tx: Connection, user_id: str, session_id: str, through: int) -> None:
-    """Move the queued watermark; what is queued is also wanted."""
+    """Move the queued watermark on, never back; what is queued is also wanted."""
     tx.execute(
-        "update sessions set queued_through = :through, wanted_through ="
+        "update sessions set queued_through ="
+        " case when queued_through > :through then queued_through else :through end, wanted_through ="
         " case when wanted_through > :through then wanted_through else :through end"
         " where user_id = :user_id and session_id = :session_id",
         user_id=user_id,

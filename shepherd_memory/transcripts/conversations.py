@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
+from shepherd_memory import jobs
 from shepherd_memory.clock import SECOND, to_us
 from shepherd_memory.database import Connection
 from shepherd_memory.rows import build
@@ -74,7 +75,8 @@ class Grouping:
     def __init__(self, found: Sequence[Conversation], gap_us: int) -> None:
         self._gap_us = gap_us
         self._stretches = [_stretch(conversation) for conversation in found]
-        self._current = next((one for one in reversed(self._stretches) if one.last_document), None)
+        begun = (one for one in self._stretches if one.last_document)
+        self._current = max(begun, key=lambda one: one.last_document, default=None)
         self._touched: dict[int, _Stretch] = {}
 
     def add(self, said: Said, next_id: int) -> bool:
@@ -171,6 +173,16 @@ def count(connection: Connection, user_id: str) -> dict[str, int]:
     )
     found = {status: int(number) for status, number in rows}
     return {status: found.get(status, 0) for status in STATUSES}
+
+
+def take_back(tx: Connection, user_id: str, file_key: str, kind: str, now: int) -> None:
+    """What was handed on and is not done is no longer handed on: its jobs of this kind are about to go."""
+    for conversation in of_file(tx, user_id, file_key):
+        first, last = conversation.first_document, conversation.last_document
+        if conversation.status == PROCESSING and jobs.has_open_stretch(
+            tx, user_id, kind, conversation.session_id, jobs.OPEN, first, last
+        ):
+            set_status(tx, user_id, conversation.id, PROCESSING, READY, now)
 
 
 def forget_bounds(tx: Connection, user_id: str, file_key: str) -> None:

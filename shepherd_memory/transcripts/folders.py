@@ -40,7 +40,7 @@ def usual(environ: Mapping[str, str] = os.environ) -> list[Folder]:
         Folder("codex", codex / "archived_sessions"),
         Folder("pi", pi / "sessions"),
     ]
-    return [folder for folder in candidates if folder.path.is_dir()]
+    return [folder for folder in candidates if os.path.isdir(folder.path)]
 
 
 def watched(watch_path: str) -> list[Path]:
@@ -48,7 +48,7 @@ def watched(watch_path: str) -> list[Path]:
     if not watch_path:
         return [folder.path for folder in usual()]
     given = (Path(part).expanduser() for part in watch_path.split(os.pathsep) if part)
-    return [path for path in given if path.is_dir()]
+    return [path for path in given if os.path.isdir(path)]
 
 
 def files_under(base: Path) -> Iterator[Found]:

@@ -4,19 +4,20 @@ import logging
 import os
 import uuid
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
-from shepherd_memory import documents, entries, intake, sessions, stops, users
+from shepherd_memory import documents, entries, intake, queue, sessions, stops, users
 from shepherd_memory.canonical import canonical_text, dump_json, load_json
 from shepherd_memory.clock import SECOND, Clock, to_us
 from shepherd_memory.database import Connection, Database
 from shepherd_memory.documents import MAIN_GROUP, NewDocument
 from shepherd_memory.errors import DatabaseError
-from shepherd_memory.ids import storable_id
+from shepherd_memory.ids import digest_of, storable_id
 from shepherd_memory.redaction import redact
 from shepherd_memory.transcripts import conversations, files, reading
 from shepherd_memory.transcripts.conversations import Grouping, Said
@@ -29,6 +30,9 @@ BATCH_ENTRIES, BATCH_CHARACTERS, BATCH_BYTES = 100, 200_000, 8 << 20
 PURGE_BATCH = 200
 LOOKED_AT = 50
 """Lines by which a file is recognised."""
+
+LONGEST_KEY = 400
+"""Characters: keys are in indexes, and Postgres takes no more than 2,700 bytes there."""
 
 LEASE_US = 60 * SECOND
 SUFFIX = ".jsonl"
@@ -70,9 +74,16 @@ class _NoLongerOurs(Exception):
 
 
 def file_key_of(path: Path, base: Path) -> str:
-    """A file's key: its path from the folder that it was found under, the same on every system."""
+    """A file's key: its path from the folder that it was found under, the same on every system.
+
+    One that is too long or holds a secret is cut or redacted, and told from others by a digest.
+    """
     relative = os.path.relpath(os.path.realpath(path), os.path.realpath(base))
-    return canonical_text(Path(relative).as_posix())
+    key = canonical_text(Path(relative).as_posix())
+    clean = redact(key)
+    if clean == key and len(key) <= LONGEST_KEY:
+        return key
+    return f"{clean[:LONGEST_KEY]}#{digest_of(key)[:16]}"
 
 
 def ingest_file(database: Database, user_id: str, path: Path, base: Path, how: How, clock: Clock) -> Ingested:
@@ -172,6 +183,7 @@ class _Ingestion:
         self._clock = clock
         self._token = uuid.uuid4().hex
         self._stored = self._known = 0
+        self._is_stopped = False
         self._skipped: Counter[str] = Counter()
         status = os.fstat(file.fileno())
         self._size, self._modified_at = status.st_size, status.st_mtime_ns // 1000
@@ -184,14 +196,34 @@ class _Ingestion:
             return Ingested(self._key, UNRECOGNISED, problem="no transcript of a known agent")
         outcome = outcome_of(self._file, self._size, self._modified_at, before, self._how.reimport)
         if outcome == UNCHANGED:
+            self._note_readable(before)
             return self._result(UNCHANGED, source)
         state = self._claim(before, source, outcome)
         if state is None:
             return self._result(BUSY, source)
+        try:
+            self._take_in(state, source)
+        except (DatabaseError, OSError) as error:
+            self._let_go(f"could not be taken in: {error}")
+            raise
+        return self._result(STOPPED if self._is_stopped else outcome, source)
+
+    def _note_readable(self, before: File | None) -> None:
+        if before is not None and before.problem:
+            with self._database.write() as tx:
+                if users.lock_existing(tx, self._user_id) is not None:
+                    files.note_problem(tx, self._user_id, self._key, "", self._clock())
+
+    def _take_in(self, state: File, source: Source) -> None:
         if state.purging:
             self._purge(state)
-        is_stopped = self._read(source)
-        return self._result(STOPPED if is_stopped else outcome, source)
+        self._read(source)
+
+    def _let_go(self, problem: str) -> None:
+        """Whoever tries next need not wait for the lease to end, if the database still takes that."""
+        with suppress(DatabaseError, _NoLongerOurs), self._database.write() as tx:
+            if users.lock_existing(tx, self._user_id) is not None:
+                self._change(tx, status=files.IDLE, token="", problem=problem)
 
     def _result(self, outcome: str, source: Source) -> Ingested:
         return Ingested(
@@ -210,10 +242,30 @@ class _Ingestion:
                 tx, self._user_id, self._key, self._token, self._size, self._modified_at, now, now + LEASE_US
             ):
                 return None
-            if outcome == REWRITTEN:
-                conversations.forget_bounds(tx, self._user_id, self._key)
-                self._change(tx, purging=1, read_through=0, read_check="", reader="", entries=0, skipped="{}")
-            return files.get(tx, self._user_id, self._key)
+            state = files.get(tx, self._user_id, self._key)
+            if outcome == REWRITTEN and state is not None:
+                self._begin_anew(tx, state, now)
+                state = files.get(tx, self._user_id, self._key)
+            return state
+
+    def _begin_anew(self, tx: Connection, state: File, now: int) -> None:
+        """All that was read goes. What still waits to be extracted is found and queued again.
+
+        Its items are about documents that go now.
+        """
+        conversations.take_back(tx, self._user_id, self._key, queue.KIND, now)
+        queue.drop_open(tx, self._user_id, state.session_id)
+        conversations.forget_bounds(tx, self._user_id, self._key)
+        self._change(
+            tx,
+            purging=1,
+            read_through=0,
+            read_check="",
+            reader="",
+            entries=0,
+            skipped="{}",
+            last_entry_at=0,
+        )
 
     def _change(self, tx: Connection, **values: object) -> None:
         now = self._clock()
@@ -227,7 +279,7 @@ class _Ingestion:
         while is_left:
             with self._database.write() as tx:
                 users.lock(tx, self._user_id, self._clock())
-                found = documents.of_session(tx, self._user_id, state.session_id, PURGE_BATCH)
+                found = documents.of_file(tx, self._user_id, state.session_id, self._key, PURGE_BATCH)
                 for document in found:
                     documents.delete(tx, self._user_id, document.id)
                     entries.remove(tx, self._user_id, document.id, document.text)
@@ -235,24 +287,23 @@ class _Ingestion:
                 users.raise_epoch(tx, self._user_id)
                 self._change(tx, purging=int(is_left))
 
-    def _read(self, source: Source) -> bool:
-        """Read on to the end; whether it was stopped before."""
+    def _read(self, source: Source) -> None:
+        """Read on to the end, or until it is to stop."""
         with self._database.read() as connection:
             state = files.get(connection, self._user_id, self._key)
         if state is None:
             raise _NoLongerOurs
         reader = source.reader(load_json(state.reader) if state.reader else None)
         batch = _Batch(start=state.read_through, end=state.read_through)
-        is_stopped = False
         for line in reading.lines(self._file, state.read_through, self._size):
             batch.add(read_line(source, reader, line.raw), line.end)
             if batch.is_full():
                 self._store(batch, reader, is_last=False)
                 batch = _Batch(start=batch.end, end=batch.end)
-                if is_stopped := self._how.should_stop():
+                self._is_stopped = self._how.should_stop()
+                if self._is_stopped:
                     break
         self._store(batch, reader, is_last=True)
-        return is_stopped
 
     def _store(self, batch: _Batch, reader: Reader, is_last: bool) -> None:
         """Documents, conversations and the place in the file: one transaction."""
@@ -314,7 +365,7 @@ class _Ingestion:
             tx,
             read_through=batch.end,
             read_check=check,
-            reader=dump_json(reader.state()),
+            reader=dump_json(_clean_state(reader.state())),
             originator=redact(canonical_text(about.originator)),
             cwd=redact(canonical_text(about.cwd)),
             subagent=int(about.is_subagent),
@@ -324,7 +375,8 @@ class _Ingestion:
             problem="",
         )
         if is_last:
-            conversations.drop_empty(tx, self._user_id, self._key)
+            if not self._is_stopped:
+                conversations.drop_empty(tx, self._user_id, self._key)
             self._change(tx, status=files.IDLE, token="")
 
 
@@ -352,6 +404,17 @@ def _clean(entry: Entry) -> Entry:
     )
 
 
+def _clean_state(state: Mapping[str, Any]) -> dict[str, Any]:
+    """A reader's state as it is stored: what a file says about itself may hold secrets."""
+    return {name: _redacted_within(value) for name, value in state.items()}
+
+
+def _redacted_within(value: Any) -> Any:
+    if isinstance(value, str):
+        return _redacted_name(value)
+    return {name: _redacted_within(one) for name, one in value.items()} if isinstance(value, dict) else value
+
+
 @lru_cache(maxsize=1024)
 def _redacted_name(name: str) -> str:
     """Kept, because the same few folders and tools stand in every line."""
@@ -359,17 +422,21 @@ def _redacted_name(name: str) -> str:
 
 
 def _documents(clean: Sequence[Entry], state: File, now: int) -> list[NewDocument]:
-    last_at = to_us(state.last_entry_at) or min(to_us(state.modified_at), now)
+    latest = to_us(state.last_entry_at)
     found = []
     for entry in clean:
-        # Nothing was said in the future; a line without a time was written right after the one before.
-        last_at = last_at if entry.said_at is None else min(entry.said_at, now)
+        # Nothing was said in the future; a line without a time was written right after those before it.
+        if entry.said_at is None:
+            said_at = latest or min(to_us(state.modified_at), now)
+        else:
+            said_at = min(entry.said_at, now)
+        latest = max(latest, said_at)
         found.append(
             NewDocument(
                 session_id=state.session_id,
                 message_id=entry.entry_id,
                 text=entry.text,
-                created_at=last_at,
+                created_at=said_at,
                 role=entry.role,
                 speaker_type="human" if entry.role == "user" else "agent",
                 source=state.source,

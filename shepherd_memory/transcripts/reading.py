@@ -29,22 +29,30 @@ class Line:
 def lines(file: BinaryIO, start: int, stop: int) -> Iterator[Line]:
     """The lines from `start` on that are whole before `stop`.
 
-    The last one may lack its end: it counts if it is a whole object, which half of one never is.
+    The last one may lack its end: it counts if it is a whole object, which half of one never is. The end that
+    it gets later is no line of its own.
     """
-    file.seek(start)
+    is_rest = not _is_at_line(file, start)
     at, rest = start, b""
     is_too_long = False
     while at + len(rest) < stop and (block := file.read(min(BLOCK_BYTES, stop - at - len(rest)))):
         *whole, last = (rest + block).split(b"\n")
         for raw in whole:
             at += len(raw) + 1
-            yield Line(None if is_too_long else raw, at)
-            is_too_long = False
+            if not (is_rest and not raw.strip()):
+                yield Line(None if is_too_long or len(raw) > LONGEST_LINE else raw, at)
+            is_too_long = is_rest = False
         rest = last
         if len(rest) > LONGEST_LINE:
             at, rest, is_too_long = at + len(rest), b"", True
     if rest.strip() and not is_too_long and isinstance(parsed(rest), dict):
         yield Line(rest, at + len(rest))
+
+
+def _is_at_line(file: BinaryIO, start: int) -> bool:
+    """Go to `start`; whether a line begins there."""
+    file.seek(max(0, start - 1))
+    return start == 0 or file.read(1) == b"\n"
 
 
 def parsed(raw: bytes) -> Any:

@@ -1,6 +1,7 @@
 """Watching: one thread that takes in transcripts as agents write them, and moves their conversations on."""
 
 import logging
+import os
 import threading
 import time
 from collections.abc import Callable, Iterable
@@ -12,7 +13,7 @@ from shepherd_memory.config import Config
 from shepherd_memory.errors import DatabaseError, ShepherdError
 from shepherd_memory.identity import is_known
 from shepherd_memory.transcripts.folders import files_under, watched
-from shepherd_memory.transcripts.ingestion import SUFFIX
+from shepherd_memory.transcripts.ingestion import BUSY, SUFFIX
 from shepherd_memory.transcripts.library import Library
 
 if TYPE_CHECKING:
@@ -104,9 +105,9 @@ class Watcher:
             base = next((base for base in bases if path.is_relative_to(base)), None)
             if base is None:
                 continue
-            if path.is_dir():
+            if os.path.isdir(path):
                 self._pending |= {found.path: base for found in files_under(path)}
-            elif path.name.endswith(SUFFIX) and path.exists():
+            elif path.name.endswith(SUFFIX) and os.path.exists(path):
                 self._pending[path] = base
 
     def _scan(self, bases: list[Path]) -> None:
@@ -117,14 +118,15 @@ class Watcher:
         self._poll_if_due()
 
     def _ingest_pending(self) -> None:
-        """Take in what is pending; what the database does not take now stays pending."""
+        """Take in what is pending; what the database does not take now, or another reads, stays pending."""
         for path, base in list(self._pending.items()):
             if self._stopping.is_set() or not self._guarded(partial(self._ingest, path, base)):
                 return
-            del self._pending[path]
 
     def _ingest(self, path: Path, base: Path) -> None:
         found = self._library.ingest(self._user_id, path, base, should_stop=self._stopping.is_set)
+        if found.outcome != BUSY:
+            del self._pending[path]
         if found.entries:
             logger.info("took in %d entries of a transcript (%s)", found.entries, found.outcome)
 

@@ -10,8 +10,8 @@ import pytest
 
 from tests.endpoint import ScriptedEndpoint, by_content, echo, hang, held, reply
 from tests.provider import CUT, RESET, ScriptedProvider, ToolCall, chat, gated, openai_error, openai_stream
-from tests.terminal.chat_site import PROMPT, ChatSite, say
-from tests.terminal.pty_screen import ALT_ENTER, DOWN, LEFT, TAB, UP, Terminal, ctrl
+from tests.terminal.chat_site import CHAT, PROMPT, ChatSite, say
+from tests.terminal.pty_screen import ALT_ENTER, DOWN, LEFT, TAB, UP, Terminal, ctrl, terminal
 
 
 @pytest.fixture
@@ -213,6 +213,14 @@ def test_an_answer_cannot_drive_the_terminal(
         leave(screen)
         for bad in (b"\x1b]", b"\x1b[2J", b"\x07", b"\x1bP", "\x9b".encode(), "\u202e".encode(), b"\x7f"):
             assert bad not in screen.raw
+
+
+def test_line_ends_of_any_kind_are_line_ends(site: ChatSite, provider: ScriptedProvider) -> None:
+    provider.script(chat("one\r\ntwo\nthree"))
+    with site.on_terminal() as screen:
+        say(screen, "Count.")
+        screen.wait_for("one\ntwo\nthree")
+        leave(screen)
 
 
 def test_a_tool_and_a_refusal_cannot_drive_it_either(site: ChatSite, provider: ScriptedProvider) -> None:
@@ -509,6 +517,16 @@ def test_nobody_waits_for_an_endpoint_that_is_not_there(site: ChatSite) -> None:
         screen.wait_for("endpoint is unavailable", "1 item waits", "it goes on")
     with site.service() as service:
         assert len(service.items("ann")) == 1
+
+
+def test_where_answers_go_into_a_file_the_line_stays_on_the_terminal(site: ChatSite, tmp_path: Path) -> None:
+    command = f"{' '.join(CHAT)} > {tmp_path}/answers"
+    with terminal("sh", "-c", command, environment=site.environment()) as screen:
+        screen.wait_for_line(PROMPT)
+        say(screen, "Hello?")
+        screen.wait_until(lambda lines: lines.count(">") == 1 and "> Hello?" in lines, "the next prompt")
+        leave(screen)
+    assert (tmp_path / "answers").read_text() == "Hello there.\n"
 
 
 def test_clear_begins_anew_and_what_was_said_is_kept(site: ChatSite, provider: ScriptedProvider) -> None:

@@ -31,19 +31,28 @@ COMMANDS = {
     "documents show": ["{document}"],
     "documents add": ["a note", "--session", "s"],
     "documents delete": ["{document}"],
+    "forget": ["--session", "s"],
     "memory stats": [],
     "memory erase": ["--yes"],
     "memory export": [],
     "memory import": ["{file}"],
     "memory forget": ["--session", "s"],
     "memory why": [],
+    "memory ingest": ["--file", "{file}", "--no-embed"],
+    "memory conversations": [],
+    "memory process": [],
+    "memory health-check": [],
+    "transcript": ["s"],
     "memory rejected list": [],
     "memory rejected accept": ["{rejection}"],
     "queue list": ["--session", "s"],
     "queue retry": ["{item}"],
     "queue drop": ["{item}"],
 }
-"""Every command that takes --user, aimed at what is ann's."""
+"""Every command that takes --user and ends by itself, aimed at what is ann's."""
+
+STAYING = {"memory watch"}
+"""Commands that stay until they are told to stop: their own tests have two users."""
 
 
 def commands_with_user(command: click.Command, path: tuple[str, ...] = ()) -> Iterator[str]:
@@ -58,7 +67,7 @@ def commands_with_user(command: click.Command, path: tuple[str, ...] = ()) -> It
 
 
 def test_every_command_that_takes_a_user_is_tried_here() -> None:
-    assert set(commands_with_user(cli)) == set(COMMANDS)
+    assert set(commands_with_user(cli)) - STAYING == set(COMMANDS)
 
 
 @pytest.fixture

@@ -2,78 +2,22 @@ import json
 import signal
 import subprocess
 import sys
-import threading
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.endpoint import ScriptedEndpoint, echo, hang, status
-from tests.stopwatch import seconds_of
 from tests.terminal.conftest import use_endpoint
+from tests.terminal.running import Running, starting, wait_for
 from tests.terminal.shell import COMMAND, data, good
 
 
-class RunningWorker:
-    """`shepherd worker` as a process, with what it has said so far."""
-
-    def __init__(self, *options: str) -> None:
-        self._process = subprocess.Popen(
-            [*COMMAND, "worker", *options], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-        )
-        self._said: list[str] = []
-        self._reader = threading.Thread(target=self._read, name="worker-stderr")
-        self._reader.start()
-
-    def _read(self) -> None:
-        assert self._process.stderr is not None
-        self._said.extend(self._process.stderr)
-
-    @property
-    def said(self) -> str:
-        return "".join(self._said)
-
-    def wait_until_it_says(self, text: str) -> None:
-        wait_for(lambda: text in self.said, f"{text!r} in {self.said!r}")
-
-    def stop(self, number: signal.Signals = signal.SIGTERM) -> tuple[int, float, str]:
-        """Exit code, seconds that it took, and what was on stdout."""
-        self._process.send_signal(number)
-        seconds = seconds_of(lambda: self._process.wait(30), self._process.pid)
-        self._reader.join()
-        assert self._process.stdout is not None
-        return self._process.returncode, seconds, self._process.stdout.read()
-
-    def end(self) -> None:
-        if self._process.poll() is None:
-            self._process.kill()
-        self._process.wait()
-        self._reader.join()
-        for stream in (self._process.stdout, self._process.stderr):
-            assert stream is not None
-            stream.close()
-
-
 @pytest.fixture
-def start() -> Iterator[Callable[..., RunningWorker]]:
+def start() -> Iterator[Callable[..., Running]]:
     """Starts workers, and ends them in the end."""
-    running: list[RunningWorker] = []
-
-    def start_one(*options: str) -> RunningWorker:
-        running.append(RunningWorker(*options))
-        return running[-1]
-
-    yield start_one
-    for worker in running:
-        worker.end()
-
-
-def wait_for(condition: Callable[[], object], what: str, seconds: float = 60) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, what
-        time.sleep(0.05)
+    with starting("worker") as start_one:
+        yield start_one
 
 
 def facts() -> dict[str, str]:
@@ -81,9 +25,7 @@ def facts() -> dict[str, str]:
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
-def test_a_signal_stops_it_cleanly_and_soon(
-    start: Callable[..., RunningWorker], number: signal.Signals
-) -> None:
+def test_a_signal_stops_it_cleanly_and_soon(start: Callable[..., Running], number: signal.Signals) -> None:
     worker = start()
     worker.wait_until_it_says("Ctrl-C ends it")
     code, seconds, stdout = worker.stop(number)
@@ -94,7 +36,7 @@ def test_a_signal_stops_it_cleanly_and_soon(
 
 
 def test_it_stops_soon_while_the_endpoint_hangs(
-    start: Callable[..., RunningWorker], endpoint: ScriptedEndpoint
+    start: Callable[..., Running], endpoint: ScriptedEndpoint
 ) -> None:
     endpoint.default = hang()
     good("remember", "my dog is Rex")
@@ -106,7 +48,7 @@ def test_it_stops_soon_while_the_endpoint_hangs(
 
 
 def test_it_greets_with_what_it_found_and_what_to_do(
-    start: Callable[..., RunningWorker], tmp_path: Path, config_path: Path
+    start: Callable[..., Running], tmp_path: Path, config_path: Path
 ) -> None:
     worker = start()
     worker.wait_until_it_says("Ctrl-C ends it")
@@ -125,7 +67,7 @@ def test_it_greets_with_what_it_found_and_what_to_do(
 
 
 def test_it_begins_without_restart_when_an_endpoint_is_configured(
-    start: Callable[..., RunningWorker],
+    start: Callable[..., Running],
 ) -> None:
     good("remember", "my dog is Rex")
     worker = start()
@@ -141,7 +83,7 @@ def test_it_begins_without_restart_when_an_endpoint_is_configured(
 
 
 def test_a_pause_and_the_recovery_are_one_line_each(
-    start: Callable[..., RunningWorker], endpoint: ScriptedEndpoint
+    start: Callable[..., Running], endpoint: ScriptedEndpoint
 ) -> None:
     endpoint.script(*[status(401)] * 5)
     good("remember", "my dog is Rex")
@@ -154,7 +96,7 @@ def test_a_pause_and_the_recovery_are_one_line_each(
 
 
 def test_an_endpoint_that_goes_away_and_comes_back_is_said(
-    start: Callable[..., RunningWorker], endpoint: ScriptedEndpoint
+    start: Callable[..., Running], endpoint: ScriptedEndpoint
 ) -> None:
     endpoint.stop()
     good("remember", "my dog is Rex")
@@ -166,7 +108,7 @@ def test_an_endpoint_that_goes_away_and_comes_back_is_said(
 
 
 def test_logs_are_json_lines_when_asked_for(
-    start: Callable[..., RunningWorker], endpoint: ScriptedEndpoint
+    start: Callable[..., Running], endpoint: ScriptedEndpoint
 ) -> None:
     endpoint.default = status(401)
     good("remember", "my dog is Rex")

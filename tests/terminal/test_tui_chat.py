@@ -22,8 +22,8 @@ from shepherd_memory.frontends.tui.app import TuiApp
 from shepherd_memory.frontends.tui.chat.conversation import Conversation
 from shepherd_memory.frontends.tui.chat.fold import Fold
 from shepherd_memory.frontends.tui.chat.prompt import Prompt
-from shepherd_memory.frontends.tui.chat.prose import Prose
 from shepherd_memory.frontends.tui.chat.recall_panel import RecallPanel
+from shepherd_memory.frontends.tui.chat.reply import Reply
 from shepherd_memory.frontends.tui.chat.status_line import StatusLine
 from shepherd_memory.frontends.tui.help_screen import HelpScreen
 from shepherd_memory.frontends.tui.memory import MemoryScreen
@@ -485,7 +485,7 @@ async def test_what_a_model_says_drives_nothing(site: ChatSite, provider: Script
         await hands.sees("[reverse]Hi[/]", "\\x1b[31mred \\x07", "[bold red]x[/]", "(file:///etc/passwd)")
         meta = [
             style
-            for line in hands.one(Prose).render_lines(hands.one(Prose).region.reset_offset)
+            for line in hands.one(Reply).render_lines(hands.one(Reply).region.reset_offset)
             for style in line
         ]
         assert not any(segment.style and "@click" in segment.style.meta for segment in meta)

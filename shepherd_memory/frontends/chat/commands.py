@@ -56,7 +56,8 @@ def own_command(line: str) -> str:
     """The name in `OWN` that a line means; empty if it is none."""
     if line.strip().lower() in LEAVING:
         return "exit"
-    name = _name(line)
+    # `exit the program how?` is a question.
+    name = _name(line) if is_command(line) else ""
     return name if name in OWN else ""
 
 
@@ -78,10 +79,22 @@ def run(invocation: Invocation, line: str) -> None:
 
 def run_captured(invocation: Invocation, line: str) -> str:
     """Run a shared command where there is no terminal of its own; what it would have shown on one."""
+    if wanting := _wants_terminal(line):
+        return (
+            f"{wanting} needs a terminal of its own: `shepherd {line.strip().removeprefix('/')}` in another"
+        )
     page = _Page()
     with redirect_stdout(page), redirect_stderr(page), _nothing_to_read():
         run(invocation, line)
     return page.getvalue().rstrip("\n")
+
+
+def _wants_terminal(line: str) -> str:
+    """What of a command could not be done under somebody else's screen, or would not end."""
+    words = line.split()
+    if _name(line) == "provider" and words[-1] == "edit":
+        return "an editor"
+    return "--watch" if _name(line) == "queue" and "--watch" in words else ""
 
 
 class _Page(io.StringIO):

@@ -29,7 +29,8 @@ class Line:
             complete_while_typing=False,
             prompt_continuation=CONTINUED,
             enable_open_in_editor=True,
-            output=create_output(),
+            # In `shepherd chat | tee notes` the line is on the terminal, and the answers go into the pipe.
+            output=create_output(always_prefer_tty=True),
         )
 
     def read(self) -> str:

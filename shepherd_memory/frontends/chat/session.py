@@ -274,8 +274,9 @@ class _Turn:
             return
         chat = self._chat
         try:
+            # Each as it was said: what the prompt shows already is known by its own words.
             injected = chat._service.inject(
-                chat.user_id, chat._prompt(), session_id=chat.session_id, explain=True
+                chat.user_id, chat.messages, session_id=chat.session_id, explain=True
             )
         except ShepherdError as error:
             logger.warning("recall failed for a chat (%s)", type(error).__name__)

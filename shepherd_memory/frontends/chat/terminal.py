@@ -55,7 +55,8 @@ class Printer:
     def _answer(self, text: str) -> None:
         self._end_thinking()
         # `color`: without it click takes escape sequences out of what goes into a pipe.
-        click.echo(block(text) if self._is_terminal else text, nl=False, color=True)
+        shown = block(text.replace("\r\n", "\n")) if self._is_terminal else text
+        click.echo(shown, nl=False, color=True)
         sys.stdout.flush()
         self._ends_with_newline = text.endswith("\n")
 

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 import click
 
 from shepherd_memory.canonical import canonical_text
-from shepherd_memory.errors import EndpointError, InvalidInput
+from shepherd_memory.errors import DatabaseError, EndpointError, InvalidInput
 from shepherd_memory.frontends.cli.given import stdin_text
 from shepherd_memory.frontends.cli.invocation import Invocation, pass_invocation
 from shepherd_memory.frontends.cli.opening import user_of, user_option
 from shepherd_memory.frontends.cli.output import say
-from shepherd_memory.frontends.cli.screen import note
+from shepherd_memory.frontends.cli.screen import note, one_line
 
 if TYPE_CHECKING:
     from shepherd_memory.frontends.chat.asking import Last
@@ -173,6 +173,9 @@ def wait_for_memory(service: "Service", user_id: str) -> None:
         left = settle(service, user_id, waiting)
     except KeyboardInterrupt:
         left = "not everything is extracted yet"
+    except DatabaseError as error:
+        # What was said is stored, or was said not to be; how far extraction is, is not worth an error.
+        left = f"how much waits for extraction cannot be seen ({one_line(str(error))})"
     if is_terminal:
         click.echo("\r\x1b[K", nl=False, err=True, color=True)
         if left:

@@ -107,13 +107,13 @@ def forget(
     if (session is None) == (file_key is None):
         raise InvalidInput("say what to forget: --session ID or --file KEY")
     with writing(invocation, user) as (service, user_id):
-        name = _session_of(service, user_id, file_key) if session is None else session
-        gone = service.forget(user_id, session=name)
-    what = f"session {name}" if file_key is None else f"transcript {file_key}"
+        wanted = _session_of(service, user_id, file_key) if session is None else session
+        gone = service.forget(user_id, session=wanted)
+    kind, name = ("session", session) if file_key is None else ("transcript", file_key)
     if not gone.total:
-        raise NotFound(f"there is nothing of {what} of {user_id!r}")
+        raise NotFound(f"there is nothing of {kind} {name!r} of {user_id!r}")
     counts = f"{gone.documents} documents, {gone.facts} facts, {gone.context} context"
-    emit_result(as_json, plain(gone), f"forgot {what} of {user_id}: {counts}")
+    emit_result(as_json, plain(gone), f"forgot {kind} {name} of {user_id}: {counts}")
 
 
 def _session_of(service: "Service", user_id: str, file_key: str | None) -> str:

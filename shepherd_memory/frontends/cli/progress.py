@@ -9,6 +9,9 @@ import click
 
 Step = Callable[[int], None]
 
+BAR_COLUMNS = 16
+"""So that all of it fits into 80 columns."""
+
 
 @contextmanager
 def progress_bar(label: str, length: int, *, is_size: bool = False) -> Iterator[Step]:
@@ -20,6 +23,7 @@ def progress_bar(label: str, length: int, *, is_size: bool = False) -> Iterator[
     with click.progressbar(
         length=length,
         label=label,
+        width=BAR_COLUMNS,
         file=sys.stderr,
         show_pos=not is_size,
         show_percent=True,

@@ -65,7 +65,7 @@ MOST_LINES = 4
     "--project",
     type=canonical_text,
     default="",
-    metavar="PATH|NAME",
+    metavar="PROJECT",
     help="Only what was said in this folder, by its path or its name.",
 )
 @click.option("--since", type=moment, metavar="TIME", help="Only from this time on (ISO 8601; local time).")

@@ -22,10 +22,21 @@ if TYPE_CHECKING:
     from shepherd_memory.service import Service
     from shepherd_memory.transcripts.files import File
 
+SUFFIX = ".jsonl"
 SHOWN = ("id", "message_id", "role", "speaker_name", "created_at", "text", "tool_names", "cwd")
 
 
-@click.command()
+class KeyedCommand(click.Command):
+    """A command that takes the key of a file for no option: Claude Code's begin with a hyphen."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        if "--" not in args:
+            keys = [word for word in args if word.startswith("-") and word.endswith(SUFFIX)]
+            args = [*(word for word in args if word not in keys), *(["--", *keys] if keys else [])]
+        return super().parse_args(ctx, args)
+
+
+@click.command(cls=KeyedCommand)
 @click.argument("session", type=canonical_text)
 @user_option
 @json_option

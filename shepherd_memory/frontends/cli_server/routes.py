@@ -75,8 +75,7 @@ async def ask(request: Request) -> Any:
     if asked.stream:
         return EventStream(follow(turn, position))
     answered = await _end_of(turn, request)
-    success = not answered.fields["cancelled"]
-    return json_response({"success": success, **answered.fields, "session_id": session.session_id})
+    return json_response({"success": not answered.fields["cancelled"], **answered.fields})
 
 
 async def clear(request: Request) -> Response:

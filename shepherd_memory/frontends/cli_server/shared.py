@@ -121,7 +121,8 @@ class SharedSession:
             if waiting is not None:
                 self._line.remove(waiting)
         if waiting is not None:
-            self._deliver(waiting, Update(COMPLETE, {"response": "", "cancelled": True}))
+            fields = {"response": "", "cancelled": True, "session_id": self.session_id}
+            self._deliver(waiting, Update(COMPLETE, fields))
         return waiting is not None
 
     def line(self) -> tuple[str, int]:
@@ -235,7 +236,8 @@ class SharedSession:
         self._chat.ask(asked.prompt, emit, max_tokens=asked.max_tokens, memory=asked.memory)
         window = self._chat.context_window()
         self._in_loop(lambda: setattr(self, "context_window", window))
-        return ends[-1]
+        # Said here: by the time that a client hears of it, the session may be another.
+        return Update(ends[-1].name, {**ends[-1].fields, "session_id": self._chat.session_id})
 
 
 @contextmanager

@@ -6,8 +6,10 @@ import time
 from types import FrameType
 from typing import Any, ClassVar
 
+from textual._ansi_sequences import ANSI_SEQUENCES_KEYS
 from textual.app import App
 from textual.binding import Binding, BindingType
+from textual.keys import Keys
 from textual.theme import Theme
 
 from shepherd_memory.frontends.chat.leaving import SIGNALS
@@ -72,6 +74,8 @@ class TuiApp(App[None]):
         self._session = session
         self._asked_at = -TWICE_SECONDS
         self._signals: dict[int, Any] = {}
+        # Most terminals send this for Alt+Enter; textual would take it for Enter.
+        ANSI_SEQUENCES_KEYS["\x1b\r"] = (Keys.ControlJ,)  # type: ignore[index]
         self.register_theme(DARK)
         self.register_theme(LIGHT)
         self.theme = DARK.name

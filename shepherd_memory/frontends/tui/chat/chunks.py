@@ -24,7 +24,7 @@ class Chunks:
     """Takes a text in as it arrives."""
 
     def __init__(self) -> None:
-        self.open = Chunk("")
+        self.open = Chunk("", joined=True)
         """The piece at the end, which still grows."""
 
     def feed(self, text: str) -> list[Chunk]:

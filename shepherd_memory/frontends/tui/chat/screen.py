@@ -36,9 +36,9 @@ from shepherd_memory.status import Status
 
 logger = logging.getLogger(__name__)
 
-DRAW_SECONDS = 0.04
+DRAW_SECONDS = 0.05
 DRAWN_AT_ONCE = 2_000
-"""Characters of an answer for each time the screen is drawn: 50,000 in a second."""
+"""Characters of an answer for each time the screen is drawn: 40,000 in a second."""
 
 LOOK_SECONDS = 2.0
 """How often memory is asked how it is doing."""

@@ -37,7 +37,7 @@ class RefusalsView(View[Rejection]):
         return item.id
 
     def cells(self, item: Rejection) -> tuple[str, ...]:
-        return cell(item.name), cell(item.content), item.reason
+        return cell(item.name), cell(item.content), cell(item.reason)
 
     def words(self, item: Rejection) -> str:
         return f"{item.name} {item.name.replace('_', ' ')} {item.content} {item.reason} {item.session_id}"

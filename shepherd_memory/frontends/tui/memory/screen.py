@@ -251,7 +251,7 @@ class MemoryScreen(Screen[None]):
 
     @on(Input.Changed)
     def _search(self) -> None:
-        self._refresh_list()
+        self._refresh_list(from_top=True)
         self._search_documents(TYPING_SECONDS)
 
     @on(Input.Submitted)
@@ -276,7 +276,7 @@ class MemoryScreen(Screen[None]):
         if rows is None and self._found is None:
             return
         self._found = rows
-        self._refresh_list()
+        self._refresh_list(from_top=self._tab == DOCUMENTS)
 
     def _matching(self, name: str) -> list[Any]:
         if name == DOCUMENTS:
@@ -288,14 +288,15 @@ class MemoryScreen(Screen[None]):
             else self._items[name]
         )
 
-    def _refresh_list(self) -> None:
-        """Show the lines of this tab, with the cursor where it was."""
+    def _refresh_list(self, *, from_top: bool = False) -> None:
+        """Show the lines of this tab, with the cursor where it was, or on the first."""
         view, shown = self._view, self._matching(self._tab)
         self._shown = list(shown)
         places = [view.identity(item) for item in shown]
         place = self._places.get(self._tab)
-        cursor = places.index(place) if place in places else self.query_one(Listing).cursor
-        self.query_one(Listing).show(view.columns, self._shown, view.cells, cursor, self._empty())
+        listing = self.query_one(Listing)
+        cursor = 0 if from_top else places.index(place) if place in places else listing.cursor
+        listing.show(view.columns, self._shown, view.cells, cursor, self._empty())
         self._refresh_titles()
         self._refresh_note()
 
@@ -369,11 +370,13 @@ class MemoryScreen(Screen[None]):
     def action_back(self) -> None:
         """One step: out of the page, the search, the session, the screen."""
         search = self.query_one(Input)
-        if search.value or self.focused is search:
+        if isinstance(self.focused, Detail):
+            pass
+        elif search.value or self.focused is search:
             search.value = ""
-        elif self._session_id and self._tab == DOCUMENTS and not isinstance(self.focused, Detail):
+        elif self._session_id and self._tab == DOCUMENTS:
             self._only_session("")
-        elif not isinstance(self.focused, Detail):
+        else:
             self.action_leave()
         self.query_one(Listing).focus()
 

@@ -1,0 +1,87 @@
+"""`shepherd forget`: one thing, for good, and what a chat has left of it."""
+
+import pytest
+
+from shepherd_memory import saved_chats
+from shepherd_memory.saved_chats import History, SavedChat
+from tests.terminal.shell import data, good, run
+
+NOTHING = {"facts": 0, "context": 0, "documents": 0}
+
+
+def test_a_fact_is_forgotten_by_its_key() -> None:
+    good("facts", "set", "home_city", "Lisbon")
+    result = good("forget", "home_city")
+    assert result.stdout == ""
+    assert result.stderr == "forgot fact home_city of ann: 1 facts\n"
+    assert data("facts") == []
+
+
+def test_a_key_may_be_spelled_as_people_do() -> None:
+    good("facts", "set", "home_city", "Lisbon")
+    assert data("forget", "Home City") == {**NOTHING, "facts": 1}
+
+
+def test_a_pair_is_forgotten_by_its_number() -> None:
+    good("context", "add", "Where?", "There")
+    assert data("forget", "--context", str(data("context")[0]["id"])) == {**NOTHING, "context": 1}
+    assert data("context") == []
+
+
+def test_a_document_is_forgotten_with_what_chats_have_of_it() -> None:
+    good("remember", "I live in Bonn", "--session", "s")
+    message = {"role": "user", "content": "I live in Bonn", "id": "m"}
+    saved_chats.save("ann", "/work", "lab", SavedChat("s", [message]))
+    History("ann").add("I live in Bonn")
+    assert data("forget", "--document", str(data("documents")[0]["id"])) == {**NOTHING, "documents": 1}
+    saved = saved_chats.load("ann", "/work", "lab")
+    assert saved is not None
+    assert saved.messages == []
+    assert History("ann").entries() == []
+
+
+def test_a_session_is_forgotten_whole() -> None:
+    good("remember", "I live in Bonn", "--session", "s")
+    good("remember", "I like tea", "--session", "s")
+    saved_chats.save("ann", "/work", "lab", SavedChat("s", []))
+    assert data("forget", "--session", "s") == {**NOTHING, "documents": 2}
+    assert data("documents") == []
+    assert saved_chats.load("ann", "/work", "lab") is None
+
+
+@pytest.mark.parametrize(
+    "args", [["pet"], ["--context", "7"], ["--document", "7"], ["--session", "s"]], ids=" ".join
+)
+def test_what_is_not_there_is_said_and_ends_with_three(args: list[str]) -> None:
+    result = run("forget", *args)
+    assert (result.exit_code, result.stdout) == (3, "")
+    assert result.stderr.startswith("shepherd: there is no ")
+    assert result.stderr.endswith(" of 'ann'\n")
+
+
+@pytest.mark.parametrize(
+    "args",
+    [
+        [],
+        ["pet", "--context", "1"],
+        ["--session", "s", "--document", "1"],
+        ["--document", "0"],
+        ["--document", "x"],
+        ["--session", ""],
+    ],
+    ids=" ".join,
+)
+def test_what_cannot_be_meant_ends_with_two_and_deletes_nothing(args: list[str]) -> None:
+    good("facts", "set", "pet", "Rex")
+    assert run("forget", *args).exit_code == 2
+    assert [fact["key"] for fact in data("facts")] == ["pet"]
+
+
+def test_the_unknown_user_has_nothing_to_forget() -> None:
+    assert run("forget", "pet", "--user", "unknown").exit_code == 2
+
+
+def test_another_users_memory_stays() -> None:
+    good("facts", "set", "pet", "Tom", "--user", "bob")
+    assert run("forget", "pet").exit_code == 3
+    assert [fact["value"] for fact in data("facts", "--user", "bob")] == ["Tom"]
