@@ -1,8 +1,8 @@
-"""How long a key takes to the screen of `shepherd tui`: at rest, while an answer streams, while recall searches.
+"""From a key to the screen of `shepherd tui`: at rest, while an answer streams, while recall searches.
 
-The program runs on a terminal of its own and its provider in another process. Letters that nothing else on the
-screen has are typed one by one, and each is waited for in what the program writes. Everything is compared in
-one run. The number of documents that recall searches can be given.
+The program runs on a terminal of its own and its provider in another process. Letters that nothing else on
+the screen has are typed one by one, and each is waited for in what the program writes. Everything is compared
+in one run. The number of documents that recall searches can be given.
 """
 
 import fcntl

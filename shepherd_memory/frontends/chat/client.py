@@ -16,7 +16,7 @@ from shepherd_memory.providers import Provider
 if TYPE_CHECKING:
     from shepherd_memory.http.connections import Connections
 
-WINDOW_TIMEOUT_SECONDS = 5.0
+WINDOW_TIMEOUT_SECONDS = 1.5
 _CANCELLED = "cancelled"
 
 

@@ -10,6 +10,8 @@ from shepherd_memory.service import Service
 from shepherd_memory.worker import extraction_endpoint
 
 POLL_SECONDS = 0.1
+TRIED_SECONDS = 1.0
+"""By then the worker has tried: until then, trouble may be what an earlier run left behind."""
 
 
 def settle(service: Service, user_id: str, waiting: Callable[[float], None]) -> str:
@@ -18,10 +20,11 @@ def settle(service: Service, user_id: str, waiting: Callable[[float], None]) -> 
     `waiting` is told now and then how many seconds are left.
     """
     pause = threading.Event()
-    deadline = time.monotonic() + service.config.chat_flush_timeout
+    begun = time.monotonic()
     while left := what_is_left(service, user_id):
-        seconds = deadline - time.monotonic()
-        if seconds <= 0 or _is_in_trouble(service):
+        waited = time.monotonic() - begun
+        seconds = service.config.chat_flush_timeout - waited
+        if seconds <= 0 or (waited > TRIED_SECONDS and _is_in_vain(service, user_id)):
             return left
         waiting(seconds)
         pause.wait(POLL_SECONDS)
@@ -51,7 +54,12 @@ def _waiting(number: int) -> str:
     return f"{number} {'item waits' if number == 1 else 'items wait'} for extraction"
 
 
+def _is_in_vain(service: Service, user_id: str) -> bool:
+    """Whether the worker has given up for now: while it tries, it may well succeed."""
+    return _is_in_trouble(service) and not service.items(user_id, jobs.RUNNING)
+
+
 def _is_in_trouble(service: Service) -> bool:
-    """Whether waiting is in vain."""
+    """Whether the endpoint was last seen not to work."""
     is_configured = extraction_endpoint(service.config) is not None
     return is_configured and service.endpoint().state in (endpoints.UNAVAILABLE, endpoints.PAUSED)

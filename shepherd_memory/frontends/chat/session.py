@@ -91,6 +91,9 @@ class ChatSession:
         self._stop = threading.Event()
         self._windows: dict[tuple[str, str], int] = {}
         self._remembered: set[str] = set()
+        self._off_record: set[str] = set()
+        """What was asked with memory off, and answered: it is saved nowhere."""
+        self._is_off_record = False
         self._behind: list[Remembering] = []
         """Sessions that have ended, and that the database has not taken whole."""
         self._begin(uuid.uuid4().hex)
@@ -133,6 +136,7 @@ class ChatSession:
     def ask(self, text: str, emit: Emit, *, max_tokens: int = 0, memory: bool = True) -> None:
         """Say something, and tell `emit` of all that follows: the last event says how it ended."""
         self._stop.clear()
+        self._is_off_record = not memory
         provider = self.provider()
         if provider is None:
             return emit(events.Failed(NO_PROVIDER, events.NO_PROVIDER))
@@ -198,15 +202,17 @@ class ChatSession:
         saved_chats.save(self.user_id, self.options.place, provider.name if provider else "", chat)
 
     def _undeleted(self) -> list[Message]:
-        """The messages but those that were remembered, and have been deleted since."""
+        """The messages but those that were remembered, and have been deleted since; none off the record."""
         stored = self._service.documents(self.user_id, session_id=self.session_id)
         there = {document.message_id for document in stored} | self._memory.unstored()
-        gone = self._remembered - there
+        gone = (self._remembered - there) | self._off_record
         return [message for message in self.messages if message["id"] not in gone]
 
     def _add(self, message: Message, emit: Emit) -> Message:
         added = {**message, "id": uuid.uuid4().hex, "created_at": iso(now_us())}
         self.messages.append(added)
+        if self._is_off_record:
+            self._off_record.add(added["id"])
         emit(events.Added(added))
         return added
 
