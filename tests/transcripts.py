@@ -69,7 +69,10 @@ def codex_lines(count: int, cwd: str = CWD) -> list[dict[str, Any]]:
         asked = {"type": "user_message", "message": f"my pot_{number} is blue_{number}"}
         answer = {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "So."}]}
         call = {"type": "function_call", "name": "shell", "call_id": f"call_{number}", "arguments": "{}"}
-        found += [_codex(number, "event_msg", asked), _codex(number, "response_item", {**answer, "id": f"a{number}"})]
+        found += [
+            _codex(number, "event_msg", asked),
+            _codex(number, "response_item", {**answer, "id": f"a{number}"}),
+        ]
         found.append(_codex(number, "response_item", call))
     return found
 
@@ -100,7 +103,9 @@ def taken_in(database: Database, user_id: str) -> dict[str, Any]:
     Two users, or two databases, that took in the same have the same.
     """
     with database.read() as connection:
-        ids = connection.rows("select id from documents where user_id = :user_id order by id", user_id=user_id)
+        ids = connection.rows(
+            "select id from documents where user_id = :user_id order by id", user_id=user_id
+        )
         places = {row[0]: place for place, row in enumerate(ids)}
         return {
             "documents": _documents(connection, user_id),

@@ -249,12 +249,38 @@ def set_status(tx: Connection, user_id: str, conversation_id: int, before: str, 
     return row is not None
 
 
-def everybodys(connection: Connection, status: str, limit: int) -> list[tuple[str, Conversation]]:
-    """(user, conversation) pairs of a status, the oldest first: for the poll, never for a user."""
+def to_hand_on(connection: Connection, kind: str, limit: int) -> list[tuple[str, Conversation]]:
+    """(user, conversation) pairs, the oldest first, of sessions of which no job waits or runs: for the poll.
+
+    A session with many conversations does not stand before everybody else's.
+    """
+    return _everybodys(
+        connection,
+        "status = 'ready' and not exists (select 1 from jobs where jobs.user_id = c.user_id"
+        " and jobs.kind = :kind and jobs.key = c.session_id and jobs.status in ('waiting', 'running'))",
+        kind,
+        limit,
+    )
+
+
+def to_archive(connection: Connection, kind: str, limit: int) -> list[tuple[str, Conversation]]:
+    """(user, conversation) pairs of which every job is done: for the poll. One that failed may be retried."""
+    return _everybodys(
+        connection,
+        "status = 'processing' and not exists (select 1 from jobs where jobs.user_id = c.user_id"
+        " and jobs.kind = :kind and jobs.key = c.session_id"
+        " and jobs.status in ('waiting', 'running', 'failed')"
+        " and jobs.watermark_from < c.last_document and jobs.watermark_through >= c.first_document)",
+        kind,
+        limit,
+    )
+
+
+def _everybodys(connection: Connection, where: str, kind: str, limit: int) -> list[tuple[str, Conversation]]:
     rows = connection.rows(
-        f"select user_id, {COLUMNS} from transcript_conversations where status = :status"
+        f"select user_id, {COLUMNS} from transcript_conversations c where {where}"
         " order by last_message_at, user_id, id limit :limit",
-        status=status,
+        kind=kind,
         limit=limit,
     )
     return [(row[0], build(Conversation, row[1:])) for row in rows]

@@ -18,18 +18,19 @@ def poll(database: Database, gap_us: int, fewest: int, can_extract: bool, now: i
             return 0
     with database.write() as tx:
         moved = conversations.mark_ready(tx, now - gap_us, fewest, now)
-    moved += _each(database, PROCESSING, _archive, now)
+    moved += _each(database, conversations.to_archive, _archive, now)
     if can_extract:
-        moved += _each(database, READY, _hand_on, now)
+        moved += _each(database, conversations.to_hand_on, _hand_on, now)
     return moved
 
 
+_Find = Callable[[Connection, str, int], list[tuple[str, Conversation]]]
 _Move = Callable[[Connection, str, int, Conversation, int], bool]
 
 
-def _each(database: Database, status: str, move: _Move, now: int) -> int:
+def _each(database: Database, find: _Find, move: _Move, now: int) -> int:
     with database.read() as connection:
-        found = conversations.everybodys(connection, status, AT_ONCE)
+        found = find(connection, queue.KIND, AT_ONCE)
     moved = 0
     for user_id, conversation in found:
         with database.write() as tx:

@@ -36,10 +36,13 @@ from tests.provider import chat, openai_events
 DOCUMENTS = int(sys.argv[1]) if len(sys.argv) > 1 else 100_000
 LETTERS = "αβγδεζηθικλμνξοπρστυφχψωабвгдежзийклмнопрстуфхцчшщъыьэюя"
 KEYS = 50
+QUESTIONS = 60
 PAUSE_SECONDS = 0.08
 PACE_SECONDS = 0.004
 CHARACTERS = 100_000
 START_SECONDS = 60.0
+BLINKING = 500
+"""Bytes in a second."""
 USER = "ann"
 
 PARAGRAPH = (
@@ -126,6 +129,17 @@ class Screen:
             if not self._changed.wait_for(lambda: self._written.find(wanted, start) >= 0, seconds):
                 raise RuntimeError(f"no {text!r} on the screen")
 
+    def paste(self, text: str) -> None:
+        self.type(f"\x1b[200~{text}\x1b[201~\r")
+
+    def wait_for_rest(self) -> None:
+        """Until no more is written than a cursor that blinks."""
+        while True:
+            before = self.mark()
+            time.sleep(1)
+            if self.mark() - before < BLINKING:
+                return
+
     def mark(self) -> int:
         with self._changed:
             return len(self._written)
@@ -152,6 +166,7 @@ class Screen:
 
 
 def _typed(screen: Screen, number: int = KEYS) -> list[float]:
+    screen.key_seconds("Ω")
     found = []
     for at in range(number):
         found.append(screen.key_seconds(LETTERS[at % len(LETTERS)]))
@@ -193,12 +208,15 @@ def main() -> None:
         screen.wait_for("Hello.")
         rest = _typed(screen)
         rows = [_row("at rest", rest, rest)]
-        for name in ("the first recall, which reads everything", "recall of what is in memory already"):
-            screen.type("".join(f"word50 word300 word1000 word5 word{at}\r" for at in range(20)))
-            rows.append(_row(f"{name}", _typed(screen), rest))
-        screen.type("long\r")
+        for name in ("while recall reads everything", "while recall searches"):
+            for at in range(QUESTIONS):
+                screen.paste(f"word50 word300 word1000 word5 word{at}")
+            rows.append(_row(name, _typed(screen), rest))
+            screen.wait_for_rest()
+        screen.paste("long")
         screen.wait_for("Section", screen.mark())
         rows.append(_row("while an answer streams", _typed(screen, 2 * KEYS), rest))
+        screen.wait_for_rest()
         rows.append(_row("at rest again", _typed(screen), rest))
         screen.close()
     write_table(

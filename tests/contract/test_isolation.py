@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -37,6 +38,7 @@ from shepherd_memory import (
     rejections,
     saved_chats,
     sessions,
+    stops,
     tombstones,
     tools,
     users,
@@ -55,12 +57,18 @@ from shepherd_memory.intake import Intake
 from shepherd_memory.provenance import Provenance
 from shepherd_memory.queue import KIND, Said
 from shepherd_memory.recall import Hit, Recalled, rows, shelf
+from shepherd_memory.recall import within as recall_within
+from shepherd_memory.recall.wanted import Within
 from shepherd_memory.rejections import Refused
 from shepherd_memory.saved_chats import History, SavedChat
 from shepherd_memory.service import Service
 from shepherd_memory.tools import basic, further
 from shepherd_memory.tools.arguments import Arguments
+from shepherd_memory.transcripts import conversations, files, ingestion
+from shepherd_memory.transcripts.ingestion import How
+from shepherd_memory.transcripts.library import Library
 from tests.contract.given import NOON, ManualClock, everything_of, facts_of, memory, pairs_of, user_says
+from tests.transcripts import agent_line, exchange, user_line, write
 
 NOW = NOON + 1_000_000
 WHERE = Provenance(NOW, "test", "chat", "m1")
@@ -441,6 +449,167 @@ SERVICE: dict[str, list[Case]] = {
 }
 
 
+FILE_KEY = "kettle/session.jsonl"
+FIRST_READ = 5012
+"""The first document of the file that both have taken in, after the ids that were put in by hand."""
+
+
+def transcript(pair: Pair, user_id: str, folder: Path) -> Path:
+    """A file of which each user has a version, under a base of their own."""
+    word = pair.mine if user_id == pair.me else pair.others
+    said = [user_line(0, f"my kettle is {word}"), agent_line(1, f"So it is {word}."), *exchange(2, 8)]
+    return write(folder / user_id / FILE_KEY, [{**line, "cwd": f"/work/{word}"} for line in said])
+
+
+@pytest.fixture
+def readers(pair: Pair, tmp_path: Path) -> Pair:
+    """The same two users, who have both taken in a file of the same key."""
+    for user_id in (pair.me, pair.other):
+        with pair.database.write() as tx:
+            tx.execute("update users set seq = 5010 where user_id = :user_id", user_id=user_id)
+        pair.service.transcripts.ingest(user_id, transcript(pair, user_id, tmp_path))
+        pair.service.transcripts.poll()
+    return pair
+
+
+def _allowed(pair: Pair) -> Any:
+    with pair.database.read() as connection:
+        version = shelf.version_of(connection, pair.me)
+        assert version is not None
+        mine = shelf.extend(pair.database, connection, shelf.empty(version), pair.me, version, "m")
+        found = [
+            recall_within.allowed(connection, pair.me, mine, Within(project=project, source=source))
+            for project in ("", pair.others, f"/work/{pair.others}")
+            for source in ("", "claude-code")
+        ]
+    counts = [None if among is None else int(among.sum()) for among in found]
+    assert counts == [None, 8, 0, 0, 0, 0]
+    return counts
+
+
+def _claim_twice(pair: Pair) -> Any:
+    with pair.database.write() as tx:
+        return [files.claim(tx, pair.me, FILE_KEY, f"t{n}", 1, 1, NOW, NOW + 1) for n in range(2)]
+
+
+def _claim_and_change(pair: Pair) -> Any:
+    with pair.database.write() as tx:
+        # The other reads theirs under the same token: it is the user that tells.
+        files.claim(tx, pair.me, FILE_KEY, "token", 1, 1, NOW, NOW + 1)
+        return files.change(tx, pair.me, FILE_KEY, "token", {"problem": "none", "entries": 3})
+
+
+def _ingest_again(pair: Pair) -> Any:
+    (file,) = pair.service.transcripts.files(pair.me)
+    folder = Path(__file__).parent
+    how = How(1, reimport=True)
+    return file, ingestion.ingest_file(
+        pair.database, pair.me, folder / "nowhere" / "session.jsonl", folder, how, lambda: NOW
+    )
+
+
+def _id_of_conversation(pair: Pair) -> int:
+    (mine,) = pair.service.transcripts.conversations(pair.me)
+    (theirs,) = pair.service.transcripts.conversations(pair.other)
+    assert mine.id == theirs.id
+    return mine.id
+
+
+def _set_status(pair: Pair) -> Any:
+    number = _id_of_conversation(pair)
+    with pair.database.write() as tx:
+        return [
+            conversations.set_status(tx, pair.me, number, before, "archived", NOW)
+            for before in ("active", "ready", "processing")
+        ]
+
+
+def _stop_and_lift(pair: Pair) -> Any:
+    """Each user's stop is their own, though the table knows no users."""
+    with pair.database.write() as tx:
+        stops.keep(tx, pair.me)
+        stops.keep(tx, pair.other)
+        theirs = stops.stopped_at(tx, pair.other, FILE_KEY)
+        stops.lift(tx, pair.me, FILE_KEY)
+        assert stops.stopped_at(tx, pair.me, FILE_KEY) == 0
+        assert stops.stopped_at(tx, pair.other, FILE_KEY) == theirs > 0
+
+
+def _keep_mine(pair: Pair) -> Any:
+    with pair.database.write() as tx:
+        stops.keep(tx, pair.me)
+        assert stops.stopped_at(tx, pair.other, FILE_KEY) == 0
+        return stops.stopped_at(tx, pair.me, FILE_KEY)
+
+
+def on_library(name: str, *arguments: Any, **options: Any) -> Case:
+    return lambda pair: getattr(pair.service.transcripts, name)(pair.me, *arguments, **options)
+
+
+GROWN = NewDocument("session", "user-0", f"my kettle is {Pair.mine} and more", NOW)
+
+TRANSCRIPTS: dict[str, list[Case]] = {
+    "documents.around": [
+        in_transaction(documents.around, FIRST_READ, 50),
+        in_transaction(documents.around, FIRST_DOCUMENT, 50),
+    ],
+    "documents.grow": [in_transaction(documents.grow, GROWN)],
+    "documents.of_file": [in_transaction(documents.of_file, "session", FILE_KEY, 100)],
+    "documents.of_session": [
+        in_transaction(documents.of_session, "session", 100),
+        in_transaction(documents.of_session, "chat", 100, 0, 10**9),
+    ],
+    "intake.index": [in_transaction(intake.index, 9000, [NEW], [Counter(["adasword"])], {9000}, NOW)],
+    "jobs.has_open_stretch": [
+        in_transaction(jobs.has_open_stretch, KIND, "session", jobs.OPEN, FIRST_READ, 10**9)
+    ],
+    "queue.drop_open": [
+        in_transaction(queue.drop_open, "session"),
+        in_transaction(queue.drop_open, "chat"),
+    ],
+    "queue.put_stretch": [in_transaction(queue.put_stretch, 9000, "new", 0, 10**6, NOW)],
+    "recall.within.allowed": [_allowed],
+    "sessions.live_id": [
+        in_transaction(sessions.live_id, "session"),
+        in_transaction(sessions.live_id, "chat"),
+    ],
+    "stops.keep": [_keep_mine],
+    "stops.lift": [_stop_and_lift],
+    "stops.stopped_at": [in_transaction(stops.stopped_at, FILE_KEY)],
+    "transcripts.conversations.count": [in_transaction(conversations.count)],
+    "transcripts.conversations.drop_empty": [in_transaction(conversations.drop_empty, FILE_KEY)],
+    "transcripts.conversations.forget_bounds": [in_transaction(conversations.forget_bounds, FILE_KEY)],
+    "transcripts.conversations.listing": [
+        in_transaction(conversations.listing),
+        in_transaction(conversations.listing, "processing", 10),
+    ],
+    "transcripts.conversations.of_file": [in_transaction(conversations.of_file, FILE_KEY)],
+    "transcripts.conversations.set_status": [_set_status],
+    "transcripts.conversations.take_back": [in_transaction(conversations.take_back, FILE_KEY, KIND, NOW)],
+    "transcripts.files.add": [in_transaction(files.add, "other.jsonl", "session", "codex", NOW)],
+    "transcripts.files.change": [_claim_and_change],
+    "transcripts.files.claim": [_claim_twice],
+    "transcripts.files.get": [in_transaction(files.get, FILE_KEY)],
+    "transcripts.files.listing": [in_transaction(files.listing)],
+    "transcripts.files.note_problem": [in_transaction(files.note_problem, FILE_KEY, "gone", NOW)],
+    "transcripts.files.of_session": [in_transaction(files.of_session, "session")],
+    "transcripts.ingestion.ingest_file": [_ingest_again],
+}
+
+LIBRARY: dict[str, list[Case]] = {
+    "around": [on_library("around", FIRST_READ, 50), on_library("around", FIRST_DOCUMENT, 50)],
+    "conversations": [on_library("conversations"), on_library("conversations", "processing", limit=5)],
+    "files": [on_library("files")],
+    "health": [on_library("health")],
+    "ingest": [on_library("ingest", Path(__file__).parent / "session.jsonl", reimport=True)],
+    "read": [
+        lambda pair: list(pair.service.transcripts.read(pair.me, "session")),
+        lambda pair: list(pair.service.transcripts.read(pair.me, "chat")),
+    ],
+    "session": [on_library("session", "sess"), on_library("session", FILE_KEY)],
+}
+
+
 def core_functions() -> set[str]:
     """Every public function of a core module that takes a user_id."""
     found = set()
@@ -460,20 +629,35 @@ def _is_for_a_user(name: str, function: Callable[..., Any]) -> bool:
 
 
 def test_every_function_that_takes_a_user_id_has_a_case_here() -> None:
-    assert core_functions() == set(CORE)
-    methods = inspect.getmembers(Service, inspect.isfunction)
-    assert {name for name, method in methods if _is_for_a_user(name, method)} == set(SERVICE)
+    assert core_functions() == {*CORE, *TRANSCRIPTS}
+    assert methods_for_a_user(Service) == set(SERVICE)
+    assert methods_for_a_user(Library) == set(LIBRARY)
 
 
-CASES = [
-    pytest.param(case, id=f"{name}-{number}")
-    for name, cases in {**CORE, **{f"Service.{name}": cases for name, cases in SERVICE.items()}}.items()
-    for number, case in enumerate(cases)
-]
+def methods_for_a_user(owner: type) -> set[str]:
+    methods = inspect.getmembers(owner, inspect.isfunction)
+    return {name for name, method in methods if _is_for_a_user(name, method)}
 
 
-@pytest.mark.parametrize("case", CASES)
+def named(cases: dict[str, list[Case]], owner: str = "") -> list[Any]:
+    return [
+        pytest.param(case, id=f"{owner}{name}-{number}")
+        for name, some in cases.items()
+        for number, case in enumerate(some)
+    ]
+
+
+@pytest.mark.parametrize("case", [*named(CORE), *named(SERVICE, "Service.")])
 def test_what_is_done_for_one_user_neither_shows_nor_touches_another(pair: Pair, case: Case) -> None:
+    check_shows_and_touches_no_other(pair, case)
+
+
+@pytest.mark.parametrize("case", [*named(TRANSCRIPTS), *named(LIBRARY, "Library.")])
+def test_what_is_done_with_transcripts_neither_shows_nor_touches_another(readers: Pair, case: Case) -> None:
+    check_shows_and_touches_no_other(readers, case)
+
+
+def check_shows_and_touches_no_other(pair: Pair, case: Case) -> None:
     assert [d.id for d in pair.service.documents(pair.me)] == [
         d.id for d in pair.service.documents(pair.other)
     ]
@@ -506,6 +690,12 @@ def test_reading_shows_a_user_their_own(pair: Pair, name: str) -> None:
         assert pair.mine in repr(case(pair))
 
 
+@pytest.mark.parametrize("name", ["documents.around", "documents.of_file", "documents.of_session"])
+def test_reading_transcripts_shows_a_user_their_own(readers: Pair, name: str) -> None:
+    for case in TRANSCRIPTS[name]:
+        assert readers.mine in repr(case(readers))
+
+
 def test_ids_that_only_another_user_has_are_not_found(service: Service) -> None:
     number = next(numbers)
     owner, curious = f"owner{number}", f"curious{number}"
@@ -528,7 +718,7 @@ def test_ids_that_only_another_user_has_are_not_found(service: Service) -> None:
 @pytest.mark.parametrize("user_id", ["unknown", "", "  ", " unknown "])
 def test_the_unknown_user_has_no_memory_whatever_is_called(service: Service, user_id: str) -> None:
     nobody = Pair(service, user_id, "somebody")
-    for case in itertools.chain.from_iterable(SERVICE.values()):
+    for case in itertools.chain.from_iterable((*SERVICE.values(), *LIBRARY.values())):
         with suppress(shepherd_memory.ShepherdError):
             case(nobody)
     assert sum(sum(map(len, rows)) for rows in everything_of(service.database, user_id).values()) == 0

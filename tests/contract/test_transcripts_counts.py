@@ -35,7 +35,7 @@ def lines_of(path: Path) -> list[dict[str, Any]]:
 
 
 def claude_code(lines: Iterable[dict[str, Any]]) -> Counter[str]:
-    """By the table of the reference: text and tools of users and assistants, nothing of meta or sidechains."""
+    """By the table of the reference: text and tools of both sides, nothing of meta or sidechains."""
     said = set()
     for number, line in enumerate(lines):
         role, message = line.get("type"), line.get("message")

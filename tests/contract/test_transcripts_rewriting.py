@@ -130,8 +130,7 @@ class Halted(Exception):
     """What a test raises in the middle, where a process would have been killed."""
 
 
-@contextmanager
-def killed_after(monkeypatch: pytest.MonkeyPatch, batches: int, part: str) -> Iterator[None]:
+def die_after(patched: pytest.MonkeyPatch, batches: int, part: str) -> None:
     """Let a reader die after so many batches of a part of its work, with all that it holds."""
     left = batches
     real = getattr(ingestion.documents, part)
@@ -143,9 +142,7 @@ def killed_after(monkeypatch: pytest.MonkeyPatch, batches: int, part: str) -> It
             raise Halted
         return real(*arguments)
 
-    with monkeypatch.context() as patched, pytest.raises(Halted):
-        patched.setattr(ingestion.documents, part, dying)
-        yield
+    patched.setattr(ingestion.documents, part, dying)
 
 
 @pytest.mark.usefixtures("small_batches")
@@ -161,8 +158,10 @@ def test_a_reimport_that_was_killed_is_gone_on_with_when_its_lease_has_ended(
 ) -> None:
     ingest(service, path)
     before = taken_in(service.database, ADA)
-    with killed_after(monkeypatch, batches, part):
-        ingest(service, path, reimport=True)
+    with monkeypatch.context() as patched:
+        die_after(patched, batches, part)
+        with pytest.raises(Halted):
+            ingest(service, path, reimport=True)
     assert ingest(service, path).outcome == "busy"
     assert service.transcripts.health(ADA).ingesting == 1
     assert service.transcripts.recover() == 0
@@ -299,7 +298,9 @@ class Failing:
 
 
 @pytest.mark.usefixtures("small_batches")
-@pytest.mark.parametrize(("after", "times", "is_noted"), [(0, 9, False), (1, 9, False), (2, 1, True), (4, 1, True)])
+@pytest.mark.parametrize(
+    ("after", "times", "is_noted"), [(0, 9, False), (1, 9, False), (2, 1, True), (4, 1, True)]
+)
 def test_a_database_that_refuses_in_the_middle_loses_nothing(
     service: Service, url: str, path: Path, clock: ManualClock, after: int, times: int, is_noted: bool
 ) -> None:

@@ -585,14 +585,21 @@ def test_a_chat_goes_on_where_it_was_left(lab: Lab) -> None:
     assert roles(lab.bodies()[-1]["messages"]) == ["user", "assistant", "user"]
 
 
-def test_what_was_said_without_memory_is_still_there_after_two_restarts(lab: Lab) -> None:
+def test_what_memory_was_off_for_is_saved_nowhere(lab: Lab) -> None:
     with lab.chat(SAVING) as talk:
         talk.answer("private", memory=False)
-    for number in (1, 2):
-        with lab.service() as service, open_chat(service, "ann", SAVING, resume=True) as session:
-            Talk(session, service).answer(f"said {number}")
-            assert session.messages[0]["content"] == "private"
-            assert "private" not in texts_of(service, "ann")
+        talk.answer("one")
+    with lab.service() as service, open_chat(service, "ann", SAVING, resume=True) as session:
+        assert [message["content"] for message in session.messages] == ["one", "Hello there."]
+
+
+def test_after_a_clear_the_next_chat_begins_anew(lab: Lab) -> None:
+    with lab.chat(SAVING) as talk:
+        talk.answer("one")
+        talk.session.clear()
+    with lab.service() as service, open_chat(service, "ann", SAVING, resume=True) as session:
+        assert session.messages == []
+        assert "one" in texts_of(service, "ann")
 
 
 def test_a_chat_that_is_killed_can_be_gone_on_with(lab: Lab) -> None:

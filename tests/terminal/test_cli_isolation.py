@@ -51,7 +51,7 @@ COMMANDS = {
 }
 """Every command that takes --user and ends by itself, aimed at what is ann's."""
 
-STAYING = {"memory watch"}
+STAYING = {"chat", "memory watch"}
 """Commands that stay until they are told to stop: their own tests have two users."""
 
 

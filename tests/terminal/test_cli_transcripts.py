@@ -286,7 +286,7 @@ def test_an_import_that_was_stopped_goes_on_to_the_same_rows(tmp_path: Path) -> 
         write(tmp_path / "projects" / "p" / f"{name}.jsonl", lines)
     good("memory", "ingest", "--dir", str(tmp_path / "projects"), "--user", "bob")
     with terminal(*COMMAND, "memory", "ingest", "--dir", str(tmp_path / "projects"), columns=120) as screen:
-        screen.wait_until(lambda lines: re.search(r"[1-9]\d*%.*MB/s", "\n".join(lines)), "progress")
+        screen.wait_until(lambda lines: re.search(r"[1-9]\d*%.*[kM]B/s", "\n".join(lines)), "progress")
         screen.send_signal(signal.SIGINT)
         assert screen.exit_code() == 1
         screen.wait_for("stopped: the same command goes on where it was")

@@ -62,6 +62,10 @@ DESIGNED = {
     "server_memory_timeout": 2,
     "server_provider_timeout": 600,
     "server_shutdown_timeout": 30,
+    "cli_server_port": 8766,
+    "chat_max_tokens": 0,
+    "chat_flush_timeout": 10,
+    "chat_system_prompt": "",
 }
 
 REFUSED = [

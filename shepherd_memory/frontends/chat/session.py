@@ -152,7 +152,7 @@ class ChatSession:
     def clear(self) -> None:
         """Queue what is new, and begin another session."""
         self._behind.append(self._memory)
-        self.problem = self._catch_up()
+        self.problem = self._catch_up() or self._drop_saved()
         self.messages = []
         self._begin(uuid.uuid4().hex)
 
@@ -186,6 +186,14 @@ class ChatSession:
         except (OSError, ShepherdError) as error:
             logger.warning("a chat could not be saved (%s)", type(error).__name__)
             return f"the chat is not saved for --continue: {error}"
+        return ""
+
+    def _drop_saved(self) -> str:
+        """What was cleared is not what the next `--continue` goes on with."""
+        try:
+            saved_chats.forget(self.user_id, self.session_id)
+        except (OSError, ShepherdError) as error:
+            return f"the next --continue begins before the clear: {error}"
         return ""
 
     def _save(self) -> None:

@@ -95,7 +95,8 @@ def _chat_here(
         with open_chat(service, user_id, options, resume=resume) as session:
             if _is_typed(prompt, as_json):
                 _greet(session)
-            last = _hold(session, inner, History(user_id, options.memory), prompt, as_json)
+            history = History(user_id, options.memory and service.config.memory_documents)
+            last = _hold(session, inner, history, prompt, as_json)
         if session.problem:
             note(f"shepherd: {session.problem}")
         if session.remembers():

@@ -199,8 +199,6 @@ def _report(service: "Service", user_id: str, tally: "Tally", embedded: int, as_
         note(line)
     counts = ", ".join(f"{number} {status}" for status, number in conversations.items() if number)
     note(f"conversations of {user_id}: {counts or 'none'}")
-    if embedded or waiting:
-        note(
-            f"embedded {embedded:,}"
-            + (f"; {waiting:,} wait for it, and are found by keyword" if waiting else "")
-        )
+    if service.config.embedding_engine != "none" and (embedded or waiting):
+        left = f"; {waiting:,} wait for that, and are found by keyword" if waiting else ""
+        note(f"embedded {embedded:,}{left}")

@@ -76,4 +76,7 @@ def secret_text(text: str) -> str:
         return text
     if sys.stdin.isatty():
         return click.prompt("value", hide_input=True, err=True).strip()
-    return sys.stdin.readline().strip()
+    line = sys.stdin.readline()
+    if not line:
+        raise InvalidInput("`-` reads the value from stdin, and there is none")
+    return line.strip()

@@ -61,11 +61,15 @@ def process(invocation: Invocation, wait: float | None, user: str | None, as_jso
 
     log_quietly(invocation.debug)
     is_on = extraction_endpoint(invocation.config) is not None
-    with stop_signals() as stop, writing(invocation, user, worker=is_on) as (service, user_id):
-        service.transcripts.poll()
-        before = _state(service, user_id)
-        after = _work(service, user_id, before, wait, stop) if is_on else before
-        endpoint = service.endpoint()
+    with stop_signals() as stop:
+        with writing(invocation, user) as (service, user_id):
+            service.transcripts.poll()
+            before = after = _state(service, user_id)
+            endpoint = service.endpoint()
+        if is_on and before.open:
+            # A worker works for everybody: it is started only if there is something to do for this user.
+            with writing(invocation, user, worker=True) as (service, user_id):
+                after, endpoint = _work(service, user_id, before, wait, stop), service.endpoint()
     done = after.archived - before.archived
     data = {"archived": done, "ready": after.ready, "processing": after.processing, "failed": after.failed}
     emit_result(as_json, data, _sentence(done, after))

@@ -41,12 +41,15 @@ def _run(invocation: Invocation, user: str | None, resume: bool, memory: bool, m
     from shepherd_memory.service import open_service
 
     _log(invocation.debug)
+    # A key changes threads a few times on its way; beside a busy one each change costs up to this long.
+    sys.setswitchinterval(0.001)
     user_id = user_of(invocation, user)
     options = Options(memory=memory, memtools=memtools, place=here())
     with open_service(invocation.config, config_path=invocation.config_path) as service:
         inner = replace(invocation, service=service, user_id=user_id)
         with open_chat(service, user_id, options, resume=resume) as session:
-            app = TuiApp(service, session, inner, History(user_id, memory))
+            history = History(user_id, memory and service.config.memory_documents)
+            app = TuiApp(service, session, inner, history)
             app.run()
         if session.problem:
             note(f"shepherd: {session.problem}")
