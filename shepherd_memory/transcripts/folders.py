@@ -47,7 +47,7 @@ def watched(watch_path: str) -> list[Path]:
     """The folders to watch that are there: those of `transcripts_watch_path`, or the usual ones."""
     if not watch_path:
         return [folder.path for folder in usual()]
-    given = (Path(part).expanduser() for part in watch_path.split(os.pathsep) if part)
+    given = (Path(part).expanduser().absolute() for part in watch_path.split(os.pathsep) if part)
     return [path for path in given if os.path.isdir(path)]
 
 

@@ -2,6 +2,7 @@
 
 import logging
 import os
+import re
 import uuid
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -39,6 +40,12 @@ SUFFIX = ".jsonl"
 
 NEW, GROWN, UNCHANGED, REWRITTEN = "new", "grown", "unchanged", "rewritten"
 BUSY, UNRECOGNISED, FAILED, STOPPED = "busy", "unrecognised", "failed", "stopped"
+
+_PLAIN_ID = re.compile(
+    r"(?:(?:msg|toolu)_[0-9A-Za-z]{1,40}|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|[0-9a-f]{32})"
+    r"(?::(?:toolu_[0-9A-Za-z]{1,40}|[0-9a-f]{32}))?"
+)
+"""Ids as agents make them, in which no secret is looked for: that would be a quarter of all the work."""
 
 logger = logging.getLogger(__name__)
 
@@ -397,7 +404,7 @@ def _clean(entry: Entry) -> Entry:
     """As it is stored: redacted, before anything is written."""
     return replace(
         entry,
-        entry_id=storable_id(entry.entry_id),
+        entry_id=entry.entry_id if _PLAIN_ID.fullmatch(entry.entry_id) else storable_id(entry.entry_id),
         text=redact(entry.text),
         cwd=_redacted_name(entry.cwd),
         tool_names=tuple(map(_redacted_name, entry.tool_names)),
@@ -411,8 +418,12 @@ def _clean_state(state: Mapping[str, Any]) -> dict[str, Any]:
 
 def _redacted_within(value: Any) -> Any:
     if isinstance(value, str):
-        return _redacted_name(value)
-    return {name: _redacted_within(one) for name, one in value.items()} if isinstance(value, dict) else value
+        return value if _PLAIN_ID.fullmatch(value) else _redacted_name(value)
+    if isinstance(value, list):
+        return [_redacted_within(one) for one in value]
+    if isinstance(value, dict):
+        return {_redacted_within(name): _redacted_within(one) for name, one in value.items()}
+    return value
 
 
 @lru_cache(maxsize=1024)

@@ -20,8 +20,10 @@ if TYPE_CHECKING:
     from watchfiles._rust_notify import RustNotify
 
 DEBOUNCE_MS, STEP_MS = 1000, 50
-"""Changes of a second are taken in at once: a file that is written all the time costs no more than that."""
+REST_SECONDS = 0.5
+"""After each pass: what changes meanwhile is taken in at once, however often it is written."""
 
+UNWATCHED_SECONDS = 30.0
 SCANNED_EVERY_SECONDS = 600.0
 """In case that the system dropped changes, as it does in a storm of them."""
 
@@ -76,28 +78,33 @@ class Watcher:
 
     def _watch(self, bases: list[Path]) -> None:
         # Late: only who watches needs it.
-        from watchfiles._rust_notify import RustNotify
+        from watchfiles._rust_notify import RustNotify, WatchfilesRustInternalError
 
         try:
-            notify = RustNotify([str(base) for base in bases], False, False, 300, True, True)
-        except OSError as error:
-            logger.warning("cannot watch for transcripts (%s): it is tried again", error)
-            self._stopping.wait(5.0)
-            return
-        with notify:
+            with RustNotify([str(base) for base in bases], False, False, 300, True, True) as notify:
+                self._scan(bases)
+                is_there = True
+                while is_there and not self._stopping.is_set() and self._bases() == bases:
+                    is_there = self._take_changes(notify, bases)
+        except (OSError, WatchfilesRustInternalError) as error:
+            # Such as more folders than the system watches: then they are looked through now and then.
+            logger.warning("cannot watch for transcripts (%s): their folders are scanned instead", error)
             self._scan(bases)
-            while not self._stopping.is_set() and self._bases() == bases:
-                self._take_changes(notify, bases)
+            self._stopping.wait(UNWATCHED_SECONDS)
 
-    def _take_changes(self, notify: "RustNotify", bases: list[Path]) -> None:
+    def _take_changes(self, notify: "RustNotify", bases: list[Path]) -> bool:
+        """Wait for changes and take them in; False if a folder was removed, whatever stands there now."""
         timeout_ms = round(min(self._config().poll_interval, 5.0) * 1000)
         changes = notify.watch(DEBOUNCE_MS, STEP_MS, timeout_ms, self._stopping)
-        if isinstance(changes, set):
-            self._note((Path(path) for _, path in changes), bases)
-        elif time.monotonic() - self._scanned_at > SCANNED_EVERY_SECONDS:
+        changed = [Path(path) for _, path in changes] if isinstance(changes, set) else []
+        self._note(changed, bases)
+        if time.monotonic() - self._scanned_at > SCANNED_EVERY_SECONDS:
             self._scan(bases)
         self._ingest_pending()
         self._poll_if_due()
+        if changed:
+            self._stopping.wait(REST_SECONDS)
+        return set(bases).isdisjoint(changed)
 
     def _note(self, paths: Iterable[Path], bases: list[Path]) -> None:
         """Keep what changed, once each; of a new folder, what it came with."""

@@ -300,3 +300,19 @@ def test_bob_neither_sees_nor_changes_anns_transcripts() -> None:
             assert 'work/boat"' not in result.stdout
     assert good("memory", "export", "--user", "ann").stdout.splitlines()[1:] == before
     assert json.loads(good("memory", "conversations", "--json", "--user", "bob").stdout) == []
+
+
+def test_every_command_works_on_every_backend(database_url: str, tmp_path: Path) -> None:
+    good("config", "memory_database", database_url)
+    folder = tmp_path / "projects"
+    session_file(folder, "boat-1")
+    assert data("memory", "ingest", "--dir", str(folder))["entries"] == 6
+    assert data("memory", "ingest", "--dir", str(folder), "--reimport")["entries"] == 6
+    assert [one["status"] for one in data("memory", "conversations")] == ["ready"]
+    assert data("memory", "process")["ready"] == 1
+    assert data("memory", "health-check")["entries"] == 6
+    assert len(data("transcript", "boat")["entries"]) == 6
+    (hit,) = data("recall", TALK[2], "--limit", "1", "--project", PROJECT, "--context", "1")["hits"]
+    assert [one["text"] for one in hit["context"]] == [TALK[1], TALK[3]]
+    assert data("memory", "forget", "--file", "-home-ann-work-boat/boat-1.jsonl")["documents"] == 6
+    assert data("memory", "ingest", "--dir", str(folder), "--reimport")["entries"] == 0

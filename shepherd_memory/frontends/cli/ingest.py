@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from shepherd_memory.service import Service
     from shepherd_memory.transcripts.survey import Candidate
 
-A_PATH = click.Path(path_type=Path)
+A_PATH = click.Path(path_type=Path, readable=False)
 
 
 @click.command()
@@ -54,8 +54,11 @@ def ingest(
     Without --file and --dir it looks in the usual folders of the agents that are installed here, says what it
     found, and asks. What was taken in before is not taken in again.
     """
+    from shepherd_memory.frontends.cli.logs import log_quietly
     from shepherd_memory.frontends.cli.transcript_choice import choose
 
+    # What is wrong with a file or the model is said in the end.
+    log_quietly(invocation.debug)
     chosen = choose(file, base, folder)
     with writing(invocation, user) as (service, user_id):
         found = _candidates(service, user_id, chosen, reimport)
@@ -170,10 +173,8 @@ def _check_one(chosen: "Chosen", tally: "Tally") -> None:
 
 def _embed(service: "Service", is_left: bool) -> tuple[int, bool]:
     """Embed what waits, in this process; how many, and whether that was to the end."""
-    from shepherd_memory.frontends.cli.logs import log_quietly
     from shepherd_memory.frontends.cli.reembed import work_off
 
-    log_quietly(debug=False)
     waiting = service.status().embedding.waiting
     if is_left or not waiting or service.config.embedding_engine == "none":
         return 0, True

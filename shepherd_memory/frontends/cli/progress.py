@@ -12,6 +12,9 @@ Step = Callable[[int], None]
 BAR_COLUMNS = 16
 """So that all of it fits into 80 columns."""
 
+MOST_STEPS = 500
+"""Whoever is told of every line need not draw every line."""
+
 
 @contextmanager
 def progress_bar(label: str, length: int, *, is_size: bool = False) -> Iterator[Step]:
@@ -27,16 +30,22 @@ def progress_bar(label: str, length: int, *, is_size: bool = False) -> Iterator[
         file=sys.stderr,
         show_pos=not is_size,
         show_percent=True,
+        update_min_steps=max(1, length // MOST_STEPS),
         item_show_func=lambda shown: shown,
     ) as bar:
+        done = 0
 
         def step(number: int) -> None:
-            done = min(bar.pos + number, length)
+            nonlocal done
+            number = min(number, length - done)
+            done += number
             rate = round(done / max(time.monotonic() - begun, 0.001))
             pace = f"{size(done)} of {size(length)}, {size(rate)}/s" if is_size else f"{rate:,}/s"
-            bar.update(done - bar.pos, pace)
+            bar.update(number, pace)
 
         yield step
+        bar.update_min_steps = 1
+        bar.update(0)  # draws what was too little to be drawn
 
 
 def size(number: int) -> str:

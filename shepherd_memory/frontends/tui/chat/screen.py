@@ -36,9 +36,12 @@ from shepherd_memory.status import Status
 
 logger = logging.getLogger(__name__)
 
-DRAW_SECONDS = 0.05
-DRAWN_AT_ONCE = 2_000
-"""Characters of an answer for each time the screen is drawn: 40,000 in a second."""
+DRAW_SECONDS = 0.08
+DRAWN_AT_ONCE = 3_000
+"""Characters of an answer for each time the screen is drawn."""
+
+RESTS = 3
+"""Between two drawings the screen is left alone at least so many times as long as one takes: keys come first."""
 
 LOOK_SECONDS = 2.0
 """How often memory is asked how it is doing."""
@@ -104,7 +107,7 @@ class ChatScreen(Screen[None]):
         self._invocation = invocation
         self._history = history
         self._inbox = Inbox(lambda: self.post_message(self.Arrived()))
-        self._drawn_at = 0.0
+        self._draw_at = 0.0
         self._is_looking = False
         self._panel: bool | None = None
         self._memory = Figures()
@@ -196,19 +199,21 @@ class ChatScreen(Screen[None]):
     @on(Arrived)
     def _draw(self) -> None:
         """At once if the screen was not drawn just before; else a little later, with what comes till then."""
-        since = time.monotonic() - self._drawn_at
-        if since < DRAW_SECONDS:
-            self.set_timer(DRAW_SECONDS - since, self._draw_some)
-        else:
-            self._draw_some()
+        self.set_timer(max(self._draw_at - time.monotonic(), 0.001), self._draw_some)
 
     def _draw_some(self) -> None:
+        start = time.monotonic()
         taken = self._inbox.take(DRAWN_AT_ONCE)
         for event in taken:
             self._show(event)
-        self._drawn_at = time.monotonic()
         if taken:
-            self.set_timer(DRAW_SECONDS, self._draw_some)
+            self.call_after_refresh(self._draw_more, start)
+
+    def _draw_more(self, start: float) -> None:
+        """The screen shows it now; go on, but not at once."""
+        took = time.monotonic() - start
+        self._draw_at = start + max(DRAW_SECONDS, (RESTS + 1) * took)
+        self._draw()
 
     def _show(self, event: events.Event) -> None:
         self.query_one(Conversation).show(event)
