@@ -189,6 +189,14 @@ def of_session(
     return [build(Document, row) for row in rows]
 
 
+def count_imported(connection: Connection, user_id: str) -> int:
+    """How many documents a user has that were read from files."""
+    row = connection.row(
+        "select count(*) from documents where user_id = :user_id and source_file <> ''", user_id=user_id
+    )
+    return int(row[0]) if row else 0
+
+
 def grow(tx: Connection, user_id: str, document: NewDocument) -> tuple[int, str] | None:
     """Replace a stored message that turns out to be longer; its id and what it was, or None if it is not."""
     row = tx.row(

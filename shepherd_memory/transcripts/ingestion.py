@@ -17,7 +17,7 @@ from shepherd_memory.canonical import canonical_text, dump_json, load_json
 from shepherd_memory.clock import SECOND, Clock, to_us
 from shepherd_memory.database import Connection, Database
 from shepherd_memory.documents import MAIN_GROUP, NewDocument
-from shepherd_memory.errors import DatabaseError
+from shepherd_memory.errors import DatabaseError, InvalidInput
 from shepherd_memory.ids import digest_of, storable_id
 from shepherd_memory.redaction import redact
 from shepherd_memory.transcripts import conversations, files, reading
@@ -99,6 +99,9 @@ def ingest_file(database: Database, user_id: str, path: Path, base: Path, how: H
     try:
         with open(path, "rb") as file:
             return _Ingestion(database, user_id, key, file, how, clock).run()
+    except InvalidInput as error:
+        # A later version took it in, from an agent that this one does not know.
+        return _failed(database, user_id, key, str(error), clock())
     except OSError as error:
         return _failed(database, user_id, key, f"cannot be read: {error.strerror or error}", clock())
     except _NoLongerOurs:

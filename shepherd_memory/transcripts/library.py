@@ -117,6 +117,7 @@ class Library:
             return TranscriptHealth()
         with self._database.read() as connection:
             known = files.listing(connection, user_id)
+            stored = documents.count_imported(connection, user_id)
             counts = conversations.count(connection, user_id)
             ready = conversations.listing(connection, user_id, conversations.READY)
         skipped: dict[str, int] = {}
@@ -128,7 +129,7 @@ class Library:
             files=len(known),
             ingesting=sum(file.status == files.INGESTING for file in known),
             bytes=sum(file.read_through for file in known),
-            entries=sum(file.entries for file in known),
+            entries=stored,
             skipped=dict(sorted(skipped.items())),
             conversations=counts,
             lag_seconds=max(0.0, (from_us(self._clock()) - from_us(waiting_since)).total_seconds()),

@@ -41,7 +41,7 @@ DRAWN_AT_ONCE = 3_000
 """Characters of an answer for each time the screen is drawn."""
 
 RESTS = 3
-"""Between two drawings the screen is left alone at least so many times as long as one takes: keys come first."""
+"""Between two drawings the screen rests at least so many times as long as one takes: keys come first."""
 
 LOOK_SECONDS = 2.0
 """How often memory is asked how it is doing."""
