@@ -553,6 +553,7 @@ TRANSCRIPTS: dict[str, list[Case]] = {
         in_transaction(documents.around, FIRST_READ, 50),
         in_transaction(documents.around, FIRST_DOCUMENT, 50),
     ],
+    "documents.count_imported": [in_transaction(documents.count_imported)],
     "documents.grow": [in_transaction(documents.grow, GROWN)],
     "documents.of_file": [in_transaction(documents.of_file, "session", FILE_KEY, 100)],
     "documents.of_session": [
