@@ -32,12 +32,14 @@ LONGEST_HISTORY = 1000
 class SavedChat:
     """A chat as it was left: its session, and its messages in the OpenAI shape.
 
-    `remembered`: the ids of those that memory got; if one is no longer there, it was deleted.
+    `remembered`: the ids of those that memory got; if one is no longer there, it was deleted. `unstored`: of
+    those that are on their way there, because the database did not take them.
     """
 
     session_id: str
     messages: list[dict[str, Any]]
     remembered: frozenset[str] = frozenset()
+    unstored: frozenset[str] = frozenset()
 
 
 def save(user_id: str, place: str, provider: str, chat: SavedChat) -> None:
@@ -48,6 +50,7 @@ def save(user_id: str, place: str, provider: str, chat: SavedChat) -> None:
         "place": redact(place),
         "provider": provider,
         "remembered": sorted(chat.remembered),
+        "unstored": sorted(chat.unstored),
         "messages": redact_json(canonical_json(chat.messages)),
     }
     with _locked(user_id):
@@ -70,9 +73,8 @@ def _read(content: bytes) -> SavedChat:
     if table["version"] > VERSION:
         raise ValueError(f"a newer shepherd wrote it, in version {table['version']}")
     messages = list(map(_checked, table["messages"]))
-    return SavedChat(
-        str(table["session_id"]), _whole(messages), frozenset(map(str, table.get("remembered", ())))
-    )
+    remembered, unstored = (frozenset(map(str, table.get(name, ()))) for name in ("remembered", "unstored"))
+    return SavedChat(str(table["session_id"]), _whole(messages), remembered, unstored)
 
 
 def _checked(message: Any) -> dict[str, Any]:
@@ -132,29 +134,29 @@ def _remove_session(folder: Path, session_id: str) -> int:
     return len(found)
 
 
-def forget_texts(user_id: str, texts: Set[str]) -> None:
+def forget_said(user_id: str, message_ids: Set[str], texts: Set[str]) -> None:
     """Take what a user has had deleted out of the saved chats, and out of what can be typed again."""
     folder = _folder(user_id)
-    if not texts or not folder.is_dir():
+    if not message_ids or not folder.is_dir():
         return
     try:
         with _locked(user_id):
-            _take_out(folder, texts)
+            _take_out(folder, message_ids, texts)
     except OSError as error:
         raise ShepherdError(f"{folder} cannot be changed ({error.strerror}); remove it by hand") from error
 
 
-def _take_out(folder: Path, texts: Set[str]) -> None:
+def _take_out(folder: Path, message_ids: Set[str], texts: Set[str]) -> None:
     with suppress(FileNotFoundError):
         lines = _lines((folder / HISTORY).read_bytes())
-        # Typed with spaces around it, it is still what was said.
-        left = [line for line in lines if line not in texts and line.strip() not in texts]
+        # Typed with spaces around it, or with a second slash, it is still what was said.
+        left = [line for line in lines if not {line, line.strip(), line.strip().removeprefix("/")} & texts]
         private_files.replace(folder / HISTORY, _dumped(left))
     for path in folder.glob("*.json"):
         with suppress(ValueError, KeyError, TypeError):
             table = load_json(path.read_bytes().decode())
             messages = list(map(_checked, table["messages"]))
-            table["messages"] = [one for one in messages if one["content"] not in texts]
+            table["messages"] = [one for one in messages if one["id"] not in message_ids]
             private_files.replace(path, dump_json(table).encode())
 
 

@@ -528,15 +528,17 @@ class Service:
         if not _is_known(user_id):
             return Forgotten()
         value, forget = given[0]
-        saved_chats.forget_texts(user_id, self._said_in(user_id, document, session))
-        if session is not None:
-            saved_chats.forget(user_id, value)
-        return forget(self.database, user_id, value, self._clock())
+        said = self._said_in(user_id, document, session)
+        _forget_saved(user_id, said, session)
+        gone = forget(self.database, user_id, value, self._clock())
+        # Again: a chat may have saved itself in between.
+        _forget_saved(user_id, said, session)
+        return gone
 
-    def _said_in(self, user_id: str, document: int | None, session: str | None) -> set[str]:
+    def _said_in(self, user_id: str, document: int | None, session: str | None) -> list[Document]:
         found = self.documents(user_id, session_id=session) if session else []
         one = None if document is None else self.get_document(user_id, document)
-        return {each.text for each in (*found, one) if each is not None}
+        return found if one is None else [one]
 
     def erase(self, user_id: str) -> Receipt:
         """Remove a user everywhere; the receipt says what was removed and that nothing is left."""
@@ -544,6 +546,8 @@ class Service:
             raise InvalidInput(UNKNOWN_USER)
         files = saved_chats.forget(user_id)
         receipt = erasure.erase(self.database, user_id, self._clock())
+        # Again: a chat may have saved itself in between.
+        files = max(files, saved_chats.forget(user_id))
         return replace(receipt, rows=receipt.rows | ({SAVED_CHATS: files} if files else {}))
 
     def export(self, user_id: str) -> Iterator[bytes]:
@@ -651,6 +655,13 @@ class Service:
 def _is_known(user_id: str) -> bool:
     """Whether this is a user whose memory may be touched; an id that cannot be one is an error."""
     return is_known(checked_user_id(user_id))
+
+
+def _forget_saved(user_id: str, said: Sequence[Document], session: str | None) -> None:
+    """What a chat has left on this machine's disk of what is being forgotten."""
+    saved_chats.forget_said(user_id, {one.message_id for one in said}, {one.text for one in said} - {""})
+    if session is not None:
+        saved_chats.forget(user_id, storable_id(session))
 
 
 def _listed(messages: Sequence[Mapping[str, Any]]) -> Sequence[object]:

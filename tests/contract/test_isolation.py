@@ -344,8 +344,8 @@ CORE: dict[str, list[Case]] = {
         with_saved_chats(saved_chats.forget),
         with_saved_chats(lambda user_id: saved_chats.forget(user_id, "chat")),
     ],
-    "saved_chats.forget_texts": [
-        with_saved_chats(lambda user_id: saved_chats.forget_texts(user_id, {Pair.mine, Pair.others}))
+    "saved_chats.forget_said": [
+        with_saved_chats(lambda user_id: saved_chats.forget_said(user_id, {"m1"}, {Pair.mine, Pair.others}))
     ],
     "saved_chats.load": [with_saved_chats(lambda user_id: saved_chats.load(user_id, "/work", "lab"))],
     "saved_chats.save": [

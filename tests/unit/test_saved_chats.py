@@ -160,7 +160,7 @@ def test_a_file_that_cannot_be_read_is_said_to_be_so_and_can_be_written_anew(con
     only_file().write_bytes(content)
     with pytest.raises(InvalidInput, match=r"cannot be read as a saved chat .* move it away"):
         saved_chats.load("ada", PLACE, "lab")
-    saved_chats.forget_texts("ada", {"anything"})
+    saved_chats.forget_said("ada", {"m1"}, {"anything"})
     saved_chats.save("ada", PLACE, "lab", CHAT)
     assert saved_chats.load("ada", PLACE, "lab") == CHAT
 
@@ -235,9 +235,9 @@ def test_forgetting_a_session_removes_its_chats_and_what_cannot_be_read() -> Non
 def test_deleted_texts_leave_chats_and_history() -> None:
     saved_chats.save("ada", PLACE, "lab", CHAT)
     history = History("ada")
-    for line in ("In Bonn.", "  In Bonn. ", "In Bonn or not"):
+    for line in ("In Bonn.", "  In Bonn. ", "/In Bonn.", "In Bonn or not"):
         history.add(line)
-    saved_chats.forget_texts("ada", {"In Bonn."})
+    saved_chats.forget_said("ada", {"m4"}, {"In Bonn."})
     loaded = saved_chats.load("ada", PLACE, "lab")
     assert loaded is not None
     assert [one["content"] for one in loaded.messages] == [CHAT.messages[0]["content"], "", "city: Bonn"]
@@ -247,7 +247,7 @@ def test_deleted_texts_leave_chats_and_history() -> None:
 
 def test_a_call_whose_answer_was_deleted_is_not_loaded() -> None:
     saved_chats.save("ada", PLACE, "lab", CHAT)
-    saved_chats.forget_texts("ada", {"city: Bonn"})
+    saved_chats.forget_said("ada", {"m3"}, {"city: Bonn"})
     loaded = saved_chats.load("ada", PLACE, "lab")
     assert loaded is not None
     assert [one["id"] for one in loaded.messages] == ["m1", "m4"]
@@ -284,7 +284,7 @@ def test_what_cannot_be_removed_is_said() -> None:
     with pytest.raises(ShepherdError, match="remove it by hand"):
         saved_chats.forget("ada")
     with pytest.raises(ShepherdError, match="remove it by hand"):
-        saved_chats.forget_texts("ada", {"x"})
+        saved_chats.forget_said("ada", {"m1"}, {"x"})
 
 
 def test_history_keeps_the_last_of_each_line_newest_last() -> None:

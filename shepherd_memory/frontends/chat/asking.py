@@ -17,6 +17,9 @@ Last = Completed | Cancelled | Failed
 class Chat(Protocol):
     """A chat, in this process or elsewhere."""
 
+    problem: str
+    """What could not be stored or saved at the last clear; empty if all was."""
+
     def ask(self, text: str, emit: Emit, *, max_tokens: int = 0, memory: bool = True) -> None:
         """Say something, and tell `emit` of all that follows."""
 
@@ -39,25 +42,38 @@ def ask(
 ) -> Last:
     """Ask, show what happens, and say how it ended; Ctrl-C cancels the answer, twice it leaves."""
     told: Told = queue.SimpleQueue()
+    is_left = threading.Event()
+
+    def emit(event: Event) -> None:
+        if is_left.is_set():
+            # It was cancelled before there was anything to cancel.
+            chat.cancel()
+        told.put(event)
 
     def work() -> None:
         try:
-            chat.ask(text, told.put, max_tokens=max_tokens, memory=memory)
+            chat.ask(text, emit, max_tokens=max_tokens, memory=memory)
         finally:
             told.put(None)
+
+    def cancel() -> None:
+        is_left.set()
+        chat.cancel()
 
     thread = threading.Thread(target=work, name="shepherd-chat")
     with _noted_interrupts(told) as is_interrupted:
         thread.start()
         try:
-            return _shown(chat, told, show, is_interrupted)
+            return _shown(cancel, told, show, is_interrupted)
         finally:
             # A no-op after the end; after an interruption, what makes the thread end.
-            chat.cancel()
+            cancel()
             thread.join()
 
 
-def _shown(chat: Chat, told: Told, show: Callable[[Event], None], is_interrupted: Callable[[], bool]) -> Last:
+def _shown(
+    cancel: Callable[[], None], told: Told, show: Callable[[Event], None], is_interrupted: Callable[[], bool]
+) -> Last:
     last: Last = Failed(
         "the chat ended without an answer, which is a defect: `shepherd --debug chat` shows more"
     )
@@ -65,7 +81,7 @@ def _shown(chat: Chat, told: Told, show: Callable[[Event], None], is_interrupted
     while (event := told.get()) is not None:
         if is_interrupted() and not is_cancelled:
             is_cancelled = True
-            chat.cancel()
+            cancel()
         if isinstance(event, _Interrupt):
             continue
         show(event)

@@ -1,6 +1,7 @@
 """Slash commands: `/facts set city Lisbon` in a chat is `shepherd facts set city Lisbon`."""
 
 import io
+import re
 import shlex
 import sys
 from collections.abc import Iterator
@@ -8,6 +9,7 @@ from contextlib import contextmanager, redirect_stderr, redirect_stdout
 
 import click
 
+from shepherd_memory.config import PROVIDER_FIELDS, SETTINGS
 from shepherd_memory.errors import ShepherdError
 from shepherd_memory.frontends import cli
 from shepherd_memory.frontends.cli.invocation import Invocation
@@ -36,6 +38,8 @@ OWN = {
 """What only a chat can do; whoever shows the chat does it."""
 
 LEAVING = ("exit", "quit", "/exit", "/quit")
+_SECRET_NAMES = [key for known in (SETTINGS, PROVIDER_FIELDS) for key, one in known.items() if one.is_secret]
+_SECRET = re.compile(rf"(?i)(\b(?:{'|'.join(_SECRET_NAMES)})\b[\s=]+)\S+")
 _ONE_TEXT = ("recall",)
 """Commands whose words are one argument, with quotes or without."""
 
@@ -44,6 +48,11 @@ def help_lines() -> list[tuple[str, str]]:
     """Each command, with what it does."""
     shared = [(name, cli.COMMANDS[name][1]) for name in SHARED]
     return [(f"/{name}", line) for name, line in (*shared, *OWN.items())]
+
+
+def without_secrets(line: str) -> str:
+    """A command as it may be kept to be typed again: without the value of a setting that is a secret."""
+    return _SECRET.sub(r"\1[redacted]", line) if is_command(line) else line
 
 
 def is_command(line: str) -> bool:

@@ -5,6 +5,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
 
+from shepherd_memory.frontends.cli.signals import handled
+
 SIGNALS = tuple(getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name))
 
 
@@ -22,9 +24,5 @@ def told_to_leave() -> Iterator[None]:
             is_leaving = True
             raise SystemExit(128 + number)
 
-    before = {number: signal.signal(number, leave) for number in SIGNALS}
-    try:
+    with handled(SIGNALS, leave):
         yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)

@@ -11,7 +11,7 @@ from prompt_toolkit.history import History as LineHistory
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 from prompt_toolkit.output import create_output
 
-from shepherd_memory.frontends.chat.commands import help_lines
+from shepherd_memory.frontends.chat.commands import help_lines, without_secrets
 from shepherd_memory.saved_chats import History
 
 PROMPT, CONTINUED = "> ", "… "
@@ -55,7 +55,7 @@ class _Typed(LineHistory):
         return reversed(self._history.entries())
 
     def store_string(self, string: str) -> None:
-        self._history.add(string)
+        self._history.add(without_secrets(string))
 
 
 class _SlashCommands(Completer):

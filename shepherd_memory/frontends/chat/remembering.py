@@ -23,11 +23,18 @@ class Remembering:
 
     def __init__(self, service: Service, user_id: str, session_id: str, each: bool = False) -> None:
         self.session_id = session_id
+        self.stored_as = session_id
+        """Another one where a transcript of the same session was taken in."""
         self._service = service
         self._user_id = user_id
         self._each = each
         self._unstored: list[dict[str, Any]] = []
         self._new_turns = 0
+
+    def hold(self, messages: Sequence[dict[str, Any]]) -> None:
+        """Messages of an earlier run that the database did not take then: they are stored with the next."""
+        self._unstored += messages
+        self._new_turns += bool(messages)
 
     def unstored(self) -> set[str]:
         """The ids of messages that the database has not taken yet."""
@@ -39,10 +46,13 @@ class Remembering:
         config = self._service.config
         rest_seconds = config.memory_extraction_idle_timeout or NEVER_IDLE_SECONDS
         try:
-            self._service.remember(self._user_id, self._unstored, self.session_id, rest_seconds=rest_seconds)
+            kept = self._service.remember(
+                self._user_id, self._unstored, self.session_id, rest_seconds=rest_seconds
+            )
         except DatabaseError as error:
             logger.warning("a chat could not be stored (%s): it is tried again", type(error).__name__)
             return f"not stored yet, it is tried again with the next message: {error}"
+        self.stored_as = kept.session_id or self.session_id
         self._unstored.clear()
         return ""
 
@@ -56,11 +66,13 @@ class Remembering:
     def queue(self) -> str:
         """Queue everything that is new, even one turn; what is wrong, if something is."""
         problem = self.store(()) if self._unstored else ""
+        if problem:
+            return problem
         try:
             if self._new_turns:
-                self._service.extract(self._user_id, self.session_id)
+                self._service.extract(self._user_id, self.stored_as)
         except DatabaseError as error:
             logger.warning("a chat could not be queued (%s)", type(error).__name__)
-            return problem or f"not queued yet: {error}"
+            return f"not queued yet: {error}"
         self._new_turns = 0
-        return problem
+        return ""

@@ -14,7 +14,7 @@ from shepherd_memory.frontends.answers.answer import parsed
 from shepherd_memory.frontends.chat import events
 from shepherd_memory.frontends.chat.asking import Last
 from shepherd_memory.frontends.chat.events import Emit, Event
-from shepherd_memory.frontends.chat.remote_events import QUEUED, event_of, read_updates
+from shepherd_memory.frontends.chat.remote_events import QUEUED, event_of, message_of, read_updates
 from shepherd_memory.http.call import Call
 from shepherd_memory.http.connections import (
     FAILURES,
@@ -74,9 +74,9 @@ class RemoteSession:
         about = self._json("GET", "/session", SHORT_SECONDS)
         try:
             self.session_id, self.user_id = str(about["session_id"]), str(about["user_id"])
-            self.messages = [dict(message) for message in about["messages"]]
-        except (KeyError, TypeError, ValueError):
-            raise _not_a_session(self._place) from None
+            self.messages = [message_of(message) for message in about["messages"]]
+        except (KeyError, TypeError):
+            raise _not_a_session(self.place) from None
         self._about = about
 
     def provider_name(self) -> str:
@@ -145,14 +145,14 @@ class RemoteSession:
             if event is not None:
                 emit(event)
         raise EndpointUnavailable(
-            f"{self._place} ended before the answer did; it may have been restarted: look, and ask again"
+            f"{self.place} ended before the answer did; it may have been restarted: look, and ask again"
         )
 
     def _event(self, name: str, fields: Mapping[str, Any]) -> Event | None:
         try:
             return event_of(name, fields)
-        except (KeyError, TypeError, ValueError):
-            raise _not_a_session(self._place) from None
+        except (KeyError, TypeError):
+            raise _not_a_session(self.place) from None
 
     def _begun(self, request: str) -> None:
         """The server has the request; if it was cancelled meanwhile, only now can the server be told."""
@@ -185,7 +185,7 @@ class RemoteSession:
         with self._sent(call, method, path, body, connections) as response:
             found = parsed(b"".join(self._pieces(response)))
         if found is None:
-            raise _not_a_session(self._place)
+            raise _not_a_session(self.place)
         return found
 
     @contextmanager
@@ -215,10 +215,10 @@ class RemoteSession:
         error = found.get("error")
         message = error.get("message") if isinstance(error, dict) else None
         if not isinstance(message, str) or status == 404:
-            raise _not_a_session(self._place)
+            raise _not_a_session(self.place)
         if status in (401, 403):
-            raise EndpointMisconfigured(f"{self._place}: {message}; give a key with --key or SHEPHERD_KEY")
-        raise EndpointUnavailable(f"{self._place}: {message}")
+            raise EndpointMisconfigured(f"{self.place}: {message}; give a key with --key or SHEPHERD_KEY")
+        raise EndpointUnavailable(f"{self.place}: {message}")
 
     def _pieces(self, response: requests.Response) -> Iterator[bytes]:
         """The body, each piece of it as soon as it is there."""
@@ -226,25 +226,25 @@ class RemoteSession:
         while data := response.raw.read1(_ONE_READ, decode_content=False):
             size += len(data)
             if size > LONGEST_BODY:
-                raise EndpointUnavailable(f"{self._place} does not come to an end")
+                raise EndpointUnavailable(f"{self.place} does not come to an end")
             yield data
 
     def _failure(self, error: Exception, call: Call) -> EndpointError:
         if is_timeout(error):
             call.expire()
         if call.cut_because:
-            return EndpointUnavailable(f"{self._place}: {call.cut_because}")
+            return EndpointUnavailable(f"{self.place}: {call.cut_because}")
         if is_bad_address(error):
-            return EndpointMisconfigured(f"{self._place} cannot be used as an address")
+            return EndpointMisconfigured(f"{self.place} cannot be used as an address")
         if trouble := distrust(error):
-            return EndpointMisconfigured(f"{self._place}: {trouble}; check the address and the CA")
+            return EndpointMisconfigured(f"{self.place}: {trouble}; check the address and the CA")
         why = reason_of(error)
         return EndpointUnavailable(
-            f"{self._place} cannot be reached ({why}); is `shepherd cli-server` running there?"
+            f"{self.place} cannot be reached ({why}); is `shepherd cli-server` running there?"
         )
 
     @property
-    def _place(self) -> str:
+    def place(self) -> str:
         """The address as it may be shown: without a password."""
         parts = urlsplit(self.url)
         return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"

@@ -1,12 +1,14 @@
 """What a `shepherd cli-server` tells its clients, read back into the events of a chat."""
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from typing import Any, TypeVar
 
 from shepherd_memory.frontends.answers.answer import parsed
 from shepherd_memory.frontends.chat import events
 from shepherd_memory.frontends.chat.events import Event
 from shepherd_memory.frontends.chat.shapes import COMPLETE, ERROR
+
+T = TypeVar("T")
 
 QUEUED = "queued"
 
@@ -34,7 +36,7 @@ def _fields(event: bytes) -> tuple[str, bytes]:
 def event_of(name: str, fields: Mapping[str, Any]) -> Event | None:
     """The event that an update tells of; None for one that a chat does not need.
 
-    KeyError, TypeError or ValueError if it is none of a server of ours.
+    KeyError or TypeError if it is none of a server of ours.
     """
     return _EVENTS.get(name, _nothing)(fields)
 
@@ -43,27 +45,46 @@ def _nothing(_: Mapping[str, Any]) -> None:
     return None
 
 
+def message_of(value: Any) -> dict[str, Any]:
+    """A message of the session; TypeError if it is none."""
+    return {**_a(dict, value), "role": _a(str, value.get("role"))}
+
+
 def _queued(fields: Mapping[str, Any]) -> events.Noted | None:
-    before = fields.get("queue_position")
+    before = _a(int, fields.get("queue_position", 0))
     return events.Noted(f"requests before this one: {before}") if before else None
 
 
 def _ended(fields: Mapping[str, Any]) -> events.Completed | events.Cancelled:
-    text = str(fields.get("response", ""))
+    text = _a(str, fields.get("response", ""))
     if fields.get("cancelled"):
         return events.Cancelled(text)
-    tokens = fields.get("tokens") or {}
-    return events.Completed(text, int(tokens.get("prompt", 0)), int(tokens.get("completion", 0)))
+    tokens = _a(dict, fields.get("tokens") or {})
+    return events.Completed(text, *(_a(int, tokens.get(name, 0)) for name in ("prompt", "completion")))
+
+
+def _failed(fields: Mapping[str, Any]) -> events.Failed:
+    return events.Failed(*_texts(fields, "message"), _a(str, fields.get("code") or events.PROVIDER_FAILED))
+
+
+def _texts(fields: Mapping[str, Any], *names: str) -> Iterator[str]:
+    return (_a(str, fields[name]) for name in names)
+
+
+def _a(kind: type[T], value: Any) -> T:
+    if not isinstance(value, kind):
+        raise TypeError(f"this is no {kind.__name__}")
+    return value
 
 
 _EVENTS: Mapping[str, Callable[[Mapping[str, Any]], Event | None]] = {
     QUEUED: _queued,
-    "message_added": lambda fields: events.Added(fields["message"]),
-    "delta": lambda fields: events.Delta(fields["text"]),
-    "thought": lambda fields: events.Thought(fields["text"]),
-    "tool_call": lambda fields: events.ToolCalled(fields["id"], fields["name"], fields["arguments"]),
-    "tool_result": lambda fields: events.ToolAnswered(fields["id"], fields["name"], fields["result"]),
-    "note": lambda fields: events.Noted(fields["text"]),
+    "message_added": lambda fields: events.Added(message_of(fields["message"])),
+    "delta": lambda fields: events.Delta(*_texts(fields, "text")),
+    "thought": lambda fields: events.Thought(*_texts(fields, "text")),
+    "tool_call": lambda fields: events.ToolCalled(*_texts(fields, "id", "name", "arguments")),
+    "tool_result": lambda fields: events.ToolAnswered(*_texts(fields, "id", "name", "result")),
+    "note": lambda fields: events.Noted(*_texts(fields, "text")),
     COMPLETE: _ended,
-    ERROR: lambda fields: events.Failed(fields["message"], fields.get("code") or events.PROVIDER_FAILED),
+    ERROR: _failed,
 }

@@ -13,7 +13,7 @@ from shepherd_memory import saved_chats, tools
 from shepherd_memory.canonical import canonical_text
 from shepherd_memory.clock import iso, now_us
 from shepherd_memory.config import Config, Provider
-from shepherd_memory.errors import ContextTooLong, EndpointError, ItemRejected, ShepherdError
+from shepherd_memory.errors import ContextTooLong, DatabaseError, EndpointError, ItemRejected, ShepherdError
 from shepherd_memory.frontends.chat import events
 from shepherd_memory.frontends.chat.client import CallCancelled, ProviderClient
 from shepherd_memory.frontends.chat.events import Emit
@@ -29,8 +29,14 @@ from shepherd_memory.service import Service
 MOST_ROUNDS = 25
 """Calls of the provider for one thing that the user says; in the last one it gets no tools."""
 
+MOST_CALLS = 32
+"""Tools that are used of those called in one round."""
+
 ANSWER_SHARE = 4
 """A quarter of the context window is left for the answer, where no other length is set."""
+
+CUT_SHORT = ("length", "max_tokens")
+"""What providers say of an answer that was not finished."""
 
 NO_PROVIDER = (
     "no provider is in use: `shepherd provider add NAME --base-url URL --memory`, then "
@@ -90,9 +96,6 @@ class ChatSession:
         self._client = ProviderClient()
         self._stop = threading.Event()
         self._windows: dict[tuple[str, str], int] = {}
-        self._remembered: set[str] = set()
-        self._off_record: set[str] = set()
-        """What was asked with memory off, and answered: it is saved nowhere."""
         self._is_off_record = False
         self._behind: list[Remembering] = []
         """Sessions that have ended, and that the database has not taken whole."""
@@ -100,6 +103,11 @@ class ChatSession:
 
     def _begin(self, session_id: str) -> None:
         self.session_id = session_id
+        self._remembered: set[str] = set()
+        self._there: set[str] = set()
+        """Of what was remembered, what was still there when it was last looked at."""
+        self._off_record: set[str] = set()
+        """What was asked with memory off, and answered: it is saved nowhere."""
         self._memory = Remembering(self._service, self.user_id, session_id, self.options.each)
 
     @property
@@ -162,15 +170,20 @@ class ChatSession:
         saved = saved_chats.load(self.user_id, self.options.place, provider.name if provider else "")
         if saved is None:
             return False
+        self._begin(saved.session_id)
         self.messages = saved.messages
         self._remembered = set(saved.remembered)
-        self._begin(saved.session_id)
+        self._memory.hold([one for one in saved.messages if one["id"] in saved.unstored])
         return True
 
     def close(self) -> None:
         """Queue what is new, and save the chat."""
         self._behind.append(self._memory)
-        self.problem = self._catch_up() or self.save()
+        problem = self._catch_up()
+        left, unsaved = len(self._memory.unstored()), self.save()
+        if left and self.options.place and not unsaved:
+            problem = f"{left} messages could not be stored; the next chat with --continue stores them"
+        self.problem = problem or unsaved
         self._client.close()
 
     def _catch_up(self) -> str:
@@ -206,14 +219,19 @@ class ChatSession:
             saved_chats.forget(self.user_id, self.session_id)
             return
         ids = {message["id"] for message in messages}
-        chat = SavedChat(self.session_id, messages, frozenset(self._remembered & ids))
+        unstored = self._memory.unstored() & ids
+        chat = SavedChat(self.session_id, messages, frozenset(self._remembered & ids), frozenset(unstored))
         saved_chats.save(self.user_id, self.options.place, provider.name if provider else "", chat)
 
     def _undeleted(self) -> list[Message]:
         """The messages but those that were remembered, and have been deleted since; none off the record."""
-        stored = self._service.documents(self.user_id, session_id=self.session_id)
-        there = {document.message_id for document in stored} | self._memory.unstored()
-        gone = (self._remembered - there) | self._off_record
+        try:
+            stored = self._service.documents(self.user_id, session_id=self._memory.stored_as)
+            self._there = {document.message_id for document in stored}
+        except DatabaseError:
+            # Nothing is deleted from a database that is away.
+            logger.warning("a chat is saved as it was when the database was last there")
+        gone = (self._remembered - self._there - self._memory.unstored()) | self._off_record
         return [message for message in self.messages if message["id"] not in gone]
 
     def _add(self, message: Message, emit: Emit) -> Message:
@@ -225,8 +243,10 @@ class ChatSession:
         return added
 
     def _store(self, messages: Sequence[Message], emit: Emit) -> None:
-        self._remembered |= {message["id"] for message in messages}
+        ids = {message["id"] for message in messages}
+        self._remembered |= ids
         _note(self._memory.store(messages) or self._catch_up(), emit)
+        self._there |= ids - self._memory.unstored()
 
     def _prompt(self) -> list[Message]:
         """The messages as they are sent: instructions first; what got no answer is said in one go."""
@@ -309,14 +329,14 @@ class _Turn:
                 if not self._calls:
                     break
                 self._use_tools()
-            else:
-                raise ItemRejected(f"the model called tools {MOST_ROUNDS} times and gave no answer")
         except CallCancelled:
             return events.Cancelled(self._keep_text())
         except EndpointError as error:
             self._keep_text()
             full = isinstance(error, ContextTooLong)
             return events.Failed(str(error), events.CONTEXT_FULL if full else events.PROVIDER_FAILED)
+        if self._end.reason in CUT_SHORT:
+            self._emit(events.Noted("the answer was cut at its greatest length; chat_max_tokens sets that"))
         return events.Completed(self._keep_text(), *self._spent())
 
     def _round(self, offers_tools: bool) -> None:
@@ -326,10 +346,13 @@ class _Turn:
         while True:
             self._text, self._calls, self._end = [], [], End("")
             try:
-                return self._stream(offered)
+                self._stream(offered)
+                break
             except ContextTooLong:
                 if not self._make_room(sum(map(tokens_of, self._chat.messages)), is_refused=True):
                     raise
+        if self._calls and not offered:
+            self._pass_over_calls()
 
     def _stream(self, offered: Sequence[dict[str, Any]]) -> None:
         chat = self._chat
@@ -351,6 +374,14 @@ class _Turn:
                     self._calls.append(part)
                 case End():
                     self._end = part
+
+    def _pass_over_calls(self) -> None:
+        """Tools that were not offered are not used, whatever a model makes of earlier rounds."""
+        self._calls = []
+        if not self._text and self._chat.options.memtools:
+            raise ItemRejected(f"the model called tools {MOST_ROUNDS} times and gave no answer")
+        if not self._text:
+            raise ItemRejected("the model called a tool that it was not given, and gave no answer")
 
     def _make_room(self, window: int, is_refused: bool = False) -> bool:
         """Let prompt and answer fit into the window; whether that took something away.
@@ -376,6 +407,7 @@ class _Turn:
     def _use_tools(self) -> None:
         """Answer the model's calls; whose memory it is only we say. The round is kept as a whole."""
         chat = self._chat
+        self._calls = self._calls[:MOST_CALLS]
         asked: Message = {
             "role": "assistant",
             "content": "".join(self._text),
@@ -386,6 +418,8 @@ class _Turn:
         self._text = []
 
     def _tool_message(self, call: Call) -> Message:
+        if self._chat._stop.is_set():
+            raise CallCancelled("cancelled")
         self._emit(events.ToolCalled(call.id, call.name, call.arguments))
         text = tools.execute(self._chat._service, self._chat.user_id, call.name, call.arguments)
         self._emit(events.ToolAnswered(call.id, call.name, text))

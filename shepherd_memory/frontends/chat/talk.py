@@ -132,7 +132,8 @@ class Conversation:
             self._chat.clear()
         except ShepherdError as error:
             return note(str(error))
-        say("a new session begins; what was said before is remembered")
+        problem = f" ({self._chat.problem})" if self._chat.problem else ""
+        note(f"a new session begins{problem}")
 
 
 def _help() -> None:

@@ -7,13 +7,14 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import click
+from click.core import ParameterSource
 
 from shepherd_memory.canonical import canonical_text
 from shepherd_memory.errors import DatabaseError, EndpointError, InvalidInput
-from shepherd_memory.frontends.cli.given import stdin_text
+from shepherd_memory.frontends.cli.given import stdin_lines, stdin_text
 from shepherd_memory.frontends.cli.invocation import Invocation, pass_invocation
 from shepherd_memory.frontends.cli.opening import user_of, user_option
-from shepherd_memory.frontends.cli.output import say
+from shepherd_memory.frontends.cli.output import is_terminal, say
 from shepherd_memory.frontends.cli.screen import note, one_line
 
 if TYPE_CHECKING:
@@ -57,15 +58,22 @@ def chat(
     from shepherd_memory.frontends.cli.logs import log_quietly
 
     log_quietly(invocation.debug)
+    if server is None and _is_key_typed():
+        raise InvalidInput("--key is for a server: give its URL with --server")
+    if server is not None and (resume or nomemory or memtools or user is not None):
+        raise InvalidInput("--continue, --nomemory, --memtools and --user are for the server to say")
     with told_to_leave(), _interrupted():
         if server is None:
             options = Options(memory=not nomemory, memtools=memtools, place=here())
             last = _chat_here(invocation, options, user, resume, prompt, as_json)
-        elif resume or nomemory or memtools or user is not None:
-            raise InvalidInput("--continue, --nomemory, --memtools and --user are for the server to say")
         else:
             last = _chat_there(server, key, prompt, as_json)
     _conclude(last, as_json)
+
+
+def _is_key_typed() -> bool:
+    """Not if it is in the environment, where it waits for the next time that a server is asked."""
+    return click.get_current_context().get_parameter_source("key") is ParameterSource.COMMANDLINE
 
 
 @contextmanager
@@ -110,13 +118,13 @@ def _chat_there(server: str, key: str, prompt: str | None, as_json: bool) -> "La
 
     with open_remote(server, key) as session:
         if _is_typed(prompt, as_json):
-            say(f"in the shared session at {server}; /help lists what there is, `exit` leaves")
+            say(f"in the shared session at {session.place}; /help lists what there is, `exit` leaves")
         return _hold(session, None, History("", is_kept=False), prompt, as_json)
 
 
 def _is_typed(prompt: str | None, as_json: bool) -> bool:
     """Whether a person is going to type."""
-    return prompt is None and not as_json and sys.stdin.isatty()
+    return prompt is None and not as_json and is_terminal(sys.stdin)
 
 
 def _hold(
@@ -129,7 +137,7 @@ def _hold(
     from shepherd_memory.frontends.chat.talk import Conversation, answer_lines, once
 
     if as_json:
-        lines = [prompt.encode()] if prompt is not None else sys.stdin.buffer
+        lines = [prompt.encode()] if prompt is not None else stdin_lines()
         return answer_lines(session, lines)
     if not _is_typed(prompt, as_json):
         return once(session, _piped(prompt))
@@ -139,7 +147,7 @@ def _hold(
 
 def _piped(prompt: str | None) -> str:
     """The question: what was given, what came on stdin, or the one about the other."""
-    text = "" if sys.stdin.isatty() else stdin_text(asked=False).strip()
+    text = stdin_text(asked=False).strip()
     question = "\n\n".join(part for part in (prompt, text) if part and part.strip())
     if not question:
         raise InvalidInput("there is nothing to ask: give PROMPT, or text on stdin")
@@ -162,10 +170,10 @@ def wait_for_memory(service: "Service", user_id: str) -> None:
     """Wait a little for what was said to be extracted, and say so; Ctrl-C leaves it for the next time."""
     from shepherd_memory.frontends.chat.farewell import settle
 
-    is_terminal = sys.stderr.isatty()
+    is_seen = is_terminal(sys.stderr)
 
     def waiting(seconds: float) -> None:
-        if is_terminal:
+        if is_seen:
             click.echo(
                 f"\rremembering … {seconds:.0f} s at most (Ctrl-C leaves it for later) ", nl=False, err=True
             )
@@ -177,7 +185,7 @@ def wait_for_memory(service: "Service", user_id: str) -> None:
     except DatabaseError as error:
         # What was said is stored, or was said not to be; how far extraction is, is not worth an error.
         left = f"how much waits for extraction cannot be seen ({one_line(str(error))})"
-    if is_terminal:
+    if is_seen:
         click.echo("\r\x1b[K", nl=False, err=True, color=True)
         if left:
             say(f"{left}; it goes on at the next start")

@@ -1,9 +1,11 @@
 """What a command is given to read: a file, or what comes on stdin."""
 
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 
 from shepherd_memory.errors import InvalidInput
+from shepherd_memory.frontends.cli.output import is_terminal
 
 
 def file_text(path: Path) -> str:
@@ -16,9 +18,14 @@ def file_text(path: Path) -> str:
 
 def stdin_text(asked: bool) -> str:
     """What comes on stdin; from a terminal only if that was asked for (`-`), else nothing."""
-    if sys.stdin.isatty() and not asked:
+    if is_terminal(sys.stdin) and not asked:
         return ""
-    return _decoded(sys.stdin.buffer.read(), "stdin")
+    return _decoded(b"".join(stdin_lines()), "stdin")
+
+
+def stdin_lines() -> Iterable[bytes]:
+    """Its lines, each as soon as it is there; none if it is closed."""
+    return sys.stdin.buffer if sys.stdin else ()
 
 
 def _decoded(raw: bytes, where: str) -> str:

@@ -110,7 +110,7 @@ def _emit_plan(plan: "Plan", as_json: bool) -> None:
 def _confirm(service: "Service", user_id: str, chosen: "Chosen", found: Sequence["Candidate"]) -> None:
     from shepherd_memory.frontends.cli.transcript_plan import LOOKED_INTO_BYTES, plan_lines
 
-    if not sys.stdin.isatty():
+    if not is_terminal(sys.stdin):
         raise InvalidInput("there is nobody to ask: --yes takes it in, --dry-run only says what is there")
     plan = _plan(service, found, LOOKED_INTO_BYTES)
     for place in chosen.places:

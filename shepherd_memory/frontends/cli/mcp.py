@@ -13,8 +13,9 @@ import click
 from shepherd_memory.errors import InvalidInput
 from shepherd_memory.frontends.cli.invocation import Invocation, pass_invocation
 from shepherd_memory.frontends.cli.opening import user_of, user_option
-from shepherd_memory.frontends.cli.output import emit, say
+from shepherd_memory.frontends.cli.output import emit, is_terminal, say
 from shepherd_memory.frontends.cli.signals import stop_signals
+from shepherd_memory.frontends.mcp.scopes import SCOPES, USER
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
@@ -23,14 +24,13 @@ if TYPE_CHECKING:
     from shepherd_memory.service import Service
 
 CLIENTS = ("claude-code",)
-SCOPES = ("user", "project")
 LONGEST_LINE = 160
 
 client_argument = click.argument("client", type=click.Choice(CLIENTS), metavar="CLIENT")
 scope_option = click.option(
     "--scope",
     type=click.Choice(SCOPES),
-    default="user",
+    default=USER,
     show_default=True,
     help="For you in all projects, or for everybody in this one.",
 )
@@ -61,7 +61,9 @@ def _serve(invocation: Invocation, user: str | None) -> None:
 
         log_to_stderr(False, invocation.debug)
         user_id = user_of(invocation, user)
-        if sys.stdin.isatty():
+        if sys.stdin is None:
+            raise InvalidInput("standard input is closed: an agent writes to it, and it ends with that")
+        if is_terminal(sys.stdin):
             say("waiting for an agent's messages on standard input; Ctrl-C ends it")
         run(Memory(_opener(invocation), user_id), stop)
 
@@ -145,7 +147,8 @@ def _carry_out(change: "Change", dry_run: bool, yes: bool, done: str) -> None:
 
 def _agrees(question: str) -> bool:
     try:
-        return click.confirm(question, err=True)
+        # There may be no standard input to read.
+        return sys.stdin is not None and click.confirm(question, err=True)
     except click.Abort:
         raise InvalidInput("nobody answered: nothing was changed; --yes does not ask") from None
 

@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Iterable, Sequence
+from typing import TextIO
 
 import click
 
@@ -63,6 +64,11 @@ def say(text: str) -> None:
     click.echo(text, err=True)
 
 
+def is_terminal(stream: TextIO | None) -> bool:
+    """Whether a person sits at this end; Python has None for a standard stream that was closed before."""
+    return stream is not None and stream.isatty()
+
+
 def suggest(word: str, known: Iterable[str]) -> str:
     """`; did you mean …?` when something known is spelled nearly like it."""
     from shepherd_memory.config.settings import did_you_mean
@@ -74,9 +80,9 @@ def secret_text(text: str) -> str:
     """The secret itself; `-` asks for it, so that it shows up in no process list or shell history."""
     if text != "-":
         return text
-    if sys.stdin.isatty():
+    if is_terminal(sys.stdin):
         return click.prompt("value", hide_input=True, err=True).strip()
-    line = sys.stdin.readline()
+    line = sys.stdin.readline() if sys.stdin else ""
     if not line:
         raise InvalidInput("`-` reads the value from stdin, and there is none")
     return line.strip()

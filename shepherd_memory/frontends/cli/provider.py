@@ -218,7 +218,7 @@ def _say_skipped(skipped: Provider, error: EndpointError) -> None:
 
 
 def _wants_another_try(error: ConfigError) -> bool:
-    return sys.stdin.isatty() and click.confirm(f"{error}\nedit again?", default=True, err=True)
+    return is_terminal(sys.stdin) and click.confirm(f"{error}\nedit again?", default=True, err=True)
 
 
 def _row(one: Provider, is_current: bool) -> tuple[str, ...]:

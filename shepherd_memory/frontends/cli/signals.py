@@ -2,11 +2,29 @@
 
 import signal
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from types import FrameType
 
 SIGNALS = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name))
+
+Handler = Callable[[int, FrameType | None], None]
+
+
+def heeded(numbers: Iterable[int]) -> list[int]:
+    """Those that whoever started us has not told us to ignore, as nohup does with SIGHUP."""
+    return [number for number in numbers if signal.getsignal(number) is not signal.SIG_IGN]
+
+
+@contextmanager
+def handled(numbers: Iterable[int], handler: Handler) -> Iterator[None]:
+    """Within the block these signals are handled; those that were ignored stay so."""
+    before = {number: signal.signal(number, handler) for number in heeded(numbers)}
+    try:
+        yield
+    finally:
+        for number, earlier in before.items():
+            signal.signal(number, earlier)
 
 
 @contextmanager
@@ -17,9 +35,5 @@ def stop_signals() -> Iterator[threading.Event]:
     def handle(number: int, frame: FrameType | None) -> None:
         stop.set()
 
-    before = {number: signal.signal(number, handle) for number in SIGNALS}
-    try:
+    with handled(SIGNALS, handle):
         yield stop
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)

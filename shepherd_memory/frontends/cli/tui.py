@@ -10,6 +10,7 @@ import click
 from shepherd_memory.errors import InvalidInput
 from shepherd_memory.frontends.cli.invocation import Invocation, pass_invocation
 from shepherd_memory.frontends.cli.opening import user_of, user_option
+from shepherd_memory.frontends.cli.output import is_terminal
 from shepherd_memory.frontends.cli.screen import note
 
 
@@ -24,7 +25,7 @@ def tui(invocation: Invocation, resume: bool, nomemory: bool, memtools: bool, us
 
     F1 says what the keys do. Ctrl+Q quits; what is new is remembered first.
     """
-    if not (sys.stdin.isatty() and sys.stderr.isatty()):
+    if not (is_terminal(sys.stdin) and is_terminal(sys.stderr)):
         raise InvalidInput("this needs a terminal; `shepherd chat` works without one")
     from shepherd_memory.frontends.chat.leaving import told_to_leave
 
@@ -77,6 +78,9 @@ def _log(debug: bool) -> None:
         return log_quietly(debug)
     path = state_folder() / "tui.log"
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    # Before it is written, also where an earlier one was left open to others: it may say what users asked.
+    path.touch(mode=0o600)
+    path.chmod(0o600)
     handler = logging.FileHandler(path)
     handler.setFormatter(Line(debug))
     logging.basicConfig(level=logging.WARNING, handlers=[handler], force=True)

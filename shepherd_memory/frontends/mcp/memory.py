@@ -10,6 +10,9 @@ from shepherd_memory.errors import DatabaseUnavailable, ShepherdError
 from shepherd_memory.service import Service
 from shepherd_memory.tools import ERROR, Answer, answer
 
+STOPPING = "the server is stopping"
+FAILED = "the memory failed; the log says why, start again"
+
 logger = logging.getLogger(__name__)
 
 
@@ -20,6 +23,7 @@ class Memory:
         self._open = open_it
         self._user_id = user_id
         self._opened: Future[Service] = Future()
+        self._has_ended = False
         self._lock = threading.Lock()
         self._wanted = threading.Event()
         self._stopping = threading.Event()
@@ -39,27 +43,33 @@ class Memory:
         try:
             service = self._service()
         except ShepherdError as error:
-            return Answer(f"{ERROR} the memory cannot be opened: {error}")
+            return Answer(f"{ERROR} {error}")
         return answer(service, self._user_id, name, arguments)
 
     def _service(self) -> Service:
         with self._lock:
-            if self._opened.done() and self._opened.exception() and not self._stopping.is_set():
+            if self._opened.done() and self._opened.exception() and not self._has_ended:
                 self._opened = Future()
                 self._wanted.set()
             opened = self._opened
         return opened.result()
 
     def _run(self) -> None:
+        why = FAILED
         try:
             while not self._stopping.is_set():
                 self._try()
                 self._wanted.wait()
                 self._wanted.clear()
+            why = STOPPING
+        except Exception:
+            # Whoever waits for an answer gets one below, and the process ends with its client as ever.
+            logger.exception("the memory failed")
         finally:
             with self._lock:
+                self._has_ended = True
                 if not self._opened.done():
-                    self._opened.set_exception(DatabaseUnavailable("the server is stopping"))
+                    self._opened.set_exception(DatabaseUnavailable(why))
 
     def _try(self) -> None:
         """Hold the service open until the end; return if it cannot be opened."""
@@ -68,6 +78,7 @@ class Memory:
                 self._opened.set_result(service)
                 self._stopping.wait()
         except ShepherdError as error:
-            logger.warning("the memory cannot be opened: %s", error)
+            why = f"the memory cannot be opened: {error}"
+            logger.warning("%s", why)
             if not self._opened.done():
-                self._opened.set_exception(error)
+                self._opened.set_exception(DatabaseUnavailable(why))

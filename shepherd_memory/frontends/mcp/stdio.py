@@ -13,7 +13,7 @@ from mcp.shared.message import SessionMessage
 from pydantic import ValidationError
 
 from shepherd_memory.errors import InvalidInput
-from shepherd_memory.frontends.cli.signals import SIGNALS
+from shepherd_memory.frontends.cli.signals import SIGNALS, heeded
 from shepherd_memory.frontends.mcp.memory import Memory
 from shepherd_memory.frontends.mcp.message import readable
 from shepherd_memory.frontends.mcp.server import mcp_server
@@ -40,7 +40,7 @@ def run(memory: Memory, stop: threading.Event) -> None:
 
 async def _serve(wire: Wire, memory: Memory, stop: threading.Event) -> None:
     loop = asyncio.get_running_loop()
-    for number in SIGNALS:
+    for number in heeded(SIGNALS):
         loop.add_signal_handler(number, wire.end)
     if stop.is_set():
         wire.end()

@@ -13,6 +13,7 @@ from textual.keys import Keys
 from textual.theme import Theme
 
 from shepherd_memory.frontends.chat.leaving import SIGNALS
+from shepherd_memory.frontends.cli.signals import heeded
 from shepherd_memory.frontends.chat.session import ChatSession
 from shepherd_memory.frontends.cli.invocation import Invocation
 from shepherd_memory.frontends.tui.chat.screen import ChatScreen
@@ -96,7 +97,7 @@ class TuiApp(App[None]):
         def leave(number: int, frame: FrameType | None) -> None:
             loop.call_soon_threadsafe(lambda: self.exit(return_code=128 + number))
 
-        self._signals = {number: signal.signal(number, leave) for number in SIGNALS}
+        self._signals = {number: signal.signal(number, leave) for number in heeded(SIGNALS)}
 
     def action_quit_twice(self) -> None:
         """Ctrl+C with nothing marked: the second one in a row quits."""

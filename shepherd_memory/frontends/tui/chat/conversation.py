@@ -27,7 +27,7 @@ class Conversation(VerticalScroll, can_focus=False):
     DEFAULT_CSS = """
     Conversation {
         height: 1fr;
-        padding: 0 1 1 1;
+        padding: 0 1 1 0;
         scrollbar-size-vertical: 1;
         scrollbar-color: $primary 40%;
         scrollbar-color-hover: $primary;

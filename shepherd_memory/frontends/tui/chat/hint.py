@@ -13,7 +13,7 @@ class Hint(Static):
     """One line, muted."""
 
     DEFAULT_CSS = """
-    Hint { height: 1; padding: 0 3; color: $text-muted; text-wrap: nowrap; text-overflow: ellipsis; }
+    Hint { height: 1; padding: 0 2; color: $text-muted; text-wrap: nowrap; text-overflow: ellipsis; }
     """
 
     def on_mount(self) -> None:

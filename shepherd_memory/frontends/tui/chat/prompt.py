@@ -8,7 +8,7 @@ from textual.binding import Binding, BindingType
 from textual.message import Message
 from textual.widgets import TextArea
 
-from shepherd_memory.frontends.chat.commands import help_lines
+from shepherd_memory.frontends.chat.commands import help_lines, without_secrets
 from shepherd_memory.saved_chats import History
 
 # A terminal must not be driven by what is pasted; line ends come as carriage returns.
@@ -24,7 +24,6 @@ class Prompt(TextArea):
         height: auto;
         min-height: 1;
         max-height: 8;
-        margin: 0 1;
         padding: 0 1;
         border: none;
         border-left: thick $accent;
@@ -93,7 +92,7 @@ class Prompt(TextArea):
         text = self.text
         if not text.strip():
             return
-        self._history.add(text)
+        self._history.add(without_secrets(text))
         self._past = []
         self.put("")
         self.post_message(self.Sent(text))

@@ -16,7 +16,7 @@ class Waiting(Static):
     DEFAULT_CSS = """
     Waiting {
         height: auto;
-        padding: 0 3;
+        padding: 0 2;
         color: $text-muted;
         text-wrap: nowrap;
         text-overflow: ellipsis;
