@@ -192,7 +192,9 @@ def of_session(
 def count_imported(connection: Connection, user_id: str) -> int:
     """How many documents a user has that were read from files."""
     row = connection.row(
-        "select count(*) from documents where user_id = :user_id and source_file <> ''", user_id=user_id
+        "select count(*) from documents where user_id = :user_id and session_id in"
+        " (select session_id from transcript_files where user_id = :user_id)",
+        user_id=user_id,
     )
     return int(row[0]) if row else 0
 

@@ -120,6 +120,14 @@ def _delete_session(tx: Connection, user_id: str, session_id: str) -> None:
         user_id=user_id,
         session_id=session_id,
     )
+    # Who reads its file now loses it, and it goes on behind what was in it then.
+    tx.execute(
+        "update transcript_files set token = '', status = 'idle', purging = 0, read_check = '',"
+        " read_through = case when size > read_through then size else read_through end"
+        " where user_id = :user_id and session_id = :session_id",
+        user_id=user_id,
+        session_id=session_id,
+    )
     tx.execute(
         "delete from jobs where user_id = :user_id and kind = 'extract' and key = :session_id",
         user_id=user_id,

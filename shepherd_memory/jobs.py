@@ -100,16 +100,19 @@ def has_open_stretch(
     last: int,
 ) -> bool:
     """Whether a job of one of these statuses is about any of the documents from `first` to `last`."""
-    rows = connection.rows(
-        "select distinct status from jobs where user_id = :user_id and kind = :kind and key = :key"
-        " and watermark_from < :last and watermark_through >= :first",
+    wanted = {f"status{number}": status for number, status in enumerate(statuses)}
+    row = connection.row(
+        "select 1 from jobs where user_id = :user_id and kind = :kind and key = :key"
+        " and watermark_from < :last and watermark_through >= :first"
+        f" and status in ({', '.join(f':{name}' for name in wanted)}) limit 1",
         user_id=user_id,
         kind=kind,
         key=key,
         first=first,
         last=last,
+        **wanted,
     )
-    return any(status in statuses for (status,) in rows)
+    return row is not None
 
 
 def claim(
@@ -392,6 +395,17 @@ def count(connection: Connection, kind: str) -> dict[str, int]:
 def count_waiting(connection: Connection, kind: str) -> int:
     """How many jobs wait, over all users."""
     row = connection.row("select count(*) from jobs where kind = :kind and status = 'waiting'", kind=kind)
+    return 0 if row is None else int(row[0])
+
+
+def count_open(connection: Connection, kind: str, most: int) -> int:
+    """How many jobs wait or run, over all users; no further than `most` is counted."""
+    row = connection.row(
+        "select count(*) from (select 1 from jobs where kind = :kind and status in ('waiting', 'running')"
+        " limit :most) open_jobs",
+        kind=kind,
+        most=most,
+    )
     return 0 if row is None else int(row[0])
 
 

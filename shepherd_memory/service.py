@@ -104,7 +104,7 @@ def open_service(
         embedding = EmbeddingThread(database, live.current, clock)
         client = stack.enter_context(closing(ExtractionClient()))
         thread = Worker(database, live.current, clock, client)
-        library = Library(database, live.current, clock, embedding.wake)
+        library = Library(database, live.current, clock, embedding.wake, thread.wake)
         watcher = Watcher(library, live.current, watch_for)
         stack.callback(embedding.stop)
         if worker:

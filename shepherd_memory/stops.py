@@ -23,7 +23,8 @@ def keep(tx: Connection, user_id: str) -> None:
     )
     tx.execute_many(
         "insert into transcript_stops (digest, read_through) values (:digest, :through)"
-        " on conflict (digest) do update set read_through = excluded.read_through",
+        " on conflict (digest) do update set read_through = excluded.read_through"
+        " where excluded.read_through > transcript_stops.read_through",
         [
             {"digest": _digest(user_id, file_key), "through": max(size, read_through)}
             for file_key, size, read_through in known

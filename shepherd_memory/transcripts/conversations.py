@@ -6,13 +6,16 @@ from datetime import datetime
 
 from shepherd_memory import jobs
 from shepherd_memory.clock import SECOND, to_us
-from shepherd_memory.database import Connection
+from shepherd_memory.database import Connection, Database
 from shepherd_memory.rows import build
 
 ACTIVE, READY, PROCESSING, ARCHIVED, SKIPPED = "active", "ready", "processing", "archived", "skipped"
 STATUSES = (ACTIVE, READY, PROCESSING, ARCHIVED, SKIPPED)
 TAKEN = (PROCESSING, ARCHIVED)
 """What has been handed on: such a conversation takes no more, and is never handed on again."""
+
+_OPEN = "status in ('active', 'ready', 'processing')"
+"""In every query of what is open: SQLite uses an index of some rows only where this stands word for word."""
 
 MINUTE = 60 * SECOND
 
@@ -75,8 +78,8 @@ class Grouping:
     def __init__(self, found: Sequence[Conversation], gap_us: int) -> None:
         self._gap_us = gap_us
         self._stretches = [_stretch(conversation) for conversation in found]
-        begun = (one for one in self._stretches if one.last_document)
-        self._current = max(begun, key=lambda one: one.last_document, default=None)
+        begun = (one for one in self._stretches if one.first_document)
+        self._current = max(begun, key=lambda one: one.first_document, default=None)
         self._touched: dict[int, _Stretch] = {}
 
     def add(self, said: Said, next_id: int) -> bool:
@@ -86,16 +89,20 @@ class Grouping:
         if stretch is None:
             stretch = _Stretch(next_id, 0, 0, said.said_at, said.said_at, 0, ACTIVE)
             self._stretches.append(stretch)
+        if not stretch.first_document:
+            # The others go on after a line that belongs to an earlier one.
+            self._current = stretch
         stretch.add(said)
         if stretch.status not in TAKEN:
             stretch.status = ACTIVE
-        self._current = self._touched[stretch.id] = stretch
+        self._touched[stretch.id] = stretch
         return is_new
 
     def _place_of(self, said: Said) -> _Stretch | None:
         current = self._current
         is_open = current is not None and current.status not in TAKEN
-        if current is not None and is_open and abs(said.said_at - current.last_at) <= self._gap_us:
+        # A line that is out of order ends nothing.
+        if current is not None and is_open and said.said_at - current.last_at <= self._gap_us:
             return current
         reread = (
             one
@@ -140,14 +147,37 @@ def _stretch(conversation: Conversation) -> _Stretch:
     )
 
 
-def of_file(connection: Connection, user_id: str, file_key: str) -> list[Conversation]:
-    """The conversations of one file, in its order."""
+def get(connection: Connection, user_id: str, conversation_id: int) -> Conversation | None:
+    """One conversation."""
+    row = connection.row(
+        f"select {COLUMNS} from transcript_conversations where user_id = :user_id and id = :id",
+        user_id=user_id,
+        id=conversation_id,
+    )
+    return None if row is None else build(Conversation, row)
+
+
+# By its ids, or SQLite reads all conversations of the user instead of the index by file.
+_OF_FILE = (
+    f"select {COLUMNS} from transcript_conversations where user_id = :user_id and id in"
+    " (select id from transcript_conversations where user_id = :user_id and file_key = :file_key)"
+)
+
+
+def for_grouping(connection: Connection, user_id: str, file_key: str) -> list[Conversation]:
+    """Of the conversations of one file, those that `Grouping` needs: what is `TAKEN`, and the last one."""
     rows = connection.rows(
-        f"select {COLUMNS} from transcript_conversations where user_id = :user_id and file_key = :file_key"
-        " order by id",
+        f"with ours as ({_OF_FILE}) select {COLUMNS} from ours where status in ('processing', 'archived')"
+        " or last_document = (select max(last_document) from ours) order by id",
         user_id=user_id,
         file_key=file_key,
     )
+    return [build(Conversation, row) for row in rows]
+
+
+def of_file(connection: Connection, user_id: str, file_key: str) -> list[Conversation]:
+    """The conversations of one file, in its order."""
+    rows = connection.rows(f"{_OF_FILE} order by id", user_id=user_id, file_key=file_key)
     return [build(Conversation, row) for row in rows]
 
 
@@ -173,6 +203,16 @@ def count(connection: Connection, user_id: str) -> dict[str, int]:
     )
     found = {status: int(number) for status, number in rows}
     return {status: found.get(status, 0) for status in STATUSES}
+
+
+def waiting_since(connection: Connection, user_id: str) -> int | None:
+    """Since when the first of a user's conversations is ready to be handed on; None if none is."""
+    row = connection.row(
+        f"select min(updated_at) from transcript_conversations where user_id = :user_id and {_OPEN}"
+        " and status = 'ready'",
+        user_id=user_id,
+    )
+    return None if row is None else row[0]
 
 
 def take_back(tx: Connection, user_id: str, file_key: str, kind: str, now: int) -> None:
@@ -213,25 +253,29 @@ def drop_empty(tx: Connection, user_id: str, file_key: str) -> None:
 
 def is_any_open(connection: Connection) -> bool:
     """Whether anybody has a conversation that may have to be moved on."""
-    row = connection.row(
-        "select 1 from transcript_conversations where status in ('active', 'ready', 'processing') limit 1"
-    )
+    row = connection.row(f"select 1 from transcript_conversations where {_OPEN} limit 1")
     return row is not None
 
 
-def mark_ready(tx: Connection, silent_since: int, fewest: int, now: int) -> int:
-    """Everybody's conversations that ended are ready, or skipped if they are short; how many.
+def mark_ready(
+    database: Database, tx: Connection, silent_since: int, fewest: int, now: int, limit: int
+) -> int:
+    """Everybody's conversations that ended are ready, or skipped if they are short; how many of `limit`.
 
-    One in a file that is being read may go on in its next lines.
+    One in a file that is being read may go on in its next lines. What somebody else is changing is left for
+    the next time: who changes many users' rows must not wait for one of them (see jobs).
     """
     return tx.execute(
         "update transcript_conversations set status = case when entries >= :fewest then 'ready'"
-        " else 'skipped' end, updated_at = :now where status = 'active' and last_message_at < :silent_since"
-        " and not exists (select 1 from transcript_files f where f.user_id = transcript_conversations.user_id"
-        " and f.file_key = transcript_conversations.file_key and f.status = 'ingesting')",
+        " else 'skipped' end, updated_at = :now where (user_id, id) in (select c.user_id, c.id"
+        f" from transcript_conversations c where {_OPEN} and status = 'active'"
+        " and last_message_at < :silent_since and not exists (select 1 from transcript_files f"
+        " where f.user_id = c.user_id and f.file_key = c.file_key and f.status = 'ingesting')"
+        f" order by c.last_message_at limit :limit {database.skip_locked})",
         fewest=fewest,
         silent_since=silent_since,
         now=now,
+        limit=limit,
     )
 
 
@@ -278,7 +322,7 @@ def to_archive(connection: Connection, kind: str, limit: int) -> list[tuple[str,
 
 def _everybodys(connection: Connection, where: str, kind: str, limit: int) -> list[tuple[str, Conversation]]:
     rows = connection.rows(
-        f"select user_id, {COLUMNS} from transcript_conversations c where {where}"
+        f"select user_id, {COLUMNS} from transcript_conversations c where {_OPEN} and {where}"
         " order by last_message_at, user_id, id limit :limit",
         kind=kind,
         limit=limit,

@@ -7,11 +7,16 @@ from typing import Any
 
 from shepherd_memory import stops
 from shepherd_memory.canonical import dump_json, load_json
+from shepherd_memory.clock import SECOND, to_us
 from shepherd_memory.database import Connection
 from shepherd_memory.ids import digest_of
 from shepherd_memory.rows import build
 
 IDLE, INGESTING = "idle", "ingesting"
+"""A file that was not read to its end stays `ingesting`, so that what was said last is not taken for over."""
+
+ABANDONED_US = 3600 * SECOND
+"""After so long nobody is going on with a file: it may have vanished. What was read of it is all there is."""
 
 COLUMNS = (
     "file_key, session_id, source, originator, cwd, subagent, status, token, lease_until, purging,"
@@ -55,6 +60,10 @@ class File:
         """How many lines were passed over, by reason."""
         counts: dict[str, int] = load_json(self.skipped)
         return counts
+
+    def is_read_now(self, now: int) -> bool:
+        """Whether somebody is reading it, as far as one can tell."""
+        return self.status == INGESTING and to_us(self.lease_until) >= now
 
 
 def get(connection: Connection, user_id: str, file_key: str) -> File | None:
@@ -151,6 +160,7 @@ def change(tx: Connection, user_id: str, file_key: str, token: str, values: Mapp
 
 _CHANGEABLE = frozenset(
     (
+        "source",
         "originator",
         "cwd",
         "subagent",
@@ -183,10 +193,19 @@ def note_problem(tx: Connection, user_id: str, file_key: str, problem: str, now:
 
 
 def release_expired(tx: Connection, now: int) -> int:
-    """Let go of files whose reader was killed: each of its batches was whole, so it is gone on with there."""
-    return tx.execute(
-        "update transcript_files set status = 'idle', token = '', updated_at = :now"
-        " where status = 'ingesting' and lease_until < :now",
+    """Let go of files whose reader was killed: each of its batches was whole, so it is gone on with there.
+
+    One that nobody has gone on with for long is read as far as it will ever be.
+    """
+    abandoned = tx.execute(
+        "update transcript_files set status = 'idle', token = ''"
+        " where status = 'ingesting' and lease_until < :now and updated_at < :abandoned",
+        now=now,
+        abandoned=now - ABANDONED_US,
+    )
+    return abandoned + tx.execute(
+        "update transcript_files set token = ''"
+        " where status = 'ingesting' and lease_until < :now and token <> ''",
         now=now,
     )
 

@@ -1,8 +1,8 @@
 """Where agents leave their transcripts on this machine."""
 
 import os
-import stat
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -27,7 +27,10 @@ class Found:
 
 
 def usual(environ: Mapping[str, str] = os.environ) -> list[Folder]:
-    """The folders of the agents that are installed here: those that exist."""
+    """The folders of the agents that are installed here: those that exist.
+
+    Not where Codex moves sessions that are archived: each would be taken in a second time, under another key.
+    """
     home = Path(environ.get("HOME") or Path.home())
     claude = Path(environ.get("CLAUDE_CONFIG_DIR") or home / ".claude")
     codex = Path(environ.get("CODEX_HOME") or home / ".codex")
@@ -37,7 +40,6 @@ def usual(environ: Mapping[str, str] = os.environ) -> list[Folder]:
         Folder("claude-code", claude / "projects"),
         Folder("claude-code", config / "claude" / "projects"),
         Folder("codex", codex / "sessions"),
-        Folder("codex", codex / "archived_sessions"),
         Folder("pi", pi / "sessions"),
     ]
     return [folder for folder in candidates if os.path.isdir(folder.path)]
@@ -46,9 +48,28 @@ def usual(environ: Mapping[str, str] = os.environ) -> list[Folder]:
 def watched(watch_path: str) -> list[Path]:
     """The folders to watch that are there: those of `transcripts_watch_path`, or the usual ones."""
     if not watch_path:
-        return [folder.path for folder in usual()]
+        return outermost([folder.path for folder in usual()])
     given = (Path(part).expanduser().absolute() for part in watch_path.split(os.pathsep) if part)
-    return [path for path in given if os.path.isdir(path)]
+    return outermost([path for path in given if os.path.isdir(path)])
+
+
+def outermost(paths: Sequence[Path]) -> list[Path]:
+    """The folders without those that lie within another, or are another by a link: each file has one key."""
+    real = {Path(os.path.realpath(path)): path for path in reversed(paths)}
+    return [path for place, path in reversed(real.items()) if real.keys().isdisjoint(place.parents)]
+
+
+def base_of(path: Path, watch_path: str) -> Path | None:
+    """The folder under which a scan finds a file; None if it is under none of them."""
+    place = Path(os.path.realpath(path))
+    known = [*watched(watch_path), *watched("")]
+    return next((base for base in known if place.is_relative_to(os.path.realpath(base))), None)
+
+
+def is_through_link(path: Path, base: Path) -> bool:
+    """Whether a link to a folder lies between a folder and what is under it: no scan follows those."""
+    below = [place for place in (path, *path.parents) if base in place.parents]
+    return any(os.path.islink(place) and os.path.isdir(place) for place in below)
 
 
 def files_under(base: Path) -> Iterator[Found]:
@@ -57,12 +78,11 @@ def files_under(base: Path) -> Iterator[Found]:
         names.sort()
         for name in sorted(files):
             path = Path(folder, name)
-            if not name.endswith(SUFFIX) or name.startswith("."):
-                continue
-            try:
-                status = path.stat()
-            except OSError:
-                continue
-            # To open a pipe would wait for who writes into it.
-            if stat.S_ISREG(status.st_mode):
-                yield Found(path, base, status.st_size)
+            if is_candidate(path):
+                with suppress(OSError):
+                    yield Found(path, base, path.stat().st_size)
+
+
+def is_candidate(path: Path) -> bool:
+    """Whether something may be a transcript by its name, and is a regular file."""
+    return path.name.endswith(SUFFIX) and not path.name.startswith(".") and os.path.isfile(path)

@@ -80,24 +80,39 @@ class _NoLongerOurs(Exception):
     """Another reader has taken the file over: what we have is rolled back."""
 
 
+class _Shrunk(Exception):
+    """The file was cut while it was read: what it is now is judged another time."""
+
+
 def file_key_of(path: Path, base: Path) -> str:
     """A file's key: its path from the folder that it was found under, the same on every system.
 
-    One that is too long or holds a secret is cut or redacted, and told from others by a digest.
+    One that is too long or holds a secret is cut or redacted, and told from others by a digest. A link that
+    leads out of the folder counts by its own name; a file outside of it has no key there: InvalidInput.
     """
-    relative = os.path.relpath(os.path.realpath(path), os.path.realpath(base))
-    key = canonical_text(Path(relative).as_posix())
+    key = canonical_text(_relative(path, base).as_posix())
     clean = redact(key)
     if clean == key and len(key) <= LONGEST_KEY:
         return key
     return f"{clean[:LONGEST_KEY]}#{digest_of(key)[:16]}"
 
 
+def _relative(path: Path, base: Path) -> Path:
+    for place in (os.path.realpath, os.path.abspath):
+        found, folder = Path(place(path)), Path(place(base))
+        if found.is_relative_to(folder):
+            return found.relative_to(folder)
+    raise InvalidInput(f"{path} is not under {base}, where its key should begin")
+
+
 def ingest_file(database: Database, user_id: str, path: Path, base: Path, how: How, clock: Clock) -> Ingested:
     """Take in what a file has that is not stored yet; what is wrong with it is in the result, not raised."""
-    key = file_key_of(path, base)
     try:
-        with open(path, "rb") as file:
+        key = file_key_of(path, base)
+    except InvalidInput as error:
+        return Ingested(path.name, FAILED, problem=str(error))
+    try:
+        with reading.opened(path) as file:
             return _Ingestion(database, user_id, key, file, how, clock).run()
     except InvalidInput as error:
         # A later version took it in, from an agent that this one does not know.
@@ -125,13 +140,28 @@ def outcome_of(file: BinaryIO, size: int, modified_at: int, before: File | None,
         return NEW
     if reimport or before.purging:
         return REWRITTEN
-    is_same = size == before.size and modified_at == to_us(before.modified_at)
-    if is_same and before.read_through == size:
+    if size < before.read_through and modified_at < to_us(before.modified_at):
+        # An older copy, as in a backup: what was read of the file since then stays.
         return UNCHANGED
     if _is_rewritten(file, size, before):
         return REWRITTEN
-    more = reading.lines(file, before.read_through, size)
-    return UNCHANGED if next(more, None) is None else GROWN
+    # Whoever read it last may have come to its end, and no further.
+    has_more = before.status == files.INGESTING or _has_more(file, size, modified_at, before)
+    return GROWN if has_more else UNCHANGED
+
+
+def _has_more(file: BinaryIO, size: int, modified_at: int, before: File) -> bool:
+    is_same = size == before.size and modified_at == to_us(before.modified_at)
+    if is_same and before.read_through == size:
+        return False
+    return next(reading.lines(file, before.read_through, size), None) is not None
+
+
+def source_now(file: BinaryIO, size: int, before: File | None, outcome: str) -> Source | None:
+    """What kind of transcript a file is: what it was, unless it is new or was written anew."""
+    known = None if before is None else source_named(before.source)
+    found = recognised(file, size) if before is None or outcome == REWRITTEN else None
+    return found or known
 
 
 def _is_rewritten(file: BinaryIO, size: int, before: File) -> bool:
@@ -195,16 +225,21 @@ class _Ingestion:
         self._stored = self._known = 0
         self._is_stopped = False
         self._skipped: Counter[str] = Counter()
-        status = os.fstat(file.fileno())
-        self._size, self._modified_at = status.st_size, status.st_mtime_ns // 1000
+        self._size = self._modified_at = 0
 
     def run(self) -> Ingested:
         with self._database.read() as connection:
             before = files.get(connection, self._user_id, self._key)
-        source = source_named(before.source) if before else recognised(self._file, self._size)
+        # Not before that: the file may have grown, and another reader may have read that already.
+        status = os.fstat(self._file.fileno())
+        self._size, self._modified_at = status.st_size, status.st_mtime_ns // 1000
+        outcome = outcome_of(self._file, self._size, self._modified_at, before, self._how.reimport)
+        source = source_now(self._file, self._size, before, outcome)
         if source is None:
             return Ingested(self._key, UNRECOGNISED, problem="no transcript of a known agent")
-        outcome = outcome_of(self._file, self._size, self._modified_at, before, self._how.reimport)
+        return self._run(before, source, outcome)
+
+    def _run(self, before: File | None, source: Source, outcome: str) -> Ingested:
         if outcome == UNCHANGED:
             self._note_readable(before)
             return self._result(UNCHANGED, source)
@@ -216,6 +251,9 @@ class _Ingestion:
         except (DatabaseError, OSError) as error:
             self._let_go(f"could not be taken in: {error}")
             raise
+        except _Shrunk:
+            self._let_go("")
+            return self._result(BUSY, source)
         return self._result(STOPPED if self._is_stopped else outcome, source)
 
     def _note_readable(self, before: File | None) -> None:
@@ -227,13 +265,14 @@ class _Ingestion:
     def _take_in(self, state: File, source: Source) -> None:
         if state.purging:
             self._purge(state)
-        self._read(source)
+        if not self._is_stopped:
+            self._read(source)
 
     def _let_go(self, problem: str) -> None:
         """Whoever tries next need not wait for the lease to end, if the database still takes that."""
         with suppress(DatabaseError, _NoLongerOurs), self._database.write() as tx:
             if users.lock_existing(tx, self._user_id) is not None:
-                self._change(tx, status=files.IDLE, token="", problem=problem)
+                self._change(tx, **_UNFINISHED, problem=problem)
 
     def _result(self, outcome: str, source: Source) -> Ingested:
         return Ingested(
@@ -244,24 +283,26 @@ class _Ingestion:
         now = self._clock()
         with self._database.write() as tx:
             users.lock(tx, self._user_id, now)
+            if self._how.reimport:
+                stops.lift(tx, self._user_id, self._key)
             if before is None and files.get(tx, self._user_id, self._key) is None:
-                if self._how.reimport:
-                    stops.lift(tx, self._user_id, self._key)
                 files.add(tx, self._user_id, self._key, storable_id(Path(self._key).stem), source.name, now)
+            elif not _is_as_judged(before, files.get(tx, self._user_id, self._key)):
+                raise _NoLongerOurs
             if not files.claim(
                 tx, self._user_id, self._key, self._token, self._size, self._modified_at, now, now + LEASE_US
             ):
                 return None
             state = files.get(tx, self._user_id, self._key)
             if outcome == REWRITTEN and state is not None:
-                self._begin_anew(tx, state, now)
+                self._begin_anew(tx, state, source, now)
                 state = files.get(tx, self._user_id, self._key)
             return state
 
-    def _begin_anew(self, tx: Connection, state: File, now: int) -> None:
+    def _begin_anew(self, tx: Connection, state: File, source: Source, now: int) -> None:
         """All that was read goes. What still waits to be extracted is found and queued again.
 
-        Its items are about documents that go now.
+        Its items are about documents that go now. What was there when the user was erased stays out.
         """
         conversations.take_back(tx, self._user_id, self._key, queue.KIND, now)
         queue.drop_open(tx, self._user_id, state.session_id)
@@ -269,7 +310,8 @@ class _Ingestion:
         self._change(
             tx,
             purging=1,
-            read_through=0,
+            source=source.name,
+            read_through=stops.stopped_at(tx, self._user_id, self._key),
             read_check="",
             reader="",
             entries=0,
@@ -286,7 +328,7 @@ class _Ingestion:
     def _purge(self, state: File) -> None:
         """Remove what was read before, a little at a time: others want to write too."""
         is_left = True
-        while is_left:
+        while is_left and not self._is_stopped:
             with self._database.write() as tx:
                 users.lock(tx, self._user_id, self._clock())
                 found = documents.of_file(tx, self._user_id, state.session_id, self._key, PURGE_BATCH)
@@ -295,7 +337,8 @@ class _Ingestion:
                     entries.remove(tx, self._user_id, document.id, document.text)
                 is_left = bool(found)
                 users.raise_epoch(tx, self._user_id)
-                self._change(tx, purging=int(is_left))
+                self._is_stopped = is_left and self._how.should_stop()
+                self._change(tx, purging=int(is_left), **(_UNFINISHED if self._is_stopped else {}))
 
     def _read(self, source: Source) -> None:
         """Read on to the end, or until it is to stop."""
@@ -317,7 +360,10 @@ class _Ingestion:
 
     def _store(self, batch: _Batch, reader: Reader, is_last: bool) -> None:
         """Documents, conversations and the place in the file: one transaction."""
-        check = reading.check_of(self._file, batch.end)
+        if batch.end > batch.start and os.fstat(self._file.fileno()).st_size < batch.end:
+            raise _Shrunk
+        # Of a file that is shorter than it was when its user was erased nothing is read.
+        check = reading.check_of(self._file, batch.end) if batch.end <= self._size else ""
         clean = [_clean(entry) for entry in batch.entries]
         terms = [entries.terms_of(entry.text) for entry in clean]
         now = self._clock()
@@ -370,7 +416,6 @@ class _Ingestion:
         is_last: bool,
     ) -> None:
         about = reader.about()
-        times = [to_us(state.last_entry_at), *(document.created_at for document in new)]
         self._change(
             tx,
             read_through=batch.end,
@@ -381,13 +426,25 @@ class _Ingestion:
             subagent=int(about.is_subagent),
             entries=state.entries + stored,
             skipped=files.merged(state.skipped, batch.skipped),
-            last_entry_at=max(times),
+            last_entry_at=new[-1].created_at if new else to_us(state.last_entry_at),
             problem="",
         )
-        if is_last:
-            if not self._is_stopped:
-                conversations.drop_empty(tx, self._user_id, self._key)
+        if is_last and self._is_stopped:
+            self._change(tx, **_UNFINISHED)
+        elif is_last:
+            conversations.drop_empty(tx, self._user_id, self._key)
             self._change(tx, status=files.IDLE, token="")
+
+
+_UNFINISHED: Mapping[str, Any] = {"token": "", "lease_until": 0}
+"""A file that is let go in its middle: anybody may go on, and its last conversation is not over."""
+
+
+def _is_as_judged(before: File | None, state: File | None) -> bool:
+    """Whether nobody has read on since the file was compared with what was read of it."""
+    if before is None or state is None:
+        return False
+    return (before.read_through, before.read_check) == (state.read_through, state.read_check)
 
 
 def read_line(source: Source, reader: Reader, raw: bytes | None) -> Entry | Skipped:
@@ -436,15 +493,12 @@ def _redacted_name(name: str) -> str:
 
 
 def _documents(clean: Sequence[Entry], state: File, now: int) -> list[NewDocument]:
-    latest = to_us(state.last_entry_at)
+    times = (entry.said_at for entry in clean if entry.said_at is not None)
+    said_at = to_us(state.last_entry_at) or min(next(times, to_us(state.modified_at)), now)
     found = []
     for entry in clean:
-        # Nothing was said in the future; a line without a time was written right after those before it.
-        if entry.said_at is None:
-            said_at = latest or min(to_us(state.modified_at), now)
-        else:
-            said_at = min(entry.said_at, now)
-        latest = max(latest, said_at)
+        # Nothing was said in the future; a line without a time was written right after the one before it.
+        said_at = said_at if entry.said_at is None else min(entry.said_at, now)
         found.append(
             NewDocument(
                 session_id=state.session_id,

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from shepherd_memory import documents
-from shepherd_memory.clock import Clock, from_us, to_us
+from shepherd_memory.clock import SECOND, Clock
 from shepherd_memory.config import Config
 from shepherd_memory.database import Database
 from shepherd_memory.documents import Document
@@ -39,12 +39,19 @@ class Library:
     """Everybody's transcripts; every call names the user it is for."""
 
     def __init__(
-        self, database: Database, config: Callable[[], Config], clock: Clock, stored: Callable[[], None]
+        self,
+        database: Database,
+        config: Callable[[], Config],
+        clock: Clock,
+        stored: Callable[[], None],
+        queued: Callable[[], None] = lambda: None,
     ) -> None:
+        """`stored` and `queued` are called after something was."""
         self._database = database
         self._config = config
         self._clock = clock
         self._stored = stored
+        self._queued = queued
 
     def ingest(
         self,
@@ -84,14 +91,15 @@ class Library:
 
     def poll(self) -> int:
         """Move everybody's conversations on: ended, handed to extraction, done; how many moved."""
-        config = self._config()
-        return processing.poll(
-            self._database,
-            round(config.conversation_gap_minutes * MINUTE),
-            config.min_conversation_messages,
-            extraction_endpoint(config) is not None,
-            self._clock(),
-        )
+        config, now = self._config(), self._clock()
+        gap_us = round(config.conversation_gap_minutes * MINUTE)
+        moved = processing.poll(self._database, gap_us, config.min_conversation_messages, now)
+        if extraction_endpoint(config) is None:
+            return moved
+        handed_on = processing.hand_on(self._database, config.memory_extraction_queue_limit, now)
+        if handed_on:
+            self._queued()
+        return moved + handed_on
 
     def files(self, user_id: str) -> list[File]:
         """The files that were taken in."""
@@ -119,20 +127,20 @@ class Library:
             known = files.listing(connection, user_id)
             stored = documents.count_imported(connection, user_id)
             counts = conversations.count(connection, user_id)
-            ready = conversations.listing(connection, user_id, conversations.READY)
+            waiting_since = conversations.waiting_since(connection, user_id)
+        now = self._clock()
         skipped: dict[str, int] = {}
         for file in known:
             for reason, number in file.skipped_lines.items():
                 skipped[reason] = skipped.get(reason, 0) + number
-        waiting_since = min((to_us(one.updated_at) for one in ready), default=self._clock())
         return TranscriptHealth(
             files=len(known),
-            ingesting=sum(file.status == files.INGESTING for file in known),
+            ingesting=sum(file.is_read_now(now) for file in known),
             bytes=sum(file.read_through for file in known),
             entries=stored,
             skipped=dict(sorted(skipped.items())),
             conversations=counts,
-            lag_seconds=max(0.0, (from_us(self._clock()) - from_us(waiting_since)).total_seconds()),
+            lag_seconds=0.0 if waiting_since is None else max(0, now - waiting_since) / SECOND,
             errors={file.file_key: file.problem for file in known if file.problem},
         )
 

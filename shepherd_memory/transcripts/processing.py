@@ -8,19 +8,45 @@ from shepherd_memory.transcripts import conversations
 from shepherd_memory.transcripts.conversations import ARCHIVED, PROCESSING, READY, Conversation
 
 AT_ONCE = 200
-"""Conversations that are looked at in one poll."""
+"""Conversations that are looked at in one poll; and with so many items open, no more are handed on."""
+
+ENDED_AT_ONCE = 1000
 
 
-def poll(database: Database, gap_us: int, fewest: int, can_extract: bool, now: int) -> int:
-    """Move everybody's conversations on as far as they can be; how many moved."""
+def poll(database: Database, gap_us: int, fewest: int, now: int) -> int:
+    """Everybody's conversations that ended are ready, those that are extracted archived; how many moved."""
     with database.read() as connection:
         if not conversations.is_any_open(connection):
             return 0
-    with database.write() as tx:
-        moved = conversations.mark_ready(tx, now - gap_us, fewest, now)
-    moved += _each(database, conversations.to_archive, _archive, now)
-    if can_extract:
-        moved += _each(database, conversations.to_hand_on, _hand_on, now)
+    return _mark_ready(database, now - gap_us, fewest, now) + _each(
+        database, conversations.to_archive, _archive, now, AT_ONCE
+    )
+
+
+def hand_on(database: Database, queue_limit: int, now: int) -> int:
+    """Queue everybody's ready conversations while there is room; how many.
+
+    The others wait as they are: above its limit the queue drops what has waited longest, and of more
+    than it can do soon it has no use. What runs counts, since it may have to wait again.
+    """
+    most = min(queue_limit or AT_ONCE, AT_ONCE)
+    with database.read() as connection:
+        room = most - jobs.count_open(connection, queue.KIND, most)
+
+    def move(tx: Connection, user_id: str, job_id: int, conversation: Conversation, now: int) -> bool:
+        # Again: others put items too.
+        has_room = jobs.count_open(tx, queue.KIND, most) < most
+        return has_room and _hand_on(tx, user_id, job_id, conversation, now)
+
+    return _each(database, conversations.to_hand_on, move, now, room) if room > 0 else 0
+
+
+def _mark_ready(database: Database, silent_since: int, fewest: int, now: int) -> int:
+    moved, last = 0, ENDED_AT_ONCE
+    while last >= ENDED_AT_ONCE:
+        with database.write() as tx:
+            last = conversations.mark_ready(database, tx, silent_since, fewest, now, ENDED_AT_ONCE)
+        moved += last
     return moved
 
 
@@ -28,14 +54,17 @@ _Find = Callable[[Connection, str, int], list[tuple[str, Conversation]]]
 _Move = Callable[[Connection, str, int, Conversation, int], bool]
 
 
-def _each(database: Database, find: _Find, move: _Move, now: int) -> int:
+def _each(database: Database, find: _Find, move: _Move, now: int, limit: int) -> int:
     with database.read() as connection:
-        found = find(connection, queue.KIND, AT_ONCE)
+        found = find(connection, queue.KIND, limit)
     moved = 0
     for user_id, conversation in found:
         with database.write() as tx:
             job_id = users.lock_existing(tx, user_id)
-            moved += job_id is not None and move(tx, user_id, job_id, conversation, now)
+            # As it is now: it may have grown, or been read anew, since it was found.
+            current = None if job_id is None else conversations.get(tx, user_id, conversation.id)
+            if job_id is not None and current is not None:
+                moved += move(tx, user_id, job_id, current, now)
     return moved
 
 

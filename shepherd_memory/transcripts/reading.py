@@ -1,9 +1,13 @@
 """Reading a transcript line by line, in constant memory, up to where it is whole."""
 
+import errno
 import hashlib
 import json
+import os
+import stat
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, BinaryIO, Final
 
 import orjson
@@ -24,6 +28,19 @@ class Line:
 
     raw: bytes | None
     end: int
+
+
+def opened(path: Path) -> BinaryIO:
+    """The file, to be read; OSError for what is none: to open a pipe would wait for who writes into it."""
+    file = open(path, "rb", opener=_without_waiting)  # noqa: SIM115
+    if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+        file.close()
+        raise OSError(errno.EINVAL, "not a regular file")
+    return file
+
+
+def _without_waiting(path: str, flags: int) -> int:
+    return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
 
 
 def lines(file: BinaryIO, start: int, stop: int) -> Iterator[Line]:

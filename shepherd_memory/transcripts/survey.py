@@ -9,6 +9,7 @@ from pathlib import Path
 
 from shepherd_memory.canonical import load_json
 from shepherd_memory.clock import to_us
+from shepherd_memory.errors import InvalidInput
 from shepherd_memory.transcripts import reading
 from shepherd_memory.transcripts.files import File
 from shepherd_memory.transcripts.folders import Found
@@ -20,7 +21,7 @@ from shepherd_memory.transcripts.ingestion import (
     file_key_of,
     outcome_of,
     read_line,
-    recognised,
+    source_now,
 )
 from shepherd_memory.transcripts.sources import Source, source_named
 from shepherd_memory.transcripts.sources.entry import USER, Entry
@@ -84,7 +85,12 @@ def candidates(
     """Each file, against what is known of the files of a user by their keys; a file that two name once."""
     seen: set[str] = set()
     for one in found:
-        key = file_key_of(one.path, one.base)
+        try:
+            key = file_key_of(one.path, one.base)
+        except InvalidInput:
+            # The import says so.
+            yield Candidate(one.path, one.base, one.path.name, FAILED, size=one.size)
+            continue
         if key not in seen:
             seen.add(key)
             yield _candidate(one, key, known.get(key), reimport)
@@ -92,13 +98,13 @@ def candidates(
 
 def _candidate(found: Found, key: str, before: File | None, reimport: bool) -> Candidate:
     try:
-        with open(found.path, "rb") as file:
+        with reading.opened(found.path) as file:
             status = os.fstat(file.fileno())
             size, modified_at = status.st_size, status.st_mtime_ns // 1000
-            source = source_named(before.source) if before else recognised(file, size)
+            outcome = outcome_of(file, size, modified_at, before, reimport)
+            source = source_now(file, size, before, outcome)
             if source is None:
                 return Candidate(found.path, found.base, key, UNRECOGNISED, size=size)
-            outcome = outcome_of(file, size, modified_at, before, reimport)
     except OSError:
         return Candidate(found.path, found.base, key, FAILED, size=found.size)
     start = before.read_through if before and outcome in (GROWN, UNCHANGED) else 0
@@ -126,7 +132,7 @@ def _read(
     reader = source.reader(load_json(before.reader) if before and before.reader else None)
     last_at = to_us(before.last_entry_at) if before else None
     at = candidate.start
-    with open(candidate.path, "rb") as file:
+    with reading.opened(candidate.path) as file:
         for line in reading.lines(file, candidate.start, candidate.size):
             read = read_line(source, reader, line.raw)
             if isinstance(read, Entry):
@@ -138,12 +144,12 @@ def _read(
 
 
 def _count(found: Estimate, entry: Entry, last_at: int | None, gap_us: int) -> int | None:
-    """Add an entry; when it was said."""
+    """Add an entry; when the latest of all was said."""
     found.entries += 1
     found.user_characters += len(entry.text) if entry.role == USER else 0
     said_at = last_at if entry.said_at is None else entry.said_at
     if found.conversations == 0 and last_at is None:
         found.conversations = 1
-    elif said_at is not None and last_at is not None and abs(said_at - last_at) > gap_us:
+    elif said_at is not None and last_at is not None and said_at - last_at > gap_us:
         found.conversations += 1
-    return said_at
+    return said_at if last_at is None or said_at is None else max(last_at, said_at)

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 from shepherd_memory.config import Config
 from shepherd_memory.errors import DatabaseError, ShepherdError
 from shepherd_memory.identity import is_known
-from shepherd_memory.transcripts.folders import files_under, watched
-from shepherd_memory.transcripts.ingestion import BUSY, SUFFIX
+from shepherd_memory.transcripts.folders import files_under, is_candidate, is_through_link, watched
+from shepherd_memory.transcripts.ingestion import BUSY
 from shepherd_memory.transcripts.library import Library
 
 if TYPE_CHECKING:
@@ -23,7 +23,9 @@ DEBOUNCE_MS, STEP_MS = 1000, 50
 REST_SECONDS = 0.5
 """After each pass: what changes meanwhile is taken in at once, however often it is written."""
 
+REFUSED_IN_A_ROW = 2
 UNWATCHED_SECONDS = 30.0
+RECOVERED_EVERY_SECONDS = 600.0
 SCANNED_EVERY_SECONDS = 600.0
 """In case that the system dropped changes, as it does in a storm of them."""
 
@@ -31,7 +33,7 @@ logger = logging.getLogger(__name__)
 
 
 class Watcher:
-    """Recovers, watches, scans, and then takes in what changes; changed settings take effect by themselves.
+    """Watches, scans, recovers, and then takes in what changes; changed settings take effect by themselves.
 
     Watching begins before the scan, so that no change falls between the two.
     """
@@ -42,7 +44,7 @@ class Watcher:
         self._user_id = user_id
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name="shepherd-transcripts")
-        self._polled_at = self._scanned_at = float("-inf")
+        self._polled_at = self._scanned_at = self._recovered_at = float("-inf")
         self._pending: dict[Path, Path] = {}
 
     def start(self) -> None:
@@ -60,7 +62,6 @@ class Watcher:
             self._thread.join()
 
     def _run(self) -> None:
-        self._guarded(self._library.recover)
         while not self._stopping.is_set():
             bases = self._bases()
             if bases:
@@ -110,11 +111,11 @@ class Watcher:
         """Keep what changed, once each; of a new folder, what it came with."""
         for path in paths:
             base = next((base for base in bases if path.is_relative_to(base)), None)
-            if base is None:
+            if base is None or is_through_link(path, base):
                 continue
             if os.path.isdir(path):
                 self._pending |= {found.path: base for found in files_under(path)}
-            elif path.name.endswith(SUFFIX) and os.path.exists(path):
+            elif is_candidate(path):
                 self._pending[path] = base
 
     def _scan(self, bases: list[Path]) -> None:
@@ -125,10 +126,19 @@ class Watcher:
         self._poll_if_due()
 
     def _ingest_pending(self) -> None:
-        """Take in what is pending; what the database does not take now, or another reads, stays pending."""
+        """Take in what is pending; what the database does not take now, or another reads, stays pending.
+
+        One file that is refused does not keep the others out; two in a row, and it is not the file.
+        """
+        refused = 0
         for path, base in list(self._pending.items()):
-            if self._stopping.is_set() or not self._guarded(partial(self._ingest, path, base)):
+            if self._stopping.is_set() or refused == REFUSED_IN_A_ROW:
                 return
+            if self._guarded(partial(self._ingest, path, base)):
+                refused = 0
+            else:
+                refused += 1
+                self._pending[path] = self._pending.pop(path)
 
     def _ingest(self, path: Path, base: Path) -> None:
         found = self._library.ingest(self._user_id, path, base, should_stop=self._stopping.is_set)
@@ -139,8 +149,15 @@ class Watcher:
 
     def _poll_if_due(self) -> None:
         if time.monotonic() - self._polled_at >= self._config().poll_interval:
+            self._recover_if_due()
             self._polled_at = time.monotonic()
             self._guarded(self._library.poll)
+
+    def _recover_if_due(self) -> None:
+        """Whoever is killed, or whose file vanishes, does not hold its conversations for ever."""
+        if time.monotonic() - self._recovered_at >= RECOVERED_EVERY_SECONDS:
+            self._recovered_at = time.monotonic()
+            self._guarded(self._library.recover)
 
     def _guarded(self, call: Callable[[], object]) -> bool:
         """Whether it went well; what the database or the configuration refuses is tried again later."""

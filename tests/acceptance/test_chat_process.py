@@ -1,6 +1,7 @@
 """`shepherd chat` as a process: in pipes, killed, hung up, on a full disk, and what it leaves behind."""
 
 import json
+import os
 import signal
 import sqlite3
 import subprocess
@@ -39,6 +40,10 @@ def chats(tmp_path: Path, provider: ScriptedProvider) -> ChatSite:
     return site
 
 
+def _ignore_hangups() -> None:
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+
+
 def names(events: list[dict[str, Any]]) -> list[str]:
     return [event["event"] for event in events]
 
@@ -56,6 +61,39 @@ def test_prompt_and_stdin_are_one_question(chats: ChatSite) -> None:
     chats.configure(memory=False)
     assert chats.piped("What is this?", stdin="a file\n").returncode == 0
     assert chats.heard() == ["What is this?\n\na file"]
+
+
+@pytest.mark.parametrize(
+    ("options", "code"), [(("Hello?",), 0), (("--json", "Hello?"), 0), ((), 2), (("--json",), 0)]
+)
+def test_an_input_that_is_closed_is_an_empty_one(
+    chats: ChatSite, options: tuple[str, ...], code: int
+) -> None:
+    with chats.open_pipes(*options, stdin=None, preexec_fn=lambda: os.close(0)) as process:
+        _, errors = process.communicate(timeout=60)
+    assert process.returncode == code, errors
+    assert b"unexpected" not in errors
+    assert chats.heard() == (["Hello?"] if "Hello?" in options else [])
+
+
+def test_a_key_without_a_server_is_refused_and_one_in_the_environment_is_not(chats: ChatSite) -> None:
+    refused = chats.piped("--key", "sk-1", "Hello?")
+    assert refused.returncode == 2
+    assert b"--server" in refused.stderr
+    with chats.open_pipes("Hello?", variables={"SHEPHERD_KEY": "sk-1"}) as process:
+        assert process.communicate(timeout=60)[0] == b"Hello there.\n"
+
+
+def test_a_hangup_that_was_ignored_before_stays_ignored(chats: ChatSite, provider: ScriptedProvider) -> None:
+    more = threading.Event()
+    provider.script(openai_stream("begun", more, " and done"))
+    with chats.open_pipes("Hello?", stdin=subprocess.DEVNULL, preexec_fn=_ignore_hangups) as process:
+        assert process.stdout is not None
+        assert process.stdout.read(5) == b"begun"
+        process.send_signal(signal.SIGHUP)
+        more.set()
+        assert process.stdout.read() == b" and done\n"
+        assert process.wait(60) == 0
 
 
 def test_a_megabyte_is_one_question(chats: ChatSite) -> None:

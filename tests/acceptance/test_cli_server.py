@@ -16,6 +16,7 @@ from tests.acceptance.server_site import BROKEN, Conversation, Server, Site
 from tests.acceptance.statements import answering, drain
 from tests.endpoint import ScriptedEndpoint, hang
 from tests.provider import chat, gated, openai_stream
+from tests.terminal.pty_screen import terminal
 
 SAID = "My code_1 is zebra_1."
 SIGNALS = (signal.SIGTERM, signal.SIGINT)
@@ -198,6 +199,20 @@ def test_the_greeting_says_how_to_try_it_and_json_leaves_it_out(site: Site) -> N
     assert "To try it" not in log.read_text()
 
 
+@pytest.mark.parametrize(("settings", "is_kept"), [({}, True), ({"memory_documents": False}, False)])
+def test_the_end_says_that_it_can_be_gone_on_with_if_it_can(
+    site: Site, settings: dict[str, bool], is_kept: bool
+) -> None:
+    site.settings.set(**settings)
+    site.provider.default = chat("Hello Steve.")
+    server = share(site)
+    server.ask("POST", "/request", {"prompt": SAID})
+    server.process.terminate()
+    assert server.process.wait(STOP_SECONDS) == 0
+    assert "stopped" in site.processes.logs()
+    assert ("--continue" in site.processes.logs()) is is_kept
+
+
 def client(
     site: Site, tmp_path: Path, server: Server, *arguments: str, stdin: str = ""
 ) -> subprocess.CompletedProcess[str]:
@@ -237,6 +252,16 @@ def test_a_client_whose_server_dies_says_so(site: Site, tmp_path: Path, gate: th
     killer.join()
     assert done.returncode == 5
     assert server.url in done.stderr
+
+
+def test_a_client_shows_no_password(site: Site, tmp_path: Path) -> None:
+    server = share(site)
+    url = server.url.replace("://", "://me:geheim@")
+    environment = {"SHEPHERD_CONFIG": str(tmp_path / "of-the-client.toml")}
+    command = (sys.executable, "-m", "shepherd_memory", "chat", "--server", url)
+    with terminal(*command, environment=environment) as screen:
+        screen.wait_for(f"in the shared session at {server.url}")
+        assert b"geheim" not in screen.raw
 
 
 def test_ctrl_c_in_a_client_stops_the_answer_at_the_server(

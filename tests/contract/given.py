@@ -61,7 +61,7 @@ def memory(url: str, clock: ManualClock, endpoint_url: str = "", **settings: Any
 def service_with(database: Database, live: LiveConfig, worker: Worker, clock: ManualClock) -> Service:
     """A service around a worker that a test has made."""
     embedding = EmbeddingThread(database, live.current, clock)
-    library = Library(database, live.current, clock, embedding.wake)
+    library = Library(database, live.current, clock, embedding.wake, worker.wake)
     return Service(database, live, worker, embedding, library, clock)
 
 

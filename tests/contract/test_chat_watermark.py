@@ -12,6 +12,7 @@ from typing import Any
 from hypothesis import HealthCheck, example, given, note, settings
 from hypothesis import strategies as st
 
+from shepherd_memory import saved_chats
 from shepherd_memory.config import Config, LiveConfig, Provider
 from shepherd_memory.database import Connection, Database, open_database
 from shepherd_memory.errors import DatabaseUnavailable
@@ -191,6 +192,8 @@ class World:
         self._is_up = True
         self.evicted = 0
         provider.forget()
+        # The machine is new: what the chat of another one left there is not this one's.
+        saved_chats.forget(USER)
         endpoint.default = by_content(self._extract)
         self._open(resume=False)
 
@@ -294,7 +297,7 @@ class World:
         else:
             self._chat.close()
             self._stored()
-        # What the database never took went with the process.
+        # What the database never took is in the saved chat; whether that is gone on with is another thing.
         self.lost |= self._unstored
         self._unstored.clear()
         self._stack.close()

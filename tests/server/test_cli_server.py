@@ -398,6 +398,8 @@ def test_a_session_drops_nothing_by_itself(share: StartSharing, provider: Script
     assert (last.name, last.fields["code"]) == ("error", "context_full")
     assert "POST /clear" in last.fields["message"]
     assert len(shared.contents()) == 3
+    assert error_of(shared.ask(said))["code"] == "context_full"
+    assert len(shared.contents()) == 3, "what is refused at the door does not make it longer"
     assert shared.show()["context_window"] == 300
     shared.post("/clear")
     assert shared.ask(said).status == 200

@@ -204,7 +204,14 @@ def test_another_server_is_not_taken_for_a_session(provider: ScriptedProvider, t
 
 
 @pytest.mark.parametrize(
-    "page", [{}, {"session_id": "1", "user_id": "u"}, {"session_id": "1", "user_id": "u", "messages": 3}]
+    "page",
+    [
+        {},
+        {"session_id": "1", "user_id": "u"},
+        {"session_id": "1", "user_id": "u", "messages": 3},
+        {"session_id": "1", "user_id": "u", "messages": [[]]},
+        {"session_id": "1", "user_id": "u", "messages": [{"content": "Hi"}]},
+    ],
 )
 def test_a_page_that_is_none_of_a_session_is_told(page: dict[str, Any]) -> None:
     with ScriptedEndpoint() as endpoint:
@@ -220,6 +227,14 @@ def test_a_page_that_is_none_of_a_session_is_told(page: dict[str, Any]) -> None:
         ((b'event: delta\ndata: {"text": "Hel"}\n\nevent: del',), "restarted"),
         ((b'event: delta\ndata: {"text": "Hel"}\n\n', RESET), ""),
         ((b'event: delta\ndata: {"no_text": 1}\n\n',), "no shared session"),
+        ((b'event: delta\ndata: {"text": 5}\n\n',), "no shared session"),
+        ((b'event: message_added\ndata: {"message": ["role"]}\n\n',), "no shared session"),
+        ((b'event: queued\ndata: {"queue_position": "many"}\n\n',), "no shared session"),
+        ((b'event: tool_call\ndata: {"id": "1", "name": {}, "arguments": ""}\n\n',), "no shared session"),
+        ((b'event: response_complete\ndata: {"response": {}}\n\n',), "no shared session"),
+        ((b'event: response_complete\ndata: {"tokens": [1]}\n\n',), "no shared session"),
+        ((b'event: response_complete\ndata: {"tokens": {"prompt": "x"}}\n\n',), "no shared session"),
+        ((b'event: error\ndata: {"message": 1, "code": 2}\n\n',), "no shared session"),
         ((b"event: delta\ndata: nonsense\n\n: comment\n\n\xff\n\n",), "restarted"),
     ],
 )
@@ -251,6 +266,9 @@ def test_an_address_needs_no_scheme_and_hides_its_password(share: StartSharing) 
     shared = share()
     with open_remote(shared.url.removeprefix("http://") + "/") as session:
         assert session.user_id == "steve"
+        assert session.place == shared.url
+    with open_remote(shared.url.replace("://", "://me:geheim@")) as session:
+        assert session.place == shared.url
     with pytest.raises(EndpointUnavailable) as told, open_remote("http://me:geheim@127.0.0.1:1"):
         pass
     assert "geheim" not in str(told.value)

@@ -4,7 +4,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any
@@ -69,10 +69,13 @@ class ChatSite:
             **more,
         )
 
-    def open_pipes(self, *options: str, **more: Any) -> "subprocess.Popen[bytes]":
+    def open_pipes(
+        self, *options: str, variables: Mapping[str, str] | None = None, **more: Any
+    ) -> "subprocess.Popen[bytes]":
         """The same while it runs."""
         pipes = {name: subprocess.PIPE for name in ("stdin", "stdout", "stderr")}
-        return subprocess.Popen([*CHAT, *options], **{**pipes, **more}, env=self.variables())
+        environment = {**self.variables(), **(variables or {})}
+        return subprocess.Popen([*CHAT, *options], **{**pipes, **more}, env=environment)
 
     def variables(self) -> dict[str, str]:
         root = str(Path(__file__).parents[2])

@@ -26,6 +26,7 @@ from tests.provider import (
     CUT,
     RESET,
     ScriptedProvider,
+    Stream,
     ToolCall,
     anthropic_error,
     chat,
@@ -551,6 +552,36 @@ def test_what_could_not_be_stored_before_clear_is_stored_after_it(lab: Lab) -> N
         assert sorted(texts_of(talk.service, "ann")) == sorted([LONG, *["Hello there."] * 2, "after"])
         assert len(texts_of(talk.service, "ann", session_id=before)) == 2
     assert talk.session.problem == ""
+
+
+def test_what_the_database_did_not_take_is_stored_by_the_next_chat(lab: Lab) -> None:
+    with lab.service() as service:
+        with full(service), open_chat(service, "ann", SAVING) as session:
+            Talk(session, service).ask(LONG)
+        assert "--continue stores them" in session.problem
+    with lab.service() as service, open_chat(service, "ann", SAVING, resume=True) as session:
+        Talk(session, service).answer("after")
+        assert texts_of(service, "ann") == [LONG, "Hello there.", "after", "Hello there."]
+        assert [one["content"] for one in session.messages] == texts_of(service, "ann")
+
+
+@pytest.mark.parametrize("options", [Options(memory=False), Options(), Options(memory=False, memtools=True)])
+def test_a_tool_that_was_not_offered_is_not_used(lab: Lab, options: Options) -> None:
+    lab.provider.default = openai_stream(ToolCall("c1", "get_fact", '{"key": "city"}'))
+    with lab.chat(options) as talk:
+        talk.service.set_fact("ann", "city", "Lisbon")
+        told = talk.ask("Where do I live?")
+        assert isinstance(told[-1], events.Failed)
+        assert not any(isinstance(event, events.ToolAnswered) for event in told)
+    assert all("tool_calls" not in message for body in lab.bodies() for message in body["messages"])
+
+
+def test_an_answer_that_was_cut_at_its_length_is_said_to_be(lab: Lab) -> None:
+    cut = {"choices": [{"index": 0, "delta": {"content": "half"}, "finish_reason": "length"}]}
+    lab.provider.default = Stream((b"data: " + json.dumps(cut).encode() + b"\n\n", b"data: [DONE]\n\n"))
+    with lab.chat() as talk:
+        told = talk.ask("Tell me everything.")
+        assert any(isinstance(event, events.Noted) and "chat_max_tokens" in event.text for event in told)
 
 
 def test_what_can_never_be_stored_is_said_at_the_end(lab: Lab) -> None:

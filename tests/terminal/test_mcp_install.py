@@ -129,6 +129,13 @@ def test_a_file_that_is_not_understood_is_left_alone(settings: Path, text: str) 
         assert settings.read_text() == text
 
 
+def test_without_an_input_nobody_can_agree(settings: Path) -> None:
+    done = process("mcp", "install", "claude-code", preexec_fn=lambda: os.close(0))
+    assert done.returncode == 2
+    assert "nobody answered" in done.stderr
+    assert not settings.exists()
+
+
 def test_a_symbolic_link_stays_one(settings: Path, tmp_path: Path) -> None:
     target = tmp_path / "dotfiles.json"
     target.write_text("{}")

@@ -5,8 +5,9 @@ import json
 import os
 import signal
 import subprocess
+import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -73,9 +74,9 @@ async def say(client: Client, name: str, **arguments: Any) -> str:
 class Raw:
     """The process without any client: lines in, lines out."""
 
-    def __init__(self, *options: str) -> None:
+    def __init__(self, *command: str) -> None:
         self.process = subprocess.Popen(
-            [*COMMAND, "mcp", *options], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
         )
 
     def send(self, *messages: object) -> None:
@@ -103,16 +104,25 @@ class Raw:
         return self.process.returncode, errors.decode()
 
 
+@contextmanager
+def started(*command: str) -> Iterator[Raw]:
+    """A process, until the end of the block at most."""
+    one = Raw(*command)
+    try:
+        yield one
+    finally:
+        one.process.kill()
+        one.process.wait()
+        for stream in (one.process.stdin, one.process.stdout, one.process.stderr):
+            assert stream
+            with suppress(BrokenPipeError):
+                stream.close()
+
+
 @pytest.fixture
 def raw() -> Iterator[Raw]:
-    one = Raw()
-    yield one
-    one.process.kill()
-    one.process.wait()
-    for stream in (one.process.stdin, one.process.stdout, one.process.stderr):
-        assert stream
-        with suppress(BrokenPipeError):
-            stream.close()
+    with started(*COMMAND, "mcp") as one:
+        yield one
 
 
 @pytest.mark.parametrize("mode", ["legacy", "auto"])
@@ -288,6 +298,50 @@ def test_a_memory_that_cannot_be_opened_is_told_to_the_model_until_it_can(tmp_pa
         assert await say(client, "list_facts") == "There are no facts yet."
 
     with_client(use)
+
+
+BROKEN_SERVER = """
+import threading
+from shepherd_memory.frontends.cli.logs import log_to_stderr
+from shepherd_memory.frontends.mcp.memory import Memory
+from shepherd_memory.frontends.mcp.stdio import run
+
+def open_it():
+    raise KeyError("what nobody expected")
+
+log_to_stderr(as_json=False, debug=False)
+run(Memory(open_it, "ann"), threading.Event())
+"""
+
+
+def test_a_defect_in_opening_the_memory_is_an_answer_to_every_call_and_the_end_is_as_ever() -> None:
+    with started(sys.executable, "-c", BROKEN_SERVER) as broken:
+        broken.greet()
+        for number in (1, 2):
+            broken.call(number, "list_facts")
+            result = broken.receive()["result"]
+            assert result["isError"]
+            assert result["content"][0]["text"] == "Error: the memory failed; the log says why, start again"
+        code, errors = broken.end()
+    assert code == 0
+    assert "the memory failed: KeyError at" in errors
+    assert "nobody expected" not in errors
+
+
+def test_a_signal_that_was_ignored_before_stays_ignored() -> None:
+    with started("nohup", *COMMAND, "mcp") as server:
+        server.greet()
+        server.process.send_signal(signal.SIGHUP)
+        server.call(1, "list_facts")
+        assert server.receive()["id"] == 1
+        server.process.send_signal(signal.SIGTERM)
+        assert server.process.wait(PATIENCE) == 0
+
+
+def test_without_an_input_it_says_so() -> None:
+    done = process("mcp", preexec_fn=lambda: os.close(0))
+    assert done.returncode == 2
+    assert done.stderr.startswith("shepherd: standard input is closed")
 
 
 def test_a_configuration_that_cannot_be_read_ends_it_with_one_line(config_path: Path) -> None:

@@ -201,3 +201,16 @@ def test_what_only_a_chat_does_is_told_apart(line: str, name: str) -> None:
 def test_a_word_without_a_slash_is_something_to_say(line: str) -> None:
     assert not commands.is_command(line)
     assert commands.own_command(line) == ""
+
+
+@pytest.mark.parametrize(
+    ("typed", "kept"),
+    [
+        ("/provider lab set api_key 4f7c1d0b", "/provider lab set api_key [redacted]"),
+        ("/config memory_extraction_api_key abc", "/config memory_extraction_api_key [redacted]"),
+        ("/facts set city Lisbon", "/facts set city Lisbon"),
+        ("my api_key is in the drawer", "my api_key is in the drawer"),
+    ],
+)
+def test_a_secret_in_a_command_is_not_kept_to_be_typed_again(typed: str, kept: str) -> None:
+    assert commands.without_secrets(typed) == kept

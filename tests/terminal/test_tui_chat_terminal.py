@@ -1,5 +1,6 @@
 """`shepherd tui` as a process on a real terminal, and the terminal after it."""
 
+import os
 import signal
 import sys
 import threading
@@ -156,7 +157,22 @@ def test_escape_and_a_smaller_window_work(site: ChatSite, provider: ScriptedProv
         assert screen.exit_code() == 0
 
 
-def test_without_a_terminal_it_says_what_to_use() -> None:
-    ended = process("tui")
+def test_its_log_is_for_its_user_alone(site: ChatSite) -> None:
+    environment = {**site.environment(), "SHEPHERD_DEBUG": "1"}
+    log = site.home / "shepherd" / "tui.log"
+    log.parent.mkdir()
+    log.touch(mode=0o644)
+    for _ in range(2):
+        with terminal(*TUI, environment=environment) as screen:
+            screen.wait_for("scripted-1")
+            screen.type(ctrl("q"))
+            assert screen.exit_code() == 0
+        assert log.stat().st_mode & 0o777 == 0o600
+        log.unlink()
+
+
+@pytest.mark.parametrize("is_closed", [False, True])
+def test_without_a_terminal_it_says_what_to_use(is_closed: bool) -> None:
+    ended = process("tui", preexec_fn=(lambda: os.close(0)) if is_closed else None)
     assert ended.returncode == 2
     assert ended.stderr == "shepherd: this needs a terminal; `shepherd chat` works without one\n"

@@ -51,6 +51,16 @@ create index transcript_conversations_open on transcript_conversations (status, 
 -- A session is read in its order, and a hit with its neighbours.
 create index documents_by_session on documents (user_id, session_id, id);
 
+-- Recall within a project or source reads these instead of the documents. Longer names than Postgres takes in an
+-- index are very rare, and found by themselves.
+create index documents_by_place on documents (user_id, cwd, id) where cwd <> '' and length(cwd) <= 400;
+create index documents_in_long_places on documents (user_id, id) where length(cwd) > 400;
+create index documents_by_source on documents (user_id, source, id)
+    where source <> 'live' and length(source) <= 400;
+
+-- Which items are about a conversation.
+create index jobs_of_key on jobs (user_id, kind, key, watermark_from);
+
 -- How far the files of erased users had been read, so that a later scan does not bring them back: digests only,
 -- of a user and a file, which say nothing to who does not know both.
 create table transcript_stops (

@@ -64,7 +64,8 @@ def _ended(fields: Mapping[str, Any]) -> events.Completed | events.Cancelled:
 
 
 def _failed(fields: Mapping[str, Any]) -> events.Failed:
-    return events.Failed(*_texts(fields, "message"), _a(str, fields.get("code") or events.PROVIDER_FAILED))
+    code = fields.get("code") or events.PROVIDER_FAILED
+    return events.Failed(_a(str, fields["message"]), _a(str, code))
 
 
 def _texts(fields: Mapping[str, Any], *names: str) -> Iterator[str]:

@@ -1,9 +1,12 @@
 """`shepherd cli-server`: one chat, shared by clients over HTTP."""
 
+import os
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import click
 
+from shepherd_memory.errors import ShepherdError
 from shepherd_memory.frontends.cli.invocation import Invocation, pass_invocation
 from shepherd_memory.frontends.cli.opening import user_of, user_option
 from shepherd_memory.frontends.cli.output import say
@@ -61,7 +64,23 @@ def cli_server(
                 application=session_application(service, session, at),
             )
         if not as_json:
-            say("stopped; `--continue` goes on with this session")
+            is_saved = _is_saved(service, user_id, session.session_id)
+            say("stopped; `--continue` goes on with this session" if is_saved else "stopped")
+
+
+def _is_saved(service: "Service", user_id: str, session_id: str) -> bool:
+    """Whether it is there to be gone on with: not if nothing was said, or nothing is kept of this user."""
+    from shepherd_memory.frontends.chat.session import here
+    from shepherd_memory.frontends.cli_server.shared import PLACE
+    from shepherd_memory.providers import current_provider
+    from shepherd_memory.saved_chats import load
+
+    provider = current_provider(service.config)
+    # The folder may be gone, or the file broken.
+    with suppress(ShepherdError, OSError):
+        saved = load(user_id, os.path.join(here(), PLACE), provider.name if provider else "")
+        return saved is not None and saved.session_id == session_id
+    return False
 
 
 def _greet(invocation: Invocation, service: "Service", user_id: str, url: str, as_json: bool) -> None:

@@ -10,7 +10,7 @@ import click
 from shepherd_memory.errors import InvalidInput, ShepherdError
 from shepherd_memory.frontends.cli.invocation import Invocation, pass_invocation
 from shepherd_memory.frontends.cli.opening import user_option, writing
-from shepherd_memory.frontends.cli.output import json_option
+from shepherd_memory.frontends.cli.output import is_terminal, json_option
 from shepherd_memory.frontends.cli.screen import emit_json, note, one_line
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ A_PATH = click.Path(path_type=Path, readable=False)
 
 @click.command()
 @click.option("--file", "file", type=A_PATH, help="Only this file.")
-@click.option("--base", type=A_PATH, help="Where the key of --file begins; else its folder's parent.")
+@click.option("--base", type=A_PATH, help="Where the key of --file begins; else as in a scan.")
 @click.option("--dir", "folder", type=A_PATH, help="What is under this folder, where the keys begin.")
 @click.option("--reimport", is_flag=True, help="Read files from their beginning again.")
 @click.option("--dry-run", is_flag=True, help="Only say what would be taken in.")
@@ -59,7 +59,7 @@ def ingest(
 
     # What is wrong with a file or the model is said in the end.
     log_quietly(invocation.debug)
-    chosen = choose(file, base, folder)
+    chosen = choose(file, base, folder, invocation.config.transcripts_watch_path)
     with writing(invocation, user) as (service, user_id):
         found = _candidates(service, user_id, chosen, reimport)
         if dry_run:

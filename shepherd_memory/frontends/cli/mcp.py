@@ -5,6 +5,7 @@ import shlex
 import shutil
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -146,11 +147,10 @@ def _carry_out(change: "Change", dry_run: bool, yes: bool, done: str) -> None:
 
 
 def _agrees(question: str) -> bool:
-    try:
-        # There may be no standard input to read.
-        return sys.stdin is not None and click.confirm(question, err=True)
-    except click.Abort:
-        raise InvalidInput("nobody answered: nothing was changed; --yes does not ask") from None
+    with suppress(click.Abort):
+        if sys.stdin is not None:
+            return click.confirm(question, err=True)
+    raise InvalidInput("nobody answered: nothing was changed; --yes does not ask")
 
 
 def _diff(change: "Change") -> Iterator[str]:

@@ -15,6 +15,7 @@ from shepherd_memory.frontends.cli.output import (
     emit,
     emit_columns,
     emit_json,
+    is_terminal,
     json_option,
     say,
     secret_text,

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from shepherd_memory.errors import InvalidInput, NotFound
-from shepherd_memory.transcripts.folders import Found, files_under, usual
+from shepherd_memory.transcripts.folders import Found, base_of, files_under, watched
 
 
 @dataclass(frozen=True)
@@ -17,18 +17,18 @@ class Chosen:
     is_one: bool = False
 
 
-def choose(file: Path | None, base: Path | None, folder: Path | None) -> Chosen:
-    """What the options mean; whatever is wrong with them is said."""
+def choose(file: Path | None, base: Path | None, folder: Path | None, watch_path: str = "") -> Chosen:
+    """What the options mean; whatever is wrong with them is said. A file has the key that a scan gives it."""
     if file is not None and folder is not None:
         raise InvalidInput("give --file or --dir, not both")
     if base is not None and file is None:
         raise InvalidInput("--base goes with --file: the keys of --dir begin at that folder")
     if file is not None:
-        return Chosen([_one(file, base)], (file,), is_one=True)
+        return Chosen([_one(file, base, watch_path)], (file,), is_one=True)
     return _under(folder) if folder is not None else _usual()
 
 
-def _one(path: Path, base: Path | None) -> Found:
+def _one(path: Path, base: Path | None, watch_path: str) -> Found:
     _check_exists(path)
     if path.is_dir():
         raise InvalidInput(f"{path} is a folder: `--dir {path}` takes in what is under it")
@@ -38,13 +38,16 @@ def _one(path: Path, base: Path | None) -> Found:
         raise InvalidInput(f"{path} cannot be read: permission denied")
     if not path.stat().st_size:
         raise InvalidInput(f"{path} is empty")
-    return Found(path, _base(path, base), path.stat().st_size)
+    return Found(path, _base(path, base, watch_path), path.stat().st_size)
 
 
-def _base(path: Path, base: Path | None) -> Path:
-    """Where the file's key begins: by default its folder's parent, as if the folder were a project."""
+def _base(path: Path, base: Path | None, watch_path: str) -> Path:
+    """Where the file's key begins: by default the folder under which it would be found without being named.
+
+    Under none of those it is its folder's parent, as if the folder were a project.
+    """
     if base is None:
-        return path.absolute().parent.parent
+        return base_of(path, watch_path) or path.absolute().parent.parent
     _check_exists(base)
     if not Path(os.path.realpath(path)).is_relative_to(os.path.realpath(base)):
         raise InvalidInput(f"{path} is not under {base}, where its key should begin")
@@ -64,8 +67,7 @@ def _under(folder: Path) -> Chosen:
 
 
 def _usual() -> Chosen:
-    # One folder may be a link to another.
-    places = {os.path.realpath(one.path): one.path for one in usual()}.values()
+    places = watched("")
     found = [one for place in places for one in files_under(place)]
     if not found:
         looked = f"; looked in {', '.join(map(str, places))}" if places else ""

@@ -63,6 +63,7 @@ def process(invocation: Invocation, wait: float | None, user: str | None, as_jso
     is_on = extraction_endpoint(invocation.config) is not None
     with stop_signals() as stop:
         with writing(invocation, user) as (service, user_id):
+            service.transcripts.recover()
             service.transcripts.poll()
             before = after = _state(service, user_id)
             endpoint = service.endpoint()

@@ -14,7 +14,7 @@ from shepherd_memory.errors import ShepherdError
 from shepherd_memory.frontends.chat import events
 from shepherd_memory.frontends.chat.events import Event
 from shepherd_memory.frontends.chat.eviction import tokens_of
-from shepherd_memory.frontends.chat.session import ChatSession, Options, here, open_chat
+from shepherd_memory.frontends.chat.session import FULL, ChatSession, Options, here, open_chat
 from shepherd_memory.frontends.chat.shapes import COMPLETE
 from shepherd_memory.frontends.cli_server.asked import Asked
 from shepherd_memory.frontends.cli_server.latest import LatestUpdates
@@ -86,6 +86,8 @@ class SharedSession:
         self._most_waiting = most_waiting
         self._line: deque[Turn] = deque()
         self._running: Turn | None = None
+        self._is_full = False
+        """The context was too small for the last request: until a clear, each would only make it longer."""
         self._is_closing = False
         self._changed = threading.Condition()
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -102,6 +104,8 @@ class SharedSession:
         with self._changed:
             if self._is_closing:
                 raise Refusal(503, STOPPED, code=STOPPING, headers={"Retry-After": str(RETRY_SECONDS)})
+            if self._is_full and turn.asked is not None:
+                raise Refusal(409, f"{FULL}: POST /clear", code=events.CONTEXT_FULL)
             if len(self._line) >= self._most_waiting:
                 raise _line_is_full(self._most_waiting)
             before = len(self._line) + (self._running is not None)
@@ -169,7 +173,9 @@ class SharedSession:
         if update.name == "message_added":
             self.messages.append(_counted(update.fields["message"]))
         elif update.name == CLEARED:
-            self.session_id, self.messages = update.fields["session_id"], []
+            self.session_id, self.messages, self._is_full = update.fields["session_id"], [], False
+        elif update.fields.get("code") == events.CONTEXT_FULL:
+            self._is_full = True
         for kind, number in update.fields.get("tokens", {}).items():
             if (name := f"{kind}_tokens") in self.spent:
                 self.spent[name] += number

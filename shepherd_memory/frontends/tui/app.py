@@ -13,9 +13,9 @@ from textual.keys import Keys
 from textual.theme import Theme
 
 from shepherd_memory.frontends.chat.leaving import SIGNALS
-from shepherd_memory.frontends.cli.signals import heeded
 from shepherd_memory.frontends.chat.session import ChatSession
 from shepherd_memory.frontends.cli.invocation import Invocation
+from shepherd_memory.frontends.cli.signals import heeded
 from shepherd_memory.frontends.tui.chat.screen import ChatScreen
 from shepherd_memory.frontends.tui.help_screen import HelpScreen
 from shepherd_memory.saved_chats import History
