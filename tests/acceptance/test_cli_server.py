@@ -199,11 +199,9 @@ def test_the_greeting_says_how_to_try_it_and_json_leaves_it_out(site: Site) -> N
     assert "To try it" not in log.read_text()
 
 
-@pytest.mark.parametrize(("settings", "is_kept"), [({}, True), ({"memory_documents": False}, False)])
-def test_the_end_says_that_it_can_be_gone_on_with_if_it_can(
-    site: Site, settings: dict[str, bool], is_kept: bool
-) -> None:
-    site.settings.set(**settings)
+@pytest.mark.parametrize("is_kept", [True, False])
+def test_the_end_says_that_it_can_be_gone_on_with_if_it_can(site: Site, is_kept: bool) -> None:
+    site.settings.set(memory_documents=is_kept)
     site.provider.default = chat("Hello Steve.")
     server = share(site)
     server.ask("POST", "/request", {"prompt": SAID})

@@ -14,6 +14,7 @@ import pytest
 from shepherd_memory import open_service
 from shepherd_memory.clock import now_us
 from shepherd_memory.config import load_config, set_value
+from shepherd_memory.errors import DatabaseUnavailable
 from shepherd_memory.service import Service
 from shepherd_memory.transcripts import ingestion
 from shepherd_memory.transcripts.folders import files_under
@@ -227,6 +228,37 @@ def test_what_another_process_reads_or_the_database_refuses_is_tried_again(
             with service.database.write() as tx:
                 tx.execute("update transcript_files set lease_until = 0")
             wait_for(service, 8)
+
+
+def test_a_file_that_the_database_refuses_does_not_keep_out_the_others(site: Site, folder: Path) -> None:
+    for name in "abc":
+        write(folder / "kettle" / f"{name}.jsonl", exchange(0, 2))
+
+    def refuse_the_first(path: Path) -> None:
+        if path.name == "a.jsonl":
+            raise DatabaseUnavailable("this is not stored")
+
+    with idle_service(site) as service, watcher_on(service, refuse_the_first):
+        wait_for(service, 4)
+
+
+def test_what_a_scan_passes_over_is_passed_over_when_it_changes(
+    site: Site, folder: Path, tmp_path: Path
+) -> None:
+    outside = write(tmp_path / "outside" / "deep" / "b.jsonl", exchange(0, 2))
+    write(folder / "kettle" / "a.jsonl", exchange(0, 1))
+    with site.watching() as service:
+        wait_for(service, 1)
+        os.mkfifo(folder / "kettle" / "pipe.jsonl")
+        write(folder / "kettle" / ".hidden.jsonl", exchange(0, 2))
+        (folder / "linked").symlink_to(outside.parent.parent)
+        append(outside, exchange(2, 4))
+        append(folder / "kettle" / "a.jsonl", exchange(1, 2))
+        wait_for(service, 2)
+        write(folder / "kettle" / "c.jsonl", exchange(0, 1))
+        wait_for(service, 3)
+        keys = [file.file_key for file in service.transcripts.files(ADA)]
+        assert keys == ["kettle/a.jsonl", "kettle/c.jsonl"]
 
 
 def test_a_writer_of_a_thousand_lines_a_second_is_followed_and_costs_little(site: Site, folder: Path) -> None:

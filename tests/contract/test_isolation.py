@@ -579,6 +579,10 @@ TRANSCRIPTS: dict[str, list[Case]] = {
     "stops.stopped_at": [in_transaction(stops.stopped_at, FILE_KEY)],
     "transcripts.conversations.count": [in_transaction(conversations.count)],
     "transcripts.conversations.drop_empty": [in_transaction(conversations.drop_empty, FILE_KEY)],
+    "transcripts.conversations.for_grouping": [in_transaction(conversations.for_grouping, FILE_KEY)],
+    "transcripts.conversations.get": [
+        lambda pair: in_transaction(conversations.get, _id_of_conversation(pair))(pair)
+    ],
     "transcripts.conversations.forget_bounds": [in_transaction(conversations.forget_bounds, FILE_KEY)],
     "transcripts.conversations.listing": [
         in_transaction(conversations.listing),
@@ -587,6 +591,7 @@ TRANSCRIPTS: dict[str, list[Case]] = {
     "transcripts.conversations.of_file": [in_transaction(conversations.of_file, FILE_KEY)],
     "transcripts.conversations.set_status": [_set_status],
     "transcripts.conversations.take_back": [in_transaction(conversations.take_back, FILE_KEY, KIND, NOW)],
+    "transcripts.conversations.waiting_since": [in_transaction(conversations.waiting_since)],
     "transcripts.files.add": [in_transaction(files.add, "other.jsonl", "session", "codex", NOW)],
     "transcripts.files.change": [_claim_and_change],
     "transcripts.files.claim": [_claim_twice],

@@ -8,9 +8,13 @@ from typing import Any
 
 import pytest
 
+from shepherd_memory import jobs
 from shepherd_memory.clock import from_us, to_us
+from shepherd_memory.database import Connection
 from shepherd_memory.service import Service
-from shepherd_memory.transcripts import processing
+from shepherd_memory.transcripts import conversations, files, ingestion, processing
+from shepherd_memory.transcripts.conversations import Conversation
+from shepherd_memory.transcripts.library import Library
 from tests.contract.given import ManualClock, drain, facts_of, memory, user_says, work
 from tests.endpoint import ScriptedEndpoint, user_text
 from tests.transcripts import BEGAN, MINUTE, agent_line, append, exchange, user_line, write
@@ -228,6 +232,35 @@ def test_conversations_whose_times_are_not_in_order_are_extracted_once(
     assert statuses(service) == ["archived"] * 2
 
 
+def test_a_line_out_of_order_does_not_split_a_conversation(service: Service, path: Path) -> None:
+    take_in(service, path, [*exchange(0, 4), user_line(99, at=BEGAN - 500 * MINUTE), *exchange(4, 8)])
+    assert [one.entries for one in service.transcripts.conversations(ADA)] == [9]
+
+
+def test_a_line_of_a_conversation_that_is_done_does_not_split_the_one_it_stands_in(
+    service: Service, path: Path, clock: ManualClock
+) -> None:
+    take_in(service, path, exchange(100, 108))
+    extract_all(service, clock)
+    append(path, [*exchange(0, 4), user_line(999, at=BEGAN + 103 * MINUTE), *exchange(4, 8)])
+    service.transcripts.ingest(ADA, path)
+    assert {one.status: one.entries for one in service.transcripts.conversations(ADA)} == {
+        "archived": 9,
+        "active": 8,
+    }
+
+
+def test_a_line_without_a_time_was_said_with_the_one_before_or_with_the_first_that_has_one(
+    service: Service, path: Path
+) -> None:
+    lines = [user_line(1, timestamp=None), agent_line(5), user_line(2), agent_line(3, timestamp=None)]
+    take_in(service, path, lines)
+    append(path, [user_line(4, timestamp=None)])
+    service.transcripts.ingest(ADA, path)
+    said = [to_us(one.created_at) - BEGAN for one in service.transcripts.read(ADA, "session")]
+    assert said == [minutes * MINUTE for minutes in (5, 5, 2, 2, 2)]
+
+
 @pytest.mark.parametrize("when", ["waiting", "done"])
 def test_a_file_that_is_read_anew_is_neither_extracted_twice_nor_forgotten(
     service: Service, path: Path, clock: ManualClock, endpoint: ScriptedEndpoint, when: str
@@ -288,3 +321,197 @@ def test_a_secret_that_was_cut_off_while_an_answer_grew_is_not_kept(service: Ser
     texts = [document.text for document in service.documents(ADA)]
     assert not any("sk-ant-" in text for text in texts)
     assert any("[redacted:" in text for text in texts)
+
+
+def test_a_queue_with_a_limit_drops_nothing_that_was_taken_in(
+    url: str, tmp_path: Path, clock: ManualClock, endpoint: ScriptedEndpoint
+) -> None:
+    with memory(
+        url, clock, endpoint.url, memory_extraction_queue_limit=5, memory_extraction_max_turns=2
+    ) as service:
+        for number in range(50):
+            first = number * 100
+            take_in(service, tmp_path / "base" / "kettle" / f"s{number}.jsonl", exchange(first, first + 6))
+        service.remember(ADA, [user_says("my wish_7 is cocoa")], "live")
+        service.transcripts.poll()
+        items = service.items(ADA)
+        assert (len(items), items[0].key) == (5, "live")
+        # One that is being worked on waits again when a part of it is done.
+        for _ in range(7):
+            service.worker.run_once()
+            service.transcripts.poll()
+        extract_all(service, clock, rounds=60)
+        assert service.status().items["dropped"] == 0
+        assert asked_about(endpoint) == wishes(7, *(n * 100 + at for n in range(50) for at in (0, 2, 4)))
+
+
+def test_without_a_limit_no_more_is_handed_on_than_can_be_done_soon(
+    service: Service, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(processing, "AT_ONCE", 3)
+    for number in range(5):
+        take_in(service, tmp_path / "base" / "kettle" / f"s{number}.jsonl", exchange(0, 6))
+    for _ in range(3):
+        service.transcripts.poll()
+        assert len(service.items(ADA)) == 3
+
+
+def test_what_a_conversation_got_after_the_poll_found_it_is_extracted_too(
+    service: Service,
+    path: Path,
+    clock: ManualClock,
+    endpoint: ScriptedEndpoint,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    found_at = []
+    find = conversations.to_hand_on
+
+    def find_and_grow(connection: Connection, kind: str, limit: int) -> list[tuple[str, Conversation]]:
+        found = find(connection, kind, limit)
+        if found and not found_at:
+            found_at.append(clock())
+            append(path, exchange(12, 20))
+            service.transcripts.ingest(ADA, path)
+            processing.poll(service.database, MINUTE, 5, clock())
+        return found
+
+    monkeypatch.setattr(conversations, "to_hand_on", find_and_grow)
+    take_in(service, path, exchange(0, 12))
+    extract_all(service, clock)
+    assert found_at
+    assert asked_about(endpoint) == wishes(*range(0, 20, 2))
+
+
+def test_more_conversations_than_are_ended_at_once_are_ready_in_one_poll(
+    url: str, path: Path, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(processing, "ENDED_AT_ONCE", 2)
+    with memory(url, clock) as service:
+        take_in(service, path, [line for hour in range(5) for line in exchange(hour * 100, hour * 100 + 6)])
+        assert service.transcripts.poll() == 5
+        assert statuses(service) == ["ready"] * 5
+
+
+def test_a_conversation_that_somebody_is_changing_is_left_for_the_next_poll(
+    url: str, path: Path, clock: ManualClock
+) -> None:
+    if url.startswith("sqlite"):
+        pytest.skip("one writes at a time there")
+    with memory(url, clock) as service:
+        take_in(service, path, [*exchange(0, 6), *exchange(100, 106)])
+        held = service.transcripts.conversations(ADA)[0].id
+        with service.database.write() as tx:
+            conversations.set_status(tx, ADA, held, "active", "active", clock())
+            assert service.transcripts.poll() == 1
+        assert statuses(service) == ["ready", "active"]
+        assert service.transcripts.poll() == 1
+
+
+class Explaining:
+    """A connection that keeps how SQLite goes about each query."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+        self.plans: list[str] = []
+
+    def rows(self, sql: str, **parameters: Any) -> list[Any]:
+        plan = self._connection.rows(f"explain query plan {sql}", **parameters)
+        self.plans += [row[-1] for row in plan]
+        return self._connection.rows(sql, **parameters)
+
+    def row(self, sql: str, **parameters: Any) -> Any:
+        return next(iter(self.rows(sql, **parameters)), None)
+
+
+def test_a_poll_looks_only_at_what_is_open_and_at_its_own_items(service: Service, url: str) -> None:
+    if not url.startswith("sqlite"):
+        pytest.skip("Postgres chooses by the size of the tables")
+    with service.database.read() as connection:
+        explaining: Any = Explaining(connection)
+        conversations.is_any_open(explaining)
+        conversations.to_hand_on(explaining, "extract", 9)
+        conversations.to_archive(explaining, "extract", 9)
+        jobs.has_open_stretch(explaining, ADA, "extract", "s", ("waiting", "failed"), 1, 9)
+        conversations.for_grouping(explaining, ADA, "f")
+    plans = "\n".join(explaining.plans)
+    assert plans.count("transcript_conversations_open (status=?") == 3
+    assert plans.count("jobs_of_key (user_id=? AND kind=? AND key=? AND watermark_from<?)") == 2
+    assert "SCAN jobs" not in plans
+    assert "transcript_conversations USING PRIMARY KEY (user_id=?)" not in plans
+
+
+def test_the_lag_is_that_of_the_conversation_that_has_waited_longest(
+    url: str, path: Path, clock: ManualClock
+) -> None:
+    with memory(url, clock) as service:
+        take_in(service, path, exchange(0, 6))
+        service.transcripts.poll()
+        clock.advance(90)
+        with service.database.write() as tx:
+            tx.execute_many(
+                "insert into transcript_conversations (user_id, id, file_key, session_id, first_document,"
+                " last_document, first_message_at, last_message_at, entries, status, updated_at)"
+                " values ('ada', :id, 'f', 's', 0, 0, :now, :now, 9, 'ready', :now)",
+                [{"id": 10_000 + number, "now": clock()} for number in range(1000)],
+            )
+        assert service.transcripts.health(ADA).lag_seconds == 90
+
+
+def test_a_file_whose_reader_was_killed_is_not_counted_as_being_read(
+    service: Service, path: Path, clock: ManualClock
+) -> None:
+    take_in(service, path, exchange(0, 6))
+    with service.database.write() as tx:
+        assert files.claim(tx, ADA, "kettle/session.jsonl", "t", 1, 1, clock(), clock() + MINUTE)
+    assert service.transcripts.health(ADA).ingesting == 1
+    clock.advance(61)
+    assert service.transcripts.health(ADA).ingesting == 0
+
+
+def test_the_worker_is_woken_when_something_was_handed_on(
+    service: Service, path: Path, clock: ManualClock
+) -> None:
+    woken: list[int] = []
+    library = Library(
+        service.database, lambda: service.config, clock, lambda: None, lambda: woken.append(len(woken))
+    )
+    library.poll()
+    assert not woken
+    take_in(service, path, exchange(0, 12))
+    library.poll()
+    assert len(woken) == 1
+    library.poll()
+    assert len(woken) == 1
+
+
+def test_a_session_that_is_forgotten_while_its_file_is_read_stays_forgotten(
+    service: Service, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ingestion, "BATCH_ENTRIES", 3)
+    forgotten: list[int] = []
+
+    def forget(size: int) -> None:
+        if not forgotten:
+            forgotten.append(service.forget(ADA, session="session").documents)
+
+    write(path, exchange(0, 12))
+    assert service.transcripts.ingest(ADA, path, progress=forget).outcome == "busy"
+    assert forgotten == [3]
+    assert service.transcripts.ingest(ADA, path).entries == 0
+    append(path, exchange(12, 14))
+    assert service.transcripts.ingest(ADA, path).entries == 2
+    read = service.transcripts.read(ADA, "session")
+    assert [to_us(one.created_at) for one in read] == [BEGAN + 12 * MINUTE, BEGAN + 13 * MINUTE]
+    assert service.transcripts.ingest(ADA, path).outcome == "unchanged"
+
+
+def test_entries_are_put_beside_what_was_handed_on_and_the_last_conversation(
+    service: Service, path: Path
+) -> None:
+    take_in(service, path, [line for hour in range(4) for line in exchange(hour * 100, hour * 100 + 6)])
+    with service.database.write() as tx:
+        found = conversations.of_file(tx, ADA, "kettle/session.jsonl")
+        for one, status in zip(found, ("skipped", "archived", "ready"), strict=False):
+            conversations.set_status(tx, ADA, one.id, "active", status, 1)
+        wanted = conversations.for_grouping(tx, ADA, "kettle/session.jsonl")
+    assert [one.id for one in wanted] == [found[1].id, found[3].id]

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from shepherd_memory.clock import from_us, iso
+from shepherd_memory.ids import digest_of
 from shepherd_memory.service import Service
 from tests.contract.given import ManualClock, memory
 from tests.contract.recalling import hits, recalling
@@ -87,6 +88,21 @@ def test_recall_finds_within_a_project_a_source_and_a_stretch_of_time(
 ) -> None:
     assert found(projects, **options) == expected
     assert found(projects, BOB, **options) == set()
+
+
+def test_folders_and_sources_of_any_length_and_origin_are_found_by(service: Service, tmp_path: Path) -> None:
+    long = "/srv/" + "/".join(digest_of(str(number)) for number in range(100))
+    said = in_folder(long, user_line(0, "the whistle of long is shrill"))
+    path = write(tmp_path / "claude" / "a" / "long.jsonl", said)
+    assert service.transcripts.ingest(ADA, path).entries == 1
+    for name, source, cwd in [("named", long, ""), ("noted", "notes", "/srv/notes"), ("typed", "live", "/x")]:
+        service.add_document(ADA, f"the whistle of {name} is shrill", source=source, cwd=cwd)
+    assert found(service, project="/srv") == {"long", "noted"}
+    assert found(service, project="/x") == {"typed"}
+    assert found(service, project=long) == {"long"}
+    assert found(service, source=long) == {"named"}
+    assert found(service, source="notes", project="/srv") == {"noted"}
+    assert found(service, source="live") == {"typed"}
 
 
 def test_two_users_who_take_in_the_same_files_never_meet(service: Service, tmp_path: Path) -> None:

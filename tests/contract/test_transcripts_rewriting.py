@@ -17,7 +17,7 @@ from shepherd_memory.transcripts.ingestion import How, Ingested, ingest_file
 from shepherd_memory.transcripts.library import Library
 from tests.contract.given import ManualClock, config_for, memory, texts_of
 from tests.contract.recalling import check_indexes
-from tests.transcripts import agent_line, append, exchange, taken_in, user_line, write
+from tests.transcripts import agent_line, append, codex_lines, exchange, taken_in, user_line, write
 
 ADA = "ada"
 GAP_US = 3600 * 10**6
@@ -111,6 +111,26 @@ def test_the_same_key_under_another_base_is_the_same_file(
     assert ingest(service, backup).outcome == "unchanged"
     append(path, exchange(22, 24))
     assert (ingest(service, path).outcome, len(service.transcripts.files(ADA))) == ("grown", 1)
+
+
+def test_an_older_copy_in_a_backup_takes_nothing_away(service: Service, path: Path, tmp_path: Path) -> None:
+    ingest(service, path)
+    before = taken_in(service.database, ADA)
+    backup = write(tmp_path / "backup" / "kettle" / "session.jsonl", exchange(10, 16))
+    earlier = path.stat().st_mtime_ns - 10**9
+    os.utime(backup, ns=(earlier, earlier))
+    assert ingest(service, backup).outcome == "unchanged"
+    assert taken_in(service.database, ADA) == before
+    assert ingest(service, path).outcome == "unchanged"
+
+
+def test_a_file_that_another_agent_writes_anew_is_read_as_that_agents(service: Service, path: Path) -> None:
+    ingest(service, path)
+    write(path, codex_lines(4))
+    touch(path)
+    found = ingest(service, path)
+    assert (found.outcome, found.source) == ("rewritten", "codex")
+    check_is_what_the_file_says(service, path)
 
 
 def test_a_reimport_comes_to_the_same_and_touches_nothing_else_of_the_session(
@@ -253,6 +273,26 @@ def test_an_erased_user_who_asks_at_once_gets_the_file_back(service: Service, pa
     ingest(service, path)
     service.erase(ADA)
     assert ingest(service, path, reimport=True).entries == 12
+
+
+@pytest.mark.parametrize("last", [33, 42])
+def test_what_was_erased_stays_out_when_the_file_is_written_anew(
+    service: Service, path: Path, last: int
+) -> None:
+    ingest(service, path)
+    service.erase(ADA)
+    ingest(service, path)
+    write(path, exchange(30, last))
+    touch(path)
+    ingest(service, path)
+    assert (texts_of(service, ADA), ingest(service, path).outcome) == ([], "unchanged")
+    # Nor when they are erased once more, while it is short.
+    service.erase(ADA)
+    write(path, [*exchange(10, 22), user_line(90, "a new word")])
+    ingest(service, path)
+    assert texts_of(service, ADA) == ["a new word"]
+    assert ingest(service, path, reimport=True).entries == 13
+    check_is_what_the_file_says(service, path)
 
 
 def test_two_that_take_in_the_same_file_at_once_double_nothing(

@@ -116,7 +116,7 @@ class _Page(io.StringIO):
 @contextmanager
 def _nothing_to_read() -> Iterator[None]:
     """A command that would ask something finds nobody there."""
-    before, sys.stdin = sys.stdin, io.StringIO()
+    before, sys.stdin = sys.stdin, io.TextIOWrapper(io.BytesIO())
     try:
         yield
     finally:
