@@ -165,10 +165,10 @@ _OF_FILE = (
 
 
 def for_grouping(connection: Connection, user_id: str, file_key: str) -> list[Conversation]:
-    """Of the conversations of one file, those that `Grouping` needs: what is `TAKEN`, and the last one."""
+    """Of the conversations of one file what `Grouping` needs: those `TAKEN`, and the one begun last."""
     rows = connection.rows(
         f"with ours as ({_OF_FILE}) select {COLUMNS} from ours where status in ('processing', 'archived')"
-        " or last_document = (select max(last_document) from ours) order by id",
+        " or first_document = (select max(first_document) from ours) order by id",
         user_id=user_id,
         file_key=file_key,
     )

@@ -394,7 +394,7 @@ class _Ingestion:
     ) -> None:
         if not stored:
             return
-        grouping = Grouping(conversations.of_file(tx, self._user_id, self._key), self._how.gap_us)
+        grouping = Grouping(conversations.for_grouping(tx, self._user_id, self._key), self._how.gap_us)
         next_id = first_id + len(new)
         for document_id, document in enumerate(new, first_id):
             if document_id in stored:
