@@ -30,10 +30,11 @@ def test_a_pair_is_forgotten_by_its_number() -> None:
 
 def test_a_document_is_forgotten_with_what_chats_have_of_it() -> None:
     good("remember", "I live in Bonn", "--session", "s")
-    message = {"role": "user", "content": "I live in Bonn", "id": "m"}
+    stored = data("documents")[0]
+    message = {"role": "user", "content": "I live in Bonn", "id": stored["message_id"]}
     saved_chats.save("ann", "/work", "lab", SavedChat("s", [message]))
     History("ann").add("I live in Bonn")
-    assert data("forget", "--document", str(data("documents")[0]["id"])) == {**NOTHING, "documents": 1}
+    assert data("forget", "--document", str(stored["id"])) == {**NOTHING, "documents": 1}
     saved = saved_chats.load("ann", "/work", "lab")
     assert saved is not None
     assert saved.messages == []
