@@ -519,7 +519,7 @@ def test_a_database_that_stays_locked_keeps_nobody_in_the_chat(chats: ChatSite) 
         screen.wait_for("not stored yet")
         screen.wait_for_line(PROMPT)
         say(screen, "exit")
-        screen.wait_for("shepherd: not stored")
+        screen.wait_for("could not be stored")
         assert screen.exit_code() == 0
         assert screen.settings() == screen.settings_before
         other.close()
