@@ -1,14 +1,16 @@
 """`shepherd chat` as a person has it: on a terminal, with keys, pastes, interruptions and answers."""
 
+import signal
 import socket
 import threading
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from tests.endpoint import ScriptedEndpoint, by_content, echo, hang, held, reply
+from tests.endpoint import ScriptedEndpoint, Step, by_content, echo, hang, held, reply
 from tests.provider import CUT, RESET, ScriptedProvider, ToolCall, chat, gated, openai_error, openai_stream
 from tests.terminal.chat_site import CHAT, PROMPT, ChatSite, say
 from tests.terminal.pty_screen import ALT_ENTER, DOWN, LEFT, TAB, UP, Terminal, ctrl, terminal
@@ -300,6 +302,29 @@ def test_ctrl_c_stops_the_wait_for_a_connection(site: ChatSite, full_house: str)
         screen.type(ctrl("c"))
         screen.wait_for("(cancelled)")
         screen.wait_for_line(PROMPT)
+        leave(screen)
+
+
+def test_ctrl_c_may_come_at_any_moment_of_a_line(site: ChatSite, provider: ScriptedProvider) -> None:
+    def answer(body: dict[str, Any]) -> Step:
+        said = body["messages"][-1]["content"]
+        return hang() if said.startswith("wait") else chat(f"heard {said}.")
+
+    provider.default = by_content(answer)
+    with site.on_terminal() as screen:
+        screen.wait_for_line(PROMPT)
+        for number in range(20):
+            screen.type(f"wait {number}")
+            screen.wait_for_line(f"> wait {number}")
+            screen.type("\r")
+            for _ in range(number * 20):
+                screen.is_raw()  # Takes a moment, so that it is another one each time.
+            screen.send_signal(signal.SIGINT)
+            screen.wait_for_line(PROMPT)
+            say(screen, f"turn {number}")
+            screen.wait_for(f"heard turn {number}.")
+            screen.wait_for_line(PROMPT)
+        assert b"Traceback" not in screen.raw
         leave(screen)
 
 

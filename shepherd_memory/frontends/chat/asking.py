@@ -1,14 +1,12 @@
 """Asking in one thread and showing in another, so that whoever watches can always interrupt."""
 
 import queue
-import signal
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from types import FrameType
+from collections.abc import Callable
 from typing import Protocol
 
 from shepherd_memory.frontends.chat.events import Cancelled, Completed, Emit, Event, Failed
+from shepherd_memory.frontends.chat.leaving import Signals, Told
 
 Last = Completed | Cancelled | Failed
 """How it ended."""
@@ -30,41 +28,62 @@ class Chat(Protocol):
         """Begin anew."""
 
 
-class _Interrupt:
-    """Stands between the events for a Ctrl-C."""
+class _Interrupted:
+    """Has the first Ctrl-C noted, wherever it finds us, and the second raised, as what tells us to leave.
+
+    Raised at once, it would end the chat whenever it comes while something is being shown. Cancelled from
+    within the handler, it could wait for a lock that the interrupted thread holds.
+    """
+
+    def __init__(self, happening: "Happening") -> None:
+        self._happening = happening
+        self.is_noted = False
+
+    def take(self, told: Told) -> bool:
+        if self.is_noted or not isinstance(told, KeyboardInterrupt):
+            raise told
+        self.is_noted = True
+        # Itself among the events, for one who waits for the next of them.
+        self._happening.put(self)
+        return True
 
 
-Told = queue.SimpleQueue[Event | _Interrupt | None]
+Happening = queue.SimpleQueue[Event | _Interrupted | None]
 
 
 def ask(
-    chat: Chat, text: str, show: Callable[[Event], None], max_tokens: int = 0, memory: bool = True
+    chat: Chat,
+    text: str,
+    show: Callable[[Event], None],
+    signals: Signals,
+    max_tokens: int = 0,
+    memory: bool = True,
 ) -> Last:
     """Ask, show what happens, and say how it ended; Ctrl-C cancels the answer, twice it leaves."""
-    told: Told = queue.SimpleQueue()
+    happening: Happening = queue.SimpleQueue()
     is_left = threading.Event()
 
     def emit(event: Event) -> None:
         if is_left.is_set():
             # It was cancelled before there was anything to cancel.
             chat.cancel()
-        told.put(event)
+        happening.put(event)
 
     def work() -> None:
         try:
             chat.ask(text, emit, max_tokens=max_tokens, memory=memory)
         finally:
-            told.put(None)
+            happening.put(None)
 
     def cancel() -> None:
         is_left.set()
         chat.cancel()
 
     thread = threading.Thread(target=work, name="shepherd-chat")
-    with _noted_interrupts(told) as is_interrupted:
+    with signals.kept():
         thread.start()
         try:
-            return _shown(cancel, told, show, is_interrupted)
+            return _shown(cancel, happening, show, signals)
         finally:
             # A no-op after the end; after an interruption, what makes the thread end.
             cancel()
@@ -72,46 +91,21 @@ def ask(
 
 
 def _shown(
-    cancel: Callable[[], None], told: Told, show: Callable[[Event], None], is_interrupted: Callable[[], bool]
+    cancel: Callable[[], None], happening: Happening, show: Callable[[Event], None], signals: Signals
 ) -> Last:
     last: Last = Failed(
         "the chat ended without an answer, which is a defect: `shepherd --debug chat` shows more"
     )
     is_cancelled = False
-    while (event := told.get()) is not None:
-        if is_interrupted() and not is_cancelled:
-            is_cancelled = True
-            cancel()
-        if isinstance(event, _Interrupt):
-            continue
-        show(event)
-        if isinstance(event, Last):
-            last = event
+    interrupted = _Interrupted(happening)
+    with signals.taken_by(interrupted.take):
+        while (event := happening.get()) is not None:
+            if interrupted.is_noted and not is_cancelled:
+                is_cancelled = True
+                cancel()
+            if isinstance(event, _Interrupted):
+                continue
+            show(event)
+            if isinstance(event, Last):
+                last = event
     return last
-
-
-@contextmanager
-def _noted_interrupts(told: Told) -> Iterator[Callable[[], bool]]:
-    """Have the first Ctrl-C noted, wherever it finds us, and the second raised; tells whether one came.
-
-    Raised at once, it would end the chat whenever it comes while something is being shown. Cancelled from
-    within the handler, it could wait for a lock that the interrupted thread holds.
-    """
-    is_noted = False
-
-    def note(number: int, frame: FrameType | None) -> None:
-        nonlocal is_noted
-        if is_noted:
-            raise KeyboardInterrupt
-        is_noted = True
-        told.put(_Interrupt())
-
-    if threading.current_thread() is not threading.main_thread():
-        # Only the main thread is interrupted.
-        yield lambda: False
-        return
-    before = signal.signal(signal.SIGINT, note)
-    try:
-        yield lambda: is_noted
-    finally:
-        signal.signal(signal.SIGINT, before)

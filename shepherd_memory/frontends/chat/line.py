@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 
 from prompt_toolkit import PromptSession
+from prompt_toolkit.application import Application
 from prompt_toolkit.completion import CompleteEvent, Completer, Completion
 from prompt_toolkit.document import Document
 from prompt_toolkit.enums import DEFAULT_BUFFER
@@ -12,6 +13,7 @@ from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 from prompt_toolkit.output import create_output
 
 from shepherd_memory.frontends.chat.commands import help_lines, without_secrets
+from shepherd_memory.frontends.chat.leaving import Signals, Told, hung_up
 from shepherd_memory.saved_chats import History
 
 PROMPT, CONTINUED = "> ", "… "
@@ -20,7 +22,8 @@ PROMPT, CONTINUED = "> ", "… "
 class Line:
     """Reads what the user types, until Enter; Alt-Enter or Ctrl-J begins another line."""
 
-    def __init__(self, history: History) -> None:
+    def __init__(self, history: History, signals: Signals) -> None:
+        self._signals = signals
         self._session: PromptSession[str] = PromptSession(
             history=_Typed(history),
             multiline=True,
@@ -37,11 +40,39 @@ class Line:
         """One message; EOFError at the end of input, KeyboardInterrupt for Ctrl-C."""
         # Escape alone is waited on for a moment, as it begins Alt-Enter.
         self._session.app.ttimeoutlen = 0.1
-        return self._session.prompt(PROMPT)
+        with hung_up(), self._signals.taken_by(self._leave_soon):
+            return self._session.prompt(
+                PROMPT,
+                # By then the line can be left.
+                pre_run=self._signals.hand_on,
+                # Our own stay in force: theirs lose what comes while a line ends.
+                handle_sigint=False,
+                # Theirs asks for a key, also where the terminal is what went wrong.
+                set_exception_handler=False,
+            )
+
+    def _leave_soon(self, told: Told) -> bool:
+        """Have the line left by its own event loop; not before it is begun, nor after its end."""
+        app = self._session.app
+        if app.loop is None or not _is_open(app):
+            return False
+        app.loop.call_soon_threadsafe(self._leave, told)
+        return True
+
+    def _leave(self, told: Told) -> None:
+        app = self._session.app
+        if _is_open(app):
+            app.exit(exception=told, style="class:aborting")
+        else:
+            self._signals.keep(told)
 
     def typed(self) -> str:
         """What stood in the line when it was left."""
         return self._session.default_buffer.text
+
+
+def _is_open(app: Application[str]) -> bool:
+    return app.future is not None and not app.future.done()
 
 
 class _Typed(LineHistory):

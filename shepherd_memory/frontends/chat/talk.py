@@ -2,7 +2,7 @@
 
 import json
 import shutil
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from shepherd_memory.canonical import canonical_text
@@ -11,6 +11,7 @@ from shepherd_memory.frontends.chat import commands
 from shepherd_memory.frontends.chat.asking import Chat, Last, ask
 from shepherd_memory.frontends.chat.events import Event, Failed
 from shepherd_memory.frontends.chat.keyboard import Keyboard
+from shepherd_memory.frontends.chat.leaving import Signals
 from shepherd_memory.frontends.chat.shapes import shape_of
 from shepherd_memory.frontends.chat.terminal import Printer
 from shepherd_memory.frontends.cli.invocation import Invocation
@@ -21,36 +22,36 @@ from shepherd_memory.saved_chats import History
 ONCE_MORE = "(Ctrl-C again, Ctrl-D or `exit` leaves)"
 
 
-def once(chat: Chat, text: str) -> Last:
+def once(chat: Chat, text: str, signals: Signals) -> Last:
     """One question; the answer alone goes to stdout."""
-    return ask(chat, text, Printer(is_quiet=True).show)
+    return ask(chat, text, Printer(is_quiet=True).show, signals)
 
 
-def answer_lines(chat: Chat, lines: Iterable[bytes]) -> Last | None:
+def answer_lines(chat: Chat, lines: Iterable[bytes], signals: Signals) -> Last | None:
     """A prompt in each line: as text, as a JSON string, or as an object; what happens as a line each."""
     last: Last | None = None
     for line in lines:
         if not line.strip():
             continue
         try:
-            asked = _asked(line)
+            prompt, max_tokens, memory = _asked(line)
         except ValueError as error:
             last = Failed(str(error), "invalid_request")
             _emit_shape(last)
         else:
-            last = ask(chat, *asked)
+            last = ask(chat, prompt, _emit_shape, signals, max_tokens, memory)
     return last
 
 
-def _asked(line: bytes) -> tuple[str, Callable[[Event], None], int, bool]:
-    """The prompt in a line, and how it is to be answered."""
+def _asked(line: bytes) -> tuple[str, int, bool]:
+    """The prompt in a line, how long its answer may be, and whether it is remembered."""
     text = line.decode("utf-8").strip()
     try:
         given = json.loads(text)
     except (ValueError, RecursionError):
         given = text
     if not isinstance(given, dict):
-        return canonical_text(given if isinstance(given, str) else text), _emit_shape, 0, True
+        return canonical_text(given if isinstance(given, str) else text), 0, True
     known: dict[str, Any] = {"prompt": str, "max_tokens": int, "memory": bool}
     for name, value in given.items():
         if name not in known or type(value) is not known[name]:
@@ -59,12 +60,7 @@ def _asked(line: bytes) -> tuple[str, Callable[[Event], None], int, bool]:
             )
     if not given.get("prompt", "").strip():
         raise ValueError('there is no "prompt" in the line')
-    return (
-        canonical_text(given["prompt"]),
-        _emit_shape,
-        max(0, given.get("max_tokens", 0)),
-        given.get("memory", True),
-    )
+    return canonical_text(given["prompt"]), max(0, given.get("max_tokens", 0)), given.get("memory", True)
 
 
 def _emit_shape(event: Event) -> None:
@@ -75,18 +71,20 @@ def _emit_shape(event: Event) -> None:
 class Conversation:
     """A person at a terminal; `invocation` runs the commands that the command line has too, if it may."""
 
-    def __init__(self, chat: Chat, invocation: Invocation | None, history: History) -> None:
+    def __init__(self, chat: Chat, invocation: Invocation | None, history: History, signals: Signals) -> None:
         # Late: only a person who types needs it.
         from shepherd_memory.frontends.chat.line import Line
 
         self._chat = chat
         self._invocation = invocation
-        self._line = Line(history)
+        self._signals = signals
+        self._line = Line(history, signals)
         self._keyboard = Keyboard()
 
     def hold(self) -> None:
         """Until the person leaves."""
-        with self._keyboard.kept():
+        # A Ctrl-C between two parts of it is for the next, and does not end it.
+        with self._keyboard.kept(), self._signals.kept():
             self._hold()
 
     def _hold(self) -> None:
@@ -97,7 +95,8 @@ class Conversation:
             if commands.is_command(text):
                 self._command(text)
             elif text.strip():
-                ask(self._chat, text.replace("//", "/", 1) if text.startswith("//") else text, printer.show)
+                said = text.replace("//", "/", 1) if text.startswith("//") else text
+                ask(self._chat, said, printer.show, self._signals)
 
     def _lines(self) -> Iterator[str]:
         is_leaving = False
@@ -124,7 +123,7 @@ class Conversation:
             case _ if self._invocation is None:
                 note("a shared session is its server's: there are /clear, /help and /exit")
             case _:
-                with self._keyboard.shown():
+                with self._keyboard.shown(), self._signals.raised():
                     commands.run(self._invocation, line)
 
     def _clear(self) -> None:

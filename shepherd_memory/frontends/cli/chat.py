@@ -3,7 +3,7 @@
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import click
@@ -16,15 +16,15 @@ from shepherd_memory.frontends.cli.invocation import Invocation, pass_invocation
 from shepherd_memory.frontends.cli.opening import user_of, user_option
 from shepherd_memory.frontends.cli.output import is_terminal, say
 from shepherd_memory.frontends.cli.screen import note, one_line
+from shepherd_memory.frontends.cli.signals import INTERRUPTED
 
 if TYPE_CHECKING:
     from shepherd_memory.frontends.chat.asking import Last
+    from shepherd_memory.frontends.chat.leaving import Signals
     from shepherd_memory.frontends.chat.remote import RemoteSession
     from shepherd_memory.frontends.chat.session import ChatSession, Options
     from shepherd_memory.saved_chats import History
     from shepherd_memory.service import Service
-
-INTERRUPTED = 130
 
 
 @click.command()
@@ -53,7 +53,7 @@ def chat(
     With PROMPT, or with text on stdin, it answers that and ends. `/help` lists the commands of a chat;
     `exit` or Ctrl-D leaves it, Ctrl-C stops an answer. With --json each line of stdin is a prompt.
     """
-    from shepherd_memory.frontends.chat.leaving import told_to_leave
+    from shepherd_memory.frontends.chat.leaving import Signals, hung_up
     from shepherd_memory.frontends.chat.session import Options, here
     from shepherd_memory.frontends.cli.logs import log_quietly
 
@@ -62,12 +62,14 @@ def chat(
         raise InvalidInput("--key is for a server: give its URL with --server")
     if server is not None and (resume or nomemory or memtools or user is not None):
         raise InvalidInput("--continue, --nomemory, --memtools and --user are for the server to say")
-    with told_to_leave(), _interrupted():
+    signals = Signals()
+    with signals.handled(), hung_up(), _interrupted():
+        talk = _Talk(prompt, as_json, signals)
         if server is None:
             options = Options(memory=not nomemory, memtools=memtools, place=here())
-            last = _chat_here(invocation, options, user, resume, prompt, as_json)
+            last = _chat_here(invocation, options, user, resume, talk)
         else:
-            last = _chat_there(server, key, prompt, as_json)
+            last = _chat_there(server, key, talk)
     _conclude(last, as_json)
 
 
@@ -85,26 +87,53 @@ def _interrupted() -> Iterator[None]:
         raise click.exceptions.Exit(INTERRUPTED) from None
 
 
+@dataclass(frozen=True)
+class _Talk:
+    """How it is talked: by whom, and in what form."""
+
+    prompt: str | None
+    as_json: bool
+    signals: "Signals"
+
+    def is_typed(self) -> bool:
+        """Whether a person is going to type."""
+        return self.prompt is None and not self.as_json and is_terminal(sys.stdin)
+
+    def hold(
+        self, session: "ChatSession | RemoteSession", invocation: Invocation | None, history: "History"
+    ) -> "Last | None":
+        """All of it, until its end."""
+        from shepherd_memory.frontends.chat.talk import Conversation, answer_lines, once
+
+        if self.as_json:
+            lines = [self.prompt.encode()] if self.prompt is not None else stdin_lines()
+            return answer_lines(session, lines, self.signals)
+        if not self.is_typed():
+            return once(session, _piped(self.prompt), self.signals)
+        Conversation(session, invocation, history, self.signals).hold()
+        return None
+
+
 def _chat_here(
     invocation: Invocation,
     options: "Options",
     user: str | None,
     resume: bool,
-    prompt: str | None,
-    as_json: bool,
+    talk: _Talk,
 ) -> "Last | None":
     from shepherd_memory.frontends.chat.session import open_chat
     from shepherd_memory.saved_chats import History
     from shepherd_memory.service import open_service
 
     user_id = user_of(invocation, user)
-    with open_service(invocation.config, config_path=invocation.config_path) as service:
+    opening = open_service(invocation.config, config_path=invocation.config_path)
+    with talk.signals.opened(opening) as service:
         inner = replace(invocation, service=service, user_id=user_id)
-        with open_chat(service, user_id, options, resume=resume) as session:
-            if _is_typed(prompt, as_json):
+        with talk.signals.opened(open_chat(service, user_id, options, resume=resume)) as session:
+            if talk.is_typed():
                 _greet(session)
             history = History(user_id, options.memory and service.config.memory_documents)
-            last = _hold(session, inner, history, prompt, as_json)
+            last = talk.hold(session, inner, history)
         if session.problem:
             note(f"shepherd: {session.problem}")
         if session.remembers():
@@ -112,37 +141,14 @@ def _chat_here(
     return last
 
 
-def _chat_there(server: str, key: str, prompt: str | None, as_json: bool) -> "Last | None":
+def _chat_there(server: str, key: str, talk: _Talk) -> "Last | None":
     from shepherd_memory.frontends.chat.remote import open_remote
     from shepherd_memory.saved_chats import History
 
     with open_remote(server, key) as session:
-        if _is_typed(prompt, as_json):
+        if talk.is_typed():
             say(f"in the shared session at {session.place}; /help lists what there is, `exit` leaves")
-        return _hold(session, None, History("", is_kept=False), prompt, as_json)
-
-
-def _is_typed(prompt: str | None, as_json: bool) -> bool:
-    """Whether a person is going to type."""
-    return prompt is None and not as_json and is_terminal(sys.stdin)
-
-
-def _hold(
-    session: "ChatSession | RemoteSession",
-    invocation: Invocation | None,
-    history: "History",
-    prompt: str | None,
-    as_json: bool,
-) -> "Last | None":
-    from shepherd_memory.frontends.chat.talk import Conversation, answer_lines, once
-
-    if as_json:
-        lines = [prompt.encode()] if prompt is not None else stdin_lines()
-        return answer_lines(session, lines)
-    if not _is_typed(prompt, as_json):
-        return once(session, _piped(prompt))
-    Conversation(session, invocation, history).hold()
-    return None
+        return talk.hold(session, None, History("", is_kept=False))
 
 
 def _piped(prompt: str | None) -> str:

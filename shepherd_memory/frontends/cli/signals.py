@@ -8,6 +8,9 @@ from types import FrameType
 
 SIGNALS = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name))
 
+INTERRUPTED = 128 + signal.SIGINT
+"""The exit code of what Ctrl-C has ended."""
+
 Handler = Callable[[int, FrameType | None], None]
 
 

@@ -4,6 +4,7 @@ import gc
 import logging
 import sys
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import click
 
@@ -12,6 +13,9 @@ from shepherd_memory.frontends.cli.invocation import Invocation, pass_invocation
 from shepherd_memory.frontends.cli.opening import user_of, user_option
 from shepherd_memory.frontends.cli.output import is_terminal
 from shepherd_memory.frontends.cli.screen import note
+
+if TYPE_CHECKING:
+    from shepherd_memory.frontends.chat.leaving import Signals
 
 
 @click.command()
@@ -27,15 +31,18 @@ def tui(invocation: Invocation, resume: bool, nomemory: bool, memtools: bool, us
     """
     if not (is_terminal(sys.stdin) and is_terminal(sys.stderr)):
         raise InvalidInput("this needs a terminal; `shepherd chat` works without one")
-    from shepherd_memory.frontends.chat.leaving import told_to_leave
+    from shepherd_memory.frontends.chat.leaving import Signals, hung_up
 
-    with told_to_leave():
-        code = _run(invocation, user, resume, memory=not nomemory, memtools=memtools)
+    signals = Signals()
+    with signals.handled(), hung_up():
+        code = _run(invocation, user, resume, not nomemory, memtools, signals)
     if code:
         raise click.exceptions.Exit(code)
 
 
-def _run(invocation: Invocation, user: str | None, resume: bool, memory: bool, memtools: bool) -> int:
+def _run(
+    invocation: Invocation, user: str | None, resume: bool, memory: bool, memtools: bool, signals: "Signals"
+) -> int:
     from shepherd_memory.frontends.chat.session import Options, here, open_chat
     from shepherd_memory.frontends.cli.chat import wait_for_memory
     from shepherd_memory.frontends.tui.app import TuiApp
@@ -46,12 +53,14 @@ def _run(invocation: Invocation, user: str | None, resume: bool, memory: bool, m
     _put_keys_first()
     user_id = user_of(invocation, user)
     options = Options(memory=memory, memtools=memtools, place=here())
-    with open_service(invocation.config, config_path=invocation.config_path) as service:
+    opening = open_service(invocation.config, config_path=invocation.config_path)
+    with signals.opened(opening) as service:
         inner = replace(invocation, service=service, user_id=user_id)
-        with open_chat(service, user_id, options, resume=resume) as session:
+        with signals.opened(open_chat(service, user_id, options, resume=resume)) as session:
             history = History(user_id, memory and service.config.memory_documents)
-            app = TuiApp(service, session, inner, history)
-            app.run()
+            app = TuiApp(service, session, inner, history, signals)
+            with signals.taken_by(app.leave):
+                app.run()
         if session.problem:
             note(f"shepherd: {session.problem}")
         code = app.return_code or 0

@@ -1,10 +1,8 @@
 """The program that runs in the terminal: its screens, its colours, and how it ends."""
 
 import asyncio
-import signal
 import time
-from types import FrameType
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from textual._ansi_sequences import ANSI_SEQUENCES_KEYS
 from textual.app import App
@@ -12,10 +10,9 @@ from textual.binding import Binding, BindingType
 from textual.keys import Keys
 from textual.theme import Theme
 
-from shepherd_memory.frontends.chat.leaving import SIGNALS
+from shepherd_memory.frontends.chat.leaving import Signals, Told, exit_code
 from shepherd_memory.frontends.chat.session import ChatSession
 from shepherd_memory.frontends.cli.invocation import Invocation
-from shepherd_memory.frontends.cli.signals import heeded
 from shepherd_memory.frontends.tui.chat.screen import ChatScreen
 from shepherd_memory.frontends.tui.help_screen import HelpScreen
 from shepherd_memory.saved_chats import History
@@ -67,14 +64,20 @@ class TuiApp(App[None]):
     ]
 
     def __init__(
-        self, service: Service, session: ChatSession, invocation: Invocation, history: History
+        self,
+        service: Service,
+        session: ChatSession,
+        invocation: Invocation,
+        history: History,
+        signals: Signals,
     ) -> None:
         super().__init__()
         self.chat = ChatScreen(service, session, invocation, history)
         self._service = service
         self._session = session
         self._asked_at = -TWICE_SECONDS
-        self._signals: dict[int, Any] = {}
+        self._signals = signals
+        self._event_loop: asyncio.AbstractEventLoop | None = None
         # Most terminals send this for Alt+Enter; textual would take it for Enter.
         ANSI_SEQUENCES_KEYS["\x1b\r"] = (Keys.ControlJ,)  # type: ignore[index]
         self.register_theme(DARK)
@@ -82,22 +85,21 @@ class TuiApp(App[None]):
         self.theme = DARK.name
 
     def on_mount(self) -> None:
-        self._listen_to_signals(asyncio.get_running_loop())
         self.push_screen(self.chat)
+        self._event_loop = asyncio.get_running_loop()
+        self._signals.hand_on()
 
     def on_unmount(self) -> None:
         # Else the thread that asks is waited for, as long as its provider likes to be silent.
         self._session.cancel()
-        for number, handler in self._signals.items():
-            signal.signal(number, handler)
+        self._event_loop = None
 
-    def _listen_to_signals(self, loop: asyncio.AbstractEventLoop) -> None:
-        """End in order, so that the terminal is as it was before."""
-
-        def leave(number: int, frame: FrameType | None) -> None:
-            loop.call_soon_threadsafe(lambda: self.exit(return_code=128 + number))
-
-        self._signals = {number: signal.signal(number, leave) for number in heeded(SIGNALS)}
+    def leave(self, told: Told) -> bool:
+        """End in order at a signal, so that the terminal is as it was; not before there is a screen."""
+        if self._event_loop is None:
+            return False
+        self._event_loop.call_soon_threadsafe(lambda: self.exit(return_code=exit_code(told)))
+        return True
 
     def action_quit_twice(self) -> None:
         """Ctrl+C with nothing marked: the second one in a row quits."""

@@ -1,0 +1,108 @@
+"""Signals reach whoever can act on them, and what is being closed is not broken by one."""
+
+import os
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from shepherd_memory.frontends.chat.leaving import Signals, Told, exit_code
+
+
+@pytest.fixture
+def signals() -> Iterator[Signals]:
+    signals = Signals()
+    with signals.handled():
+        yield signals
+
+
+def press(number: int = signal.SIGINT) -> None:
+    """As a terminal does it; the handler has run when this returns."""
+    os.kill(os.getpid(), number)
+
+
+def test_one_that_nobody_takes_is_raised(signals: Signals) -> None:
+    with pytest.raises(KeyboardInterrupt):
+        press()
+    with pytest.raises(SystemExit) as left:
+        press(signal.SIGTERM)
+    assert exit_code(left.value) == 128 + signal.SIGTERM
+
+
+def test_one_goes_to_whoever_takes_it_now(signals: Signals) -> None:
+    taken: list[tuple[str, Told]] = []
+
+    def taker(name: str, told: Told) -> bool:
+        taken.append((name, told))
+        return True
+
+    with signals.taken_by(lambda told: taker("outer", told)):
+        with signals.taken_by(lambda told: taker("inner", told)):
+            press()
+        press(signal.SIGHUP)
+    assert [(name, exit_code(told)) for name, told in taken] == [("inner", 130), ("outer", 129)]
+
+
+def test_one_that_comes_between_two_is_for_the_second(signals: Signals) -> None:
+    taken: list[Told] = []
+    with signals.kept():
+        with signals.taken_by(lambda told: False):
+            press()
+        with signals.taken_by(lambda told: taken.append(told) or True):
+            assert [exit_code(told) for told in taken] == [130]
+
+
+def test_one_that_waits_is_offered_again_on_demand(signals: Signals) -> None:
+    is_ready = False
+    with signals.taken_by(lambda told: is_ready):
+        press()
+        is_ready = True
+        signals.hand_on()
+
+
+def test_what_is_being_closed_is_closed_before_one_is_raised(signals: Signals) -> None:
+    steps: list[str] = []
+
+    @contextmanager
+    def opened() -> Iterator[str]:
+        yield "open"
+        press(signal.SIGHUP)
+        steps.append("closed")
+
+    with pytest.raises(SystemExit), signals.opened(opened()) as what:
+        steps.append(what)
+    assert steps == ["open", "closed"]
+
+
+def test_while_it_is_used_one_is_raised_at_once(signals: Signals) -> None:
+    steps: list[str] = []
+
+    @contextmanager
+    def opened() -> Iterator[None]:
+        try:
+            yield
+        finally:
+            steps.append("closed")
+
+    with pytest.raises(KeyboardInterrupt), signals.opened(opened()):
+        press()
+        steps.append("not reached")
+    assert steps == ["closed"]
+
+
+def test_a_second_ctrl_c_does_not_wait(signals: Signals) -> None:
+    with signals.kept():
+        press()
+        with pytest.raises(KeyboardInterrupt):
+            press()
+        signals.keep(KeyboardInterrupt())
+        with pytest.raises(KeyboardInterrupt), signals.raised():
+            pass
+
+
+def test_only_the_first_that_tells_us_to_leave_counts(signals: Signals) -> None:
+    with pytest.raises(SystemExit):
+        press(signal.SIGHUP)
+    press(signal.SIGHUP)
+    press(signal.SIGTERM)
