@@ -1,6 +1,7 @@
 """The default engine: all-MiniLM-L6-v2 in 8 bits on onnxruntime, one thread, no download."""
 
 import hashlib
+import os
 from collections.abc import Sequence
 from contextlib import suppress
 from importlib.resources import files
@@ -84,6 +85,8 @@ def _model_file() -> Path:
 
 
 def _open_session(path: Path) -> Any:
+    # Since 1.29 it reports to its maker, with a device id, unless this stands here before it is imported.
+    os.environ["ORT_DISABLE_TELEMETRY"] = "1"
     try:
         import onnxruntime
     except ImportError as error:

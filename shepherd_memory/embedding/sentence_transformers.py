@@ -1,5 +1,6 @@
 """The engine for any other model, or a GPU: sentence-transformers."""
 
+import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +14,8 @@ class SentenceTransformersEmbedder:
     """A model of sentence-transformers, by name or path."""
 
     def __init__(self, model: str = "", device: str = "") -> None:
+        # What is fetched from a hub, where a model is named, does not say more than it must.
+        os.environ["HF_HUB_DISABLE_TELEMETRY"] = "1"
         try:
             from sentence_transformers import SentenceTransformer
         except ImportError as error:

@@ -2,6 +2,7 @@
 
 import json
 import logging
+import os
 import subprocess
 import sys
 import threading
@@ -52,6 +53,24 @@ def test_the_default_model_embeds_alike_alone_and_in_a_crowd() -> None:
     embedder.close()
     with pytest.raises(Unavailable, match="closed"):
         embedder.embed(["a cat"])
+
+
+def test_the_default_engine_reports_to_nobody(tmp_path: Path) -> None:
+    # Their own switches, which a machine that tests has set and a user's has not.
+    unset = ("CI", "ORT_DISABLE_TELEMETRY", "XDG_CACHE_HOME", "PYTEST_CURRENT_TEST")
+    variables = {name: value for name, value in os.environ.items() if name not in unset}
+    code = (
+        "from shepherd_memory.embedding.onnx import OnnxEmbedder; print(OnnxEmbedder().embed(['cat']).shape)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        env={**variables, "HOME": str(tmp_path)},
+        capture_output=True,
+        check=True,
+    )
+    assert done.stdout.startswith(b"(1, ")
+    # With reports it has left a device id and a store of events by now.
+    assert list(tmp_path.rglob("*")) == []
 
 
 def test_another_file_than_ours_is_refused(tmp_path: Path) -> None:
