@@ -116,8 +116,8 @@ def test_words_are_marked_as_they_are_matched(text: str, query: str, marked: lis
 @pytest.mark.usefixtures("keyword_only")
 def test_what_is_found_cannot_drive_the_terminal() -> None:
     good("documents", "add", "\x1b[2J\x07 the vet\x9b31m \u202e", "--speaker", "\x1b]0;owned\x07")
-    for args in ([], ["--explain"], ["--json"]):
-        _, seen = on_terminal("recall", "vet", *args)
+    for query, *args in (("vet",), ("vet", "--explain"), ("vet", "--json"), ("chromodynamics",)):
+        _, seen = on_terminal("recall", query, *args)
         assert "vet" in seen
         assert not {"\x1b", "\x9b", "\x07", "\u202e"} & set(ANY_STYLE.sub("", seen))
 
@@ -128,6 +128,8 @@ def test_abstaining_is_said_and_is_no_failure() -> None:
     assert result.stdout == ""
     assert "nothing recalled: nothing stored is close enough" in result.stderr
     assert "--threshold 0" in result.stderr
+    assert len(result.stderr.splitlines()) == 1 + 3
+    assert len(good("recall", "quantum chromodynamics", "--limit", "1").stderr.splitlines()) == 1 + 1
     shown = data("recall", "quantum chromodynamics")
     assert (shown["hits"], shown["abstained"]) == ([], True)
     assert shown["reason"]
@@ -245,7 +247,7 @@ def heeded_ctrl_c() -> Iterator[None]:
 @pytest.mark.slow
 @pytest.mark.usefixtures("heeded_ctrl_c")
 def test_reembed_can_be_stopped_and_goes_on_where_it_was() -> None:
-    many = [{"role": "user", "content": f"note {number}: {'word ' * 100}"} for number in range(200)]
+    many = [{"role": "user", "content": f"note {number}: {'word ' * 40}"} for number in range(200)]
     good("remember", "--session", "s", stdin=json.dumps(many))
     ours, theirs = os.openpty()
     started = subprocess.Popen([*COMMAND, "memory", "reembed"], stdin=theirs, stdout=theirs, stderr=theirs)

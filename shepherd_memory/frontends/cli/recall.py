@@ -6,6 +6,7 @@ import shutil
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
+from functools import partial
 from typing import TYPE_CHECKING
 
 import click
@@ -24,7 +25,7 @@ from shepherd_memory.frontends.cli.neighbours import (
     origin,
 )
 from shepherd_memory.frontends.cli.opening import LIMIT, moment, opened, user_of, user_option
-from shepherd_memory.frontends.cli.output import json_option
+from shepherd_memory.frontends.cli.output import json_option, say
 from shepherd_memory.frontends.cli.screen import (
     NARROWEST,
     clip,
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
     from shepherd_memory.service import Service
 
 INDENT = "   "
+MOST_GUESSED = 3
 MOST_LINES = 4
 """Of one hit; a longer text is cut around the match."""
 
@@ -109,34 +111,44 @@ def recall(
     """Find what a query is about.
 
     The best hits come first. --project and --source look among documents only. If nothing is certain enough
-    it says so, and the exit code is 0 all the same.
+    it says so, with what comes nearest, on stderr, and the exit code is 0 all the same.
     """
     # What is wrong with the model is said below, once.
     logging.getLogger("shepherd_memory.embedding").addHandler(logging.NullHandler())
     with opened(invocation) as service:
         user_id = user_of(invocation, user)
-        found = service.recall(
+        asked = partial(
+            service.recall,
             user_id,
             query,
-            limit,
-            threshold,
-            now,
-            kinds or None,
-            explain,
+            now=now,
+            kinds=kinds or None,
+            explain=explain,
             project=_folder(project),
             source=source,
             since=since,
             until=until,
         )
+        found = asked(limit=limit, threshold=threshold)
+        is_guessed = found.abstained and found.words and threshold != 0
+        nearest = asked(limit=min(limit, MOST_GUESSED), threshold=0.0).hits if is_guessed else ()
         around = {hit.id: neighbours(service, user_id, hit, turns) for hit in found.hits} if turns else {}
         _say_what_is_missing(invocation, service, user_id)
     if as_json:
         emit_json(_as_json(found, around))
     elif found.abstained:
-        hint = "" if threshold == 0 or not found.words else "; --threshold 0 shows what comes nearest"
-        note(f"nothing recalled: {found.reason}{hint}")
+        _say_nothing_is_certain(found, nearest)
     else:
         _emit_hits(found, explain, around)
+
+
+def _say_nothing_is_certain(found: Recalled, nearest: Sequence[Hit]) -> None:
+    """With what comes nearest: a person who searches can judge it, and a program that reads stdout cannot."""
+    hint = "; --threshold 0 takes what comes nearest:" if nearest else ""
+    note(f"nothing recalled: {found.reason}{hint}")
+    columns = shutil.get_terminal_size().columns
+    for place, hit in enumerate(nearest, 1):
+        say(clip(f"{_heading(place, hit)}  {one_line(shown_text(hit))}", columns))
 
 
 def _folder(project: str) -> str:
