@@ -6,7 +6,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from shepherd_memory.transcripts.ingestion import SUFFIX
+from shepherd_memory.transcripts.keys import ARCHIVE, SUFFIX
 
 
 @dataclass(frozen=True)
@@ -27,20 +27,25 @@ class Found:
 
 
 def usual(environ: Mapping[str, str] = os.environ) -> list[Folder]:
-    """The folders of the agents that are installed here: those that exist.
-
-    Not where Codex moves sessions that are archived: each would be taken in a second time, under another key.
-    """
+    """The folders of the agents that are installed here: those that exist."""
     home = Path(environ.get("HOME") or Path.home())
-    claude = Path(environ.get("CLAUDE_CONFIG_DIR") or home / ".claude")
-    codex = Path(environ.get("CODEX_HOME") or home / ".codex")
-    config = Path(environ.get("XDG_CONFIG_HOME") or home / ".config")
-    pi = Path(environ.get("PI_CODING_AGENT_DIR") or home / ".pi" / "agent")
+
+    def given(name: str, otherwise: Path) -> Path:
+        """A folder by a variable, as the agents read it: "~" is the home."""
+        value = environ.get(name, "")
+        return home / value[1:].lstrip("/") if value[:2] in ("~", "~/") else Path(value or otherwise)
+
+    claude = given("CLAUDE_CONFIG_DIR", home / ".claude")
+    config = given("XDG_CONFIG_HOME", home / ".config")
+    codex = given("CODEX_HOME", home / ".codex")
+    pi = given("PI_CODING_AGENT_DIR", home / ".pi" / "agent")
     candidates = [
         Folder("claude-code", claude / "projects"),
         Folder("claude-code", config / "claude" / "projects"),
         Folder("codex", codex / "sessions"),
-        Folder("pi", pi / "sessions"),
+        Folder("codex", codex / ARCHIVE),
+        Folder("pi", given("PI_CODING_AGENT_SESSION_DIR", pi / "sessions")),
+        Folder("pi", config / "pi" / "agent" / "sessions"),
     ]
     return [folder for folder in candidates if os.path.isdir(folder.path)]
 

@@ -39,6 +39,8 @@ def claude_code(lines: Iterable[dict[str, Any]]) -> Counter[str]:
     said = set()
     for number, line in enumerate(lines):
         role, message = line.get("type"), line.get("message")
+        if role == "attachment" and line["attachment"].get("commandMode") == "prompt":
+            said.add(("user", line["attachment"].get("source_uuid") or number, ""))
         if role not in ("user", "assistant") or line.get("isMeta") or line.get("isSidechain"):
             continue
         if line.get("isCompactSummary") or not isinstance(message, dict) or message.get("role") != role:
@@ -65,7 +67,8 @@ def codex(lines: Iterable[dict[str, Any]]) -> Counter[str]:
     for line in lines:
         item = line.get("payload") or {}
         kind = f"{line.get('type')}:{item.get('type')}"
-        if kind == "event_msg:user_message" and item["message"].strip():
+        is_typed = kind == "event_msg:user_message" and item["message"].strip()
+        if is_typed or (kind == "event_msg:item_completed" and item["item"]["type"] == "UserMessage"):
             found["user"] += 1
         is_answer = kind == "response_item:message" and item.get("role") == "assistant"
         if kind.startswith("response_item:") and (kind.endswith("_call") or is_answer):

@@ -8,14 +8,20 @@ import pytest
 from shepherd_memory.errors import InvalidInput
 from shepherd_memory.frontends.cli.transcript_choice import choose
 from shepherd_memory.transcripts.folders import files_under, usual, watched
-from shepherd_memory.transcripts.ingestion import file_key_of
+from shepherd_memory.transcripts.keys import file_key_of
 
 
 @pytest.fixture
 def projects(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The folder of Claude Code in a home of its own."""
     monkeypatch.setenv("HOME", str(tmp_path))
-    for name in ("CLAUDE_CONFIG_DIR", "CODEX_HOME", "XDG_CONFIG_HOME", "PI_CODING_AGENT_DIR"):
+    for name in (
+        "CLAUDE_CONFIG_DIR",
+        "CODEX_HOME",
+        "XDG_CONFIG_HOME",
+        "PI_CODING_AGENT_DIR",
+        "PI_CODING_AGENT_SESSION_DIR",
+    ):
         monkeypatch.delenv(name, raising=False)
     return made(tmp_path / ".claude" / "projects")
 
@@ -54,10 +60,46 @@ def test_folders_within_others_and_links_to_them_are_watched_once(projects: Path
     assert watched("") == [projects]
 
 
-def test_sessions_that_codex_has_archived_are_not_looked_for_again(projects: Path, tmp_path: Path) -> None:
-    sessions = made(tmp_path / ".codex" / "sessions")
-    made(tmp_path / ".codex" / "archived_sessions")
-    assert [folder.path for folder in usual()] == [projects, sessions]
+def test_a_session_that_codex_archives_keeps_its_key(projects: Path, tmp_path: Path) -> None:
+    name = "rollout-2026-02-23T23-59-58-019c8a4d-8f45-7010-8b5d-7fad920aa6f9.jsonl"
+    sessions, archive = (
+        made(tmp_path / ".codex" / "sessions"),
+        made(tmp_path / ".codex" / "archived_sessions"),
+    )
+    live = a_file(sessions / "2026" / "02" / "23" / name)
+    assert [folder.path for folder in usual()] == [projects, sessions, archive]
+    key = file_key_of(live, sessions)
+    archived = live.rename(archive / name)
+    assert key_of_named(archived) == file_key_of(archived, archive) == key == f"2026/02/23/{name}"
+    assert file_key_of(a_file(archive / "notes.jsonl"), archive) == "notes.jsonl"
+    assert file_key_of(a_file(archive / "old" / name), archive) == f"old/{name}"
+    assert file_key_of(a_file(sessions / name), sessions) == name
+
+
+def test_every_agent_is_looked_for_where_its_variables_say(tmp_path: Path) -> None:
+    moved = {
+        "CLAUDE_CONFIG_DIR": made(tmp_path / "claude" / "projects").parent,
+        "XDG_CONFIG_HOME": made(tmp_path / "config" / "claude" / "projects").parents[1],
+        "CODEX_HOME": made(tmp_path / "codex" / "sessions").parent,
+        "PI_CODING_AGENT_DIR": made(tmp_path / "pi" / "sessions").parent,
+    }
+    given = {name: str(path) for name, path in moved.items()}
+    folders = [(folder.agent, folder.path) for folder in usual({"HOME": str(tmp_path / "no"), **given})]
+    assert folders == [
+        ("claude-code", tmp_path / "claude" / "projects"),
+        ("claude-code", tmp_path / "config" / "claude" / "projects"),
+        ("codex", tmp_path / "codex" / "sessions"),
+        ("pi", tmp_path / "pi" / "sessions"),
+    ]
+
+
+def test_the_sessions_of_pi_alone_may_be_elsewhere(tmp_path: Path) -> None:
+    made(tmp_path / ".pi" / "agent" / "sessions")
+    elsewhere = made(tmp_path / "talks")
+    for value in ("~/talks", str(elsewhere)):
+        environ = {"HOME": str(tmp_path), "PI_CODING_AGENT_SESSION_DIR": value}
+        assert [folder.path for folder in usual(environ)] == [elsewhere]
+    assert usual({"HOME": str(tmp_path), "PI_CODING_AGENT_SESSION_DIR": "~nobody/talks"}) == []
 
 
 def test_a_link_that_leads_out_of_the_folder_is_known_by_its_own_name(projects: Path, tmp_path: Path) -> None:

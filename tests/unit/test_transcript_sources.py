@@ -105,6 +105,42 @@ VALID: list[dict[str, Any]] = [
     },
     {"timestamp": "2026-03-04", "type": "event_msg", "payload": {"type": "token_count", "info": None}},
     {"type": "response_item", "payload": {"type": "function_call_output", "output": "42"}},
+    {"type": "queue-operation", "operation": "enqueue", "content": "also this", "sessionId": "s"},
+    {"type": "queue-operation", "operation": "remove", "sessionId": "s", "timestamp": "2026-03-04T12:00:00Z"},
+    {"type": "queue-operation", "operation": "dequeue", "sessionId": "s", "reason": "absorbed_mid_turn"},
+    {
+        "type": "attachment",
+        "uuid": "q",
+        "isSidechain": False,
+        "sessionId": "s",
+        "timestamp": "2026-03-04T12:00:00Z",
+        "attachment": {
+            "type": "queued_command",
+            "prompt": [{"type": "text", "text": "also that"}],
+            "commandMode": "prompt",
+            "origin": {"kind": "human"},
+            "source_uuid": "u",
+            "isMeta": False,
+        },
+    },
+    {
+        "timestamp": "2026-03-04T12:00:00Z",
+        "type": "event_msg",
+        "payload": {
+            "type": "item_completed",
+            "item": {"type": "UserMessage", "id": "i", "content": [{"type": "text", "text": "Hi"}]},
+        },
+    },
+    {
+        "type": "message",
+        "id": "f",
+        "timestamp": "2026-03-04T12:00:00+01:00",
+        "message": {"role": "user", "content": '<skill name="x" location="/x">\nBody\n</skill>\n\nso'},
+    },
+    {
+        "type": "message",
+        "message": {"role": "bashExecution", "command": "ls", "timestamp": 1_772_625_600_250},
+    },
     {"line": "fact", "key": "home_city"},
     {"format": "shepherd-memory", "version": 1},
     {
@@ -150,12 +186,14 @@ WORDS = st.sampled_from(
             "*** Begin Patch",
             "\0",
         ),
+        *("queued_command", "enqueue", "remove", "UserMessage", '<file name="', "</file>", "attachment"),
+        *("0000-00-00", "9999-12-31T23:59:59-14:00", "0001-01-01T00:00:00+14:00", "human", "origin"),
         *("[Request interrupted by user]", "2026-03-04T12:00:00Z", "{", "x" * 100_000, "\n" * 2000, "\ud800"),
     ]
 )
 ANY_TEXT = WORDS | st.text(st.characters(codec=None), max_size=20)
 ANY_JSON = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats() | ANY_TEXT,
+    st.none() | st.booleans() | st.integers() | st.floats() | st.just(10**400) | ANY_TEXT,
     lambda inner: st.lists(inner, max_size=4) | st.dictionaries(ANY_TEXT, inner, max_size=4),
     max_leaves=12,
 )
@@ -283,6 +321,8 @@ def counted_in_claude_code(lines: list[Any]) -> Counter[str]:
     """Entries by reference 000's table: user's text, assistant's text or tools; no meta, no sidechains."""
     counts: Counter[str] = Counter()
     for line in lines:
+        if isinstance(line, dict) and line.get("type") == "attachment":
+            counts["user"] += line["attachment"].get("commandMode") == "prompt"
         if not isinstance(line, dict) or line.get("type") not in ("user", "assistant"):
             continue
         message = line["message"]

@@ -89,12 +89,34 @@ def test_what_a_user_typed_is_kept_with_its_time_and_place() -> None:
         ("<command-name>model</command-name>", "/model"),
         ("<bash-input>git status</bash-input>", "!git status"),
         ("<user-memory-input>tabs, never spaces</user-memory-input>", "#tabs, never spaces"),
+        ("go on<user-prompt-submit-hook>remember the docs</user-prompt-submit-hook>", "go on"),
+        ("<system_instruction>\nWork in /x.\n</system_instruction>\n\nfix the parser", "fix the parser"),
+        (
+            "<system_instruction>x</system_instruction><command-name>/review</command-name>",
+            "/review",
+        ),
+        ("what is <system_instruction>x</system_instruction>?",) * 2,
+        ("<system_instruction> is not closed",) * 2,
         ("<div> does not close", "<div> does not close"),
         ("a\0b \ud83d", "a\ufffdb \ufffd"),
     ],
 )
 def test_of_a_users_message_what_was_typed_is_kept(content: object, said: str) -> None:
     assert entry(user(content)).text == said
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"origin": {"kind": "human"}, "promptSource": "typed"},
+        {"origin": {"kind": "bridge"}},
+        {"origin": {"kind": ["peer"]}},
+        {"origin": "peer", "planContent": "# Plan"},
+        {"origin": None, "promptSource": 7, "isMeta": None, "isVisibleInTranscriptOnly": False},
+    ],
+)
+def test_a_message_counts_as_typed_unless_it_says_that_it_is_not(fields: dict[str, object]) -> None:
+    assert entry(user("go on", **fields)).text == "go on"
 
 
 @pytest.mark.parametrize(
@@ -107,6 +129,17 @@ def test_of_a_users_message_what_was_typed_is_kept(content: object, said: str) -
         (user("<task-notification>task 3 is done</task-notification>"), "meta"),
         (user('<teammate-message teammate_id="b">done</teammate-message>'), "meta"),
         (user("<command-message>x is running…</command-message>"), "meta"),
+        (user("<system_instruction>\nWork in /x.\n</system_instruction>"), "meta"),
+        (user("<bash-notification>\n<shell-id>b1</shell-id>\n</bash-notification>"), "meta"),
+        (user('<cross-session-message from="b">done</cross-session-message>'), "meta"),
+        (user('<agent-message from="b">done</agent-message>'), "meta"),
+        (user("Stop hook feedback:\nrun the tests"), "meta"),
+        (user("[SYSTEM NOTIFICATION - NOT USER INPUT]\nthe limit is reset"), "meta"),
+        (user("the build is done", origin={"kind": "task-notification"}), "meta"),
+        (user("please review", origin={"kind": "peer", "from": "b"}), "meta"),
+        (user("so the hook says", origin={"kind": "something-new"}), "meta"),
+        (user("the build is done", promptSource="system"), "meta"),
+        (user("What was said so far", isVisibleInTranscriptOnly=True), "summary"),
         (user("Explore the code", isSidechain=True, agentId="a1"), "sidechain"),
         (assistant(text("Found it"), isSidechain=True, agentId="a1"), "sidechain"),
         (user([RESULT]), "tool-output"),
@@ -181,6 +214,13 @@ def test_every_known_kind_of_bookkeeping_is_no_unknown_line(kind: str) -> None:
 def test_a_tools_call_is_one_line_and_a_name(block: dict[str, Any], line: str) -> None:
     found = entry(assistant(block))
     assert (found.text, found.tool_names) == (line, (block["name"],))
+
+
+def test_what_the_assistant_answers_to_a_notice_is_kept() -> None:
+    answer = assistant(
+        text("The build is done."), origin={"kind": "task-notification"}, promptSource="system"
+    )
+    assert entry(answer).text == "The build is done."
 
 
 def test_text_and_tools_of_one_line_are_one_entry() -> None:
@@ -272,9 +312,24 @@ def test_a_line_without_any_id_is_named_by_what_it_says() -> None:
         ("yesterday", None),
         (None, None),
         (True, None),
+        ("2026-03-04T12:00:00.250000+00:00", NOON_US),
+        (" 2026-03-04 12:00:00.250Z ", NOON_US),
+        ("2026-03-04T12:00:00.250", NOON_US),
+        ("0000-01-01T00:00:00Z", None),
+        ("0001-01-01T00:00:00+14:00", None),
+        ("9999-12-31T23:59:59-14:00", None),
+        ("9999-12-31T23:59:59Z", 253_402_300_799_000_000),
+        ("", None),
+        (0, 0),
+        (-1, -1_000_000),
+        (10**18, None),
         (10**400, None),
+        (-(10**400), None),
         (float("inf"), None),
+        (float("nan"), None),
+        (1e300, None),
         ([], None),
+        ({"seconds": 1}, None),
     ],
 )
 def test_times_are_read_in_every_form_that_agents_write(timestamp: object, said_at: int | None) -> None:

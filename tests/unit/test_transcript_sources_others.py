@@ -8,7 +8,7 @@ import pytest
 
 from shepherd_memory import portability
 from shepherd_memory.transcripts.sources import Entry, Skipped, Source, source_of
-from shepherd_memory.transcripts.sources.codex import CODEX, EVENTS, ITEMS, LINES
+from shepherd_memory.transcripts.sources.codex import CODEX, EVENTS, ITEMS, LINES, TURNS
 from shepherd_memory.transcripts.sources.pi import PI
 from shepherd_memory.transcripts.sources.pi_converted import PI_CONVERTED
 from shepherd_memory.transcripts.sources.shepherd_export import FORMAT, SHEPHERD_EXPORT
@@ -160,8 +160,101 @@ def test_what_is_not_said_in_a_rollout_is_skipped_for_its_reason(line: object, w
     assert reason(CODEX, line) == why
 
 
-def test_what_an_editor_puts_before_a_request_is_left_out() -> None:
-    text = "# Context from my IDE setup:\n\n## Active file: a.py\n\n## My request for Codex:\nFix it.\n"
+def turn_item(kind: str, /, **fields: object) -> dict[str, Any]:
+    item = {"type": kind, "id": "item-1", **fields}
+    return event("item_completed", thread_id="0199-a", turn_id="turn-1", item=item)
+
+
+def user_item(*texts: str, **fields: object) -> dict[str, Any]:
+    content = [{"type": "text", "text": text, "text_elements": []} for text in texts]
+    return turn_item("UserMessage", content=content, **fields)
+
+
+def test_later_versions_say_what_was_typed_in_the_items_of_a_turn() -> None:
+    lines = [
+        wrapped("session_meta", {**META, "history_mode": "paginated"}),
+        wrapped("response_item", message("user", "# AGENTS.md instructions for /x")),
+        wrapped("response_item", message("user", "Why? Say.")),
+        user_item("Why? ", "Say."),
+        turn_item("AgentMessage", content=[{"type": "Text", "text": "Because."}]),
+        answered("Because."),
+        turn_item("CommandExecution", command=["ls"], aggregated_output="a.py"),
+        user_item("Why? ", "Say.", id="item-2"),
+    ]
+    found = entries_of(CODEX, lines)
+    assert [one.text for one in found] == ["Why? Say.", "Because.", "Why? Say."]
+    assert found[0].entry_id.startswith("item-1")
+    assert len({one.entry_id for one in found}) == 3
+
+
+@pytest.mark.parametrize("order", [1, -1])
+def test_a_version_that_says_what_was_typed_in_two_events_is_heard_once(order: int) -> None:
+    both = [user_item("Why?"), typed("Why?")][::order]
+    reasons = [one.reason for one in all_of(CODEX, both * 2) if isinstance(one, Skipped)]
+    assert reasons == ["duplicate"] * 2
+    assert [one.text for one in entries_of(CODEX, both * 2)] == ["Why?"] * 2
+
+
+@pytest.mark.parametrize(
+    ("line", "why"),
+    [
+        (turn_item("AgentMessage", content=[{"type": "Text", "text": "x"}]), "bookkeeping"),
+        (turn_item("HookPrompt", fragments=[{"text": "x"}]), "bookkeeping"),
+        (turn_item("Plan", text="x"), "bookkeeping"),
+        (turn_item("CommandExecution", aggregated_output='"type":"UserMessage"'), "bookkeeping"),
+        (event("item_completed", item=None), "bookkeeping"),
+        (event("item_completed", item=["UserMessage"]), "bookkeeping"),
+        (turn_item("UserMessage", content=[{"type": "local_image", "path": "a.png"}]), "empty"),
+        (turn_item("UserMessage", content=[]), "empty"),
+        (turn_item("UserMessage", content=7), "broken"),
+        (turn_item("UserMessage", content=["x"]), "broken"),
+        (turn_item("UserMessage"), "broken"),
+    ],
+)
+def test_what_is_not_typed_in_the_items_of_a_turn_is_skipped(line: dict[str, Any], why: str) -> None:
+    assert reason(CODEX, line) == why
+    skipped = CODEX.can_skip(json.dumps(line, separators=(",", ":")).encode())
+    assert skipped is None or skipped.reason == why
+
+
+def test_the_items_of_a_turn_that_are_no_users_are_skipped_unread() -> None:
+    for line, is_skipped in ((turn_item("CommandExecution", command=["ls"]), True), (user_item("x"), False)):
+        raw = json.dumps(line, separators=(",", ":")).encode()
+        assert (CODEX.can_skip(raw) is not None) == is_skipped
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "# Context from my IDE setup:\n\n## Active file: a.py\n\n## My request for Codex:\nFix it.\n",
+        "# Context from my IDE setup:\n\n## Open tabs:\n- a.py: a.py\n\n## My request:\nFix it.",
+        "# Files mentioned by the user:\r\n\r\n## a.png: /a.png\r\n\r\n## My request:\r\nFix it.",
+        "# Selected text:\n\n## Selection 1\n## My request:\nan old one\n\n## My request:\nFix it.",
+        "\n# Response annotations:\n[]\n\n## My request:\nFix it.",
+        "## My request for Codex: Fix it.",
+    ],
+)
+def test_what_an_editor_puts_before_a_request_is_left_out(text: str) -> None:
+    for line in (typed(text), user_item(text)):
+        assert [one.text for one in entries_of(CODEX, [line])] == ["Fix it."]
+
+
+@pytest.mark.parametrize(
+    "text", ["# Context from my IDE setup:\n\n## Active file: a.py\n", "# Selected text:\n\n## My request:\n"]
+)
+def test_where_an_editor_says_all_the_user_has_typed_nothing(text: str) -> None:
+    assert reason(CODEX, typed(text)) == "meta"
+
+
+@pytest.mark.parametrize(
+    "text", ["# My notes\n\n## My request:\nsee there", "so:\n## My request: x", "# Why?"]
+)
+def test_headings_that_a_user_types_stay(text: str) -> None:
+    assert [one.text for one in entries_of(CODEX, [typed(text)])] == [text]
+
+
+def test_what_a_program_that_drives_codex_puts_before_a_request_is_left_out() -> None:
+    text = "<system_instruction>\nWork in /x.\n</system_instruction>\n\nFix it."
     assert [one.text for one in entries_of(CODEX, [typed(text)])] == ["Fix it."]
 
 
@@ -201,6 +294,68 @@ def test_what_a_sub_agent_of_codex_was_told_is_not_the_users_word() -> None:
     assert reader.read(event("token_count")) == Skipped("bookkeeping")
 
 
+def uuid7(moment_us: int) -> str:
+    made = f"{moment_us // 1000:012x}"
+    return f"{made[:8]}-{made[8:]}-7010-8b5d-7fad920aa6f9"
+
+
+@pytest.mark.parametrize("opening", ["task_started", "turn_started", "turn_context"])
+def test_what_a_session_repeats_of_the_one_it_was_begun_from_keeps_its_time(opening: str) -> None:
+    day = 86_400_000_000
+    then, now = uuid7(NOON_US - 7 * day), uuid7(NOON_US + 5_000_000)
+
+    def turn(turn_id: object) -> dict[str, Any]:
+        given = {"turn_id": turn_id}
+        return wrapped(opening, given) if opening == "turn_context" else event(opening, **given)
+
+    fork = {**META, "id": uuid7(NOON_US), "forked_from_id": "0199-p"}
+    lines = [
+        wrapped("session_meta", fork),
+        wrapped("session_meta", {**META, "id": "0199-p"}),
+        turn(then),
+        typed("I live in Lisbon"),
+        answered("So."),
+        turn(now),
+        typed("I live in Porto"),
+        turn("no id"),
+        answered("Oh."),
+    ]
+    found = entries_of(CODEX, lines)
+    assert [one.said_at for one in found] == [NOON_US - 7 * day] * 2 + [NOON_US] * 2
+    plain = entries_of(CODEX, [wrapped("session_meta", META), *lines[1:]])
+    assert [one.said_at for one in plain] == [NOON_US] * 4
+    assert [one.entry_id for one in plain] == [one.entry_id for one in found]
+
+
+@pytest.mark.parametrize(
+    "turn_id", [None, 7, "", "x" * 36, uuid7(NOON_US).replace("-7", "-4"), uuid7(0xFFFFFFFFFFFF * 1000)]
+)
+def test_a_turn_whose_id_does_not_tell_its_time_changes_none(turn_id: object) -> None:
+    fork = {**META, "id": uuid7(NOON_US + 1_000_000), "forked_from_id": "0199-p"}
+    lines = [wrapped("session_meta", fork), event("task_started", turn_id=turn_id), typed("Why?")]
+    assert [one.said_at for one in entries_of(CODEX, lines)] == [NOON_US]
+
+
+@pytest.mark.parametrize(
+    ("fields", "is_subagent"),
+    [
+        ({"source": {"subagent": "review"}}, True),
+        ({"source": {"internal": "memory_consolidation"}}, True),
+        ({"thread_source": "subagent"}, True),
+        ({"source": "exec", "thread_source": "memory_consolidation"}, True),
+        ({"source": {"custom": "my-app"}, "thread_source": "user"}, False),
+        ({"source": ["subagent"], "thread_source": ["subagent"]}, False),
+        ({"source": "exec"}, False),
+        ({"source": None}, False),
+    ],
+)
+def test_sessions_that_codex_has_with_itself_are_no_users(fields: dict[str, Any], is_subagent: bool) -> None:
+    reader = CODEX.reader()
+    reader.read(wrapped("session_meta", {**META, **fields}))
+    assert reader.about().is_subagent == is_subagent
+    assert isinstance(reader.read(user_item("Why?")), Skipped) == is_subagent
+
+
 OLD = [
     {"id": "old-1", "timestamp": NOON, "instructions": "Be brief.", "git": {"branch": "main"}},
     {"record_type": "state"},
@@ -234,6 +389,31 @@ def test_rollouts_of_older_versions_are_read_without_what_nobody_typed() -> None
     assert (reader.about().session_id, reader.about().cwd) == ("old-1", "/home/ada/old")
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "<turn_aborted>\nThe user interrupted it.\n</turn_aborted>",
+        "<INSTRUCTIONS>\nBe brief.\n</INSTRUCTIONS>",
+        "<user_shell_command>\nls\n</user_shell_command>",
+        "<skill>\n<name>x</name>\n</skill>",
+        "<subagent_notification>\n{}\n</subagent_notification>",
+        "<permissions instructions>…</permissions instructions>",
+    ],
+)
+def test_what_codex_writes_in_the_users_name_is_never_the_users_word(text: str) -> None:
+    assert reason(CODEX, message("user", text)) == "bookkeeping"
+
+
+def test_the_oldest_rollouts_name_the_folder_in_plain_words() -> None:
+    context = "<environment_context>\nCurrent working directory: /home/ada/old\nApproval policy: never\n"
+    lines = [
+        {"id": "old-1", "timestamp": NOON, "instructions": None},
+        message("user", context + "</environment_context>"),
+        message("user", "Why?"),
+    ]
+    assert [(one.text, one.cwd) for one in entries_of(CODEX, lines)] == [("Why?", "/home/ada/old")]
+
+
 @pytest.mark.parametrize("spacing", [(",", ":"), (", ", ": ")])
 def test_what_can_be_skipped_unread_in_a_rollout_is_skipped_for_the_same_reason(
     spacing: tuple[str, str],
@@ -249,7 +429,7 @@ def test_what_can_be_skipped_unread_in_a_rollout_is_skipped_for_the_same_reason(
         assert why is None or why == CODEX.reader().read(line)
         assert CODEX.can_skip(raw[:-2]) is None
         skipped += why is not None
-    assert skipped == (2 * (len(EVENTS) + len(ITEMS)) if spacing == (",", ":") else 0)
+    assert skipped == (2 * (len(EVENTS) - len(TURNS) + len(ITEMS)) if spacing == (",", ":") else 0)
 
 
 SESSION = {"type": "session", "version": 3, "id": "pi-1", "timestamp": NOON, "cwd": "/home/ada/pi"}
@@ -280,6 +460,33 @@ def test_of_a_session_of_pi_what_was_typed_and_answered_is_kept() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        ('<skill name="tidy" location="/s/SKILL.md">\nRelative to /s.\n\nTidy.\n</skill>', "/skill:tidy"),
+        (
+            '<skill name="tidy" location="/s/SKILL.md">\nTidy.\n</skill>\n\nonly the parser',
+            "/skill:tidy only the parser",
+        ),
+        ('<file name="/a.py">\nx = 1\n</file>\n<file name="/b.png"></file>\nExplain it', "Explain it"),
+        ('<file name="/a.py">\nis not closed', '<file name="/a.py">\nis not closed'),
+        ('<skill name="x"> is not closed', '<skill name="x"> is not closed'),
+        ("what does <skill name= mean", "what does <skill name= mean"),
+    ],
+)
+def test_of_a_users_message_in_pi_what_was_typed_is_kept(content: str, said: str) -> None:
+    for form in (content, [{"type": "text", "text": content}]):
+        assert [one.text for one in entries_of(PI, [pi("user", "a1", content=form)])] == [said]
+    [answer] = entries_of(PI, [pi("assistant", "a1", content=content)])
+    assert answer.text == content
+
+
+def test_many_files_in_one_message_of_pi_are_passed_over_in_one_go() -> None:
+    text = '<file name="x"></file>\n' * 100_000
+    assert reason(PI, pi("user", content=text)) == "meta"
+    assert [one.text for one in entries_of(PI, [pi("user", content=text + "So?")])] == ["So?"]
+
+
 def test_the_first_version_of_pis_sessions_had_no_ids() -> None:
     lines = [pi("user", content="yes"), pi("user", content="yes")]
     lines.append(
@@ -295,6 +502,8 @@ def test_the_first_version_of_pis_sessions_had_no_ids() -> None:
     [
         (SESSION, "bookkeeping"),
         ({"type": "model_change", "modelId": "x"}, "bookkeeping"),
+        ({"type": "leaf", "targetId": "a1"}, "bookkeeping"),
+        ({"type": "active_tools_change", "tools": ["bash"]}, "bookkeeping"),
         ({"type": "compaction", "summary": "They fixed it."}, "summary"),
         ({"type": "branch_summary", "summary": "They tried."}, "summary"),
         ({"type": "custom_message", "content": "Injected"}, "meta"),

@@ -61,6 +61,8 @@ BOOKKEEPING_TYPES = frozenset(
         "history-suppression",
         "isolation-latch",
         "last-prompt",
+        "marble-origami-commit",
+        "marble-origami-snapshot",
         "memory-mode",
         "mode",
         "observer-ref",
@@ -69,12 +71,24 @@ BOOKKEEPING_TYPES = frozenset(
         "progress",
         "queue-operation",
         "relocated",
+        "speculation-accept",
         "system",
         "tag",
+        "task-summary",
         "worktree-state",
     }
 )
-"""Kinds of lines in which nobody says anything."""
+"""Kinds of lines in which nobody says anything.
+
+What waited in the queue has a line of its own, or is attached, once the agent gets it.
+"""
+
+ATTACHMENT = "attachment"
+QUEUED = "queued_command"
+"""What is attached where a user typed something while the agent was busy."""
+
+HUMAN_ORIGINS = frozenset({"human", "bridge"})
+"""Who a line's `origin` may name if a person typed it, here or from afar; mostly it names nobody."""
 
 TOOL_BLOCKS = frozenset({"tool_use", "server_tool_use", "mcp_tool_use"})
 THINKING_BLOCKS = frozenset({"thinking", "redacted_thinking"})
@@ -177,7 +191,28 @@ class ClaudeCodeReader:
             return self._user(line) if kind == USER else self._assistant(line)
         if kind == "summary":
             return SUMMARY
+        if kind == ATTACHMENT:
+            return self._attachment(line)
         return BOOKKEEPING if isinstance(kind, str) and kind in BOOKKEEPING_TYPES else UNKNOWN
+
+    def _attachment(self, line: Mapping[str, Any]) -> Entry | Skipped:
+        attached = line.get("attachment")
+        kind = attached.get("type") if isinstance(attached, dict) else None
+        if not isinstance(attached, dict) or kind != QUEUED:
+            return BOOKKEEPING
+        if line.get("isSidechain") is True:
+            return SIDECHAIN
+        if attached.get("commandMode") not in (None, "prompt"):
+            return META
+        if why := _not_typed(line) or _not_typed(attached):
+            return why
+        prompt = attached.get("prompt")
+        said = said_by_user(prompt) if isinstance(prompt, str) else _typed_in(_list(prompt))
+        if isinstance(said, Skipped):
+            return said
+        # What is sent later, as a line of its own, has the id under which it waited.
+        entry_id = id_in(attached.get("source_uuid")) or id_in(line.get("uuid"))
+        return self._entry(line, USER, said, entry_id)
 
     def _user(self, line: Mapping[str, Any]) -> Entry | Skipped:
         content = _content(line, USER)
@@ -189,9 +224,11 @@ class ClaudeCodeReader:
         if said is TOOL_OUTPUT:
             # Before all else, because `can_skip` looks no further.
             return said
-        if why := _not_said(line):
+        if why := _not_typed(line):
             return why
-        return said if isinstance(said, Skipped) else self._entry(line, USER, said, id_in(line.get("uuid")))
+        if isinstance(said, Skipped):
+            return said
+        return self._entry(line, USER, said, id_in(line.get("uuid")))
 
     def _assistant(self, line: Mapping[str, Any]) -> Entry | Skipped:
         if why := _not_said(line):
@@ -239,6 +276,22 @@ def _not_said(line: Mapping[str, Any]) -> Skipped | None:
     return SUMMARY if line.get("isCompactSummary") is True else None
 
 
+def _not_typed(line: Mapping[str, Any]) -> Skipped | None:
+    """Why a message of the user was typed by nobody; None if it may have been."""
+    if why := _not_said(line):
+        return why
+    if line.get("isVisibleInTranscriptOnly") is True:
+        return SUMMARY
+    return META if _is_by_program(line) else None
+
+
+def _is_by_program(line: Mapping[str, Any]) -> bool:
+    """Whether a line says that a program wrote it in the user's name."""
+    origin = line.get("origin")
+    kind = origin.get("kind") if isinstance(origin, dict) else None
+    return (isinstance(kind, str) and kind not in HUMAN_ORIGINS) or line.get("promptSource") == "system"
+
+
 def _about(line: Mapping[str, Any], cwd: str, is_sidechain: bool) -> About:
     return About(
         session_id=id_in(line.get("sessionId")),
@@ -258,6 +311,10 @@ def _content(line: Mapping[str, Any], role: str) -> str | list[Any] | None:
         return None
     content = message.get("content")
     return content if isinstance(content, str | list) else None
+
+
+def _list(value: object) -> list[Any]:
+    return value if isinstance(value, list) else [value]
 
 
 def _typed_in(content: Sequence[object]) -> str | Skipped:

@@ -1,5 +1,6 @@
 """Codex's rollouts: wrapped lines of items and events, and the bare items of older versions."""
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import Any
@@ -7,6 +8,8 @@ from typing import Any
 import orjson
 
 from shepherd_memory.canonical import canonical_text
+from shepherd_memory.clock import parse_us
+from shepherd_memory.ids import digest_of
 from shepherd_memory.transcripts.sources.entry import (
     ASSISTANT,
     BOOKKEEPING,
@@ -31,6 +34,7 @@ from shepherd_memory.transcripts.sources.entry import (
 )
 from shepherd_memory.transcripts.sources.names import Names
 from shepherd_memory.transcripts.sources.tools import patched_file, tool_line, tool_name
+from shepherd_memory.transcripts.sources.typed import without_leading
 
 LINES: dict[str, Skipped] = {
     "session_meta": BOOKKEEPING,
@@ -86,31 +90,53 @@ EVENTS: dict[str, Skipped] = {
     "sub_agent_activity": SIDECHAIN,
     **dict.fromkeys(
         (
+            "apply_patch_approval_request",
+            "background_event",
+            "collab_agent_interaction_begin",
             "collab_agent_interaction_end",
+            "collab_agent_spawn_begin",
             "collab_agent_spawn_end",
+            "collab_close_begin",
             "collab_close_end",
+            "collab_resume_begin",
             "collab_resume_end",
+            "collab_waiting_begin",
             "collab_waiting_end",
             "context_compacted",
             "deprecation_notice",
             "dynamic_tool_call_request",
+            "elicitation_request",
             "entered_review_mode",
             "error",
+            "exec_approval_request",
             "exec_command_begin",
             "exited_review_mode",
             "guardian_assessment",
             "guardian_warning",
-            "item_completed",
+            "hook_completed",
+            "hook_started",
+            "image_generation_begin",
             "item_started",
+            "mcp_startup_complete",
+            "mcp_startup_update",
             "mcp_tool_call_begin",
             "model_reroute",
+            "model_verification",
             "patch_apply_begin",
+            "patch_apply_updated",
             "plan_update",
+            "raw_response_item",
+            "realtime_conversation_closed",
+            "realtime_conversation_started",
+            "request_permissions",
+            "request_user_input",
+            "safety_buffering",
             "session_configured",
             "shutdown_complete",
             "stream_error",
             "task_complete",
             "task_started",
+            "terminal_interaction",
             "thread_goal_updated",
             "thread_name_updated",
             "thread_rolled_back",
@@ -119,6 +145,7 @@ EVENTS: dict[str, Skipped] = {
             "turn_aborted",
             "turn_complete",
             "turn_diff",
+            "turn_moderation_metadata",
             "turn_started",
             "undo_completed",
             "undo_started",
@@ -132,22 +159,57 @@ EVENTS: dict[str, Skipped] = {
 }
 """Events in which nobody says anything that no item has."""
 
+TURNS = ("task_started", "turn_started")
+"""Events that begin a turn. They are read, because of when it began."""
+
+TURN_ITEM, USER_ITEM = "item_completed", "UserMessage"
+"""The event in which versions from 0.147 on say what the user typed; earlier ones have `user_message`."""
+
 MESSAGES: dict[str, Skipped] = {"user": BOOKKEEPING, "developer": META, "system": META}
 """Messages to the model: what the user typed is among them, but an event has it alone."""
 
 BARE_MESSAGES: dict[str, Skipped] = {"developer": META, "system": META}
 """In older versions, which wrote no events, the user's are what the user typed, with few exceptions."""
 
+_USER_ITEM = f'"{USER_ITEM}"'.encode()
+"""Unescaped quotes are in no text, so a line without these bytes is no user's."""
+
 _CAN_SKIP = {
-    **{b"event_msg:" + kind.encode(): why for kind, why in EVENTS.items()},
+    **{b"event_msg:" + kind.encode(): why for kind, why in EVENTS.items() if kind not in TURNS},
     **{b"response_item:" + kind.encode(): why for kind, why in ITEMS.items()},
 }
 
-NOT_TYPED = ("<environment_context>", "<user_instructions>", "# AGENTS.md instructions")
+NOT_TYPED = (
+    "<environment_context>",
+    "<user_instructions>",
+    "<permissions instructions>",
+    "<INSTRUCTIONS>",
+    "<turn_aborted>",
+    "<user_action>",
+    "<user_shell_command>",
+    "<skill>",
+    "<subagent_notification>",
+    "# AGENTS.md instructions",
+)
 """How messages of older versions begin that no user typed."""
 
-WRAPPINGS = ("# Context from my IDE setup:", "# Files mentioned by the user:")
-REQUEST = "## My request for Codex:"
+CWD = "Current working directory: "
+"""How the oldest versions named the folder, before they had a tag for it."""
+
+_UUID7 = re.compile(r"([0-9a-f]{8})-([0-9a-f]{4})-7[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}")
+
+WRAPPINGS = (
+    "# Context from my IDE setup:",
+    "# Files mentioned by the user:",
+    "# Selected text:",
+    "# Response annotations:",
+    "# In app browser:",
+    "## My request",
+)
+"""How a text begins before which an editor has put something."""
+
+_REQUEST = re.compile(r"^## My request(?: for \w+)?:", re.MULTILINE)
+"""After this is what was typed. What was selected in the editor may have it, too: the last one counts."""
 
 
 class Codex:
@@ -172,6 +234,8 @@ class Codex:
         kind = raw[line + 8 : raw.find(b'"', line + 8)]
         inner = raw[payload + 19 : raw.find(b'"', payload + 19)]
         why = _CAN_SKIP.get(kind + b":" + inner)
+        if kind == b"event_msg" and inner == TURN_ITEM.encode() and _USER_ITEM not in raw:
+            why = BOOKKEEPING
         return why if why is not None and is_whole(raw) else None
 
 
@@ -203,6 +267,9 @@ class CodexReader:
         self._cwd: str = state.get("cwd", "")
         self._began_at: int | None = state.get("began_at")
         self._names = Names(state.get("names", {}))
+        self._last_typed: list[str] = state.get("last_typed", [])
+        self._forked_at: int | None = state.get("forked_at")
+        self._turn_at: int | None = state.get("turn_at")
 
     def about(self) -> About:
         """What the file said about itself so far."""
@@ -215,6 +282,9 @@ class CodexReader:
             "cwd": self._cwd,
             "began_at": self._began_at,
             "names": self._names.state(),
+            "last_typed": self._last_typed,
+            "forked_at": self._forked_at,
+            "turn_at": self._turn_at,
         }
 
     def read(self, line: object) -> Entry | Skipped:
@@ -244,22 +314,48 @@ class CodexReader:
     def _learn(self, kind: str, payload: Mapping[str, Any]) -> None:
         if kind in ("session_meta", "turn_context"):
             self._cwd = text_in(payload.get("cwd"), LONGEST_PATH) or self._cwd
+        if kind == "turn_context":
+            self._turn_at = _made_at(payload.get("turn_id")) or self._turn_at
         if kind == "session_meta" and not self._about.session_id:
             # A session that was begun from another has that one's line too, after its own.
             self._about = _about(payload, self._cwd)
             self._began_at = moment_of(payload.get("timestamp"))
+            is_forked = isinstance(payload.get("forked_from_id"), str)
+            self._forked_at = (_made_at(payload.get("id")) or self._began_at) if is_forked else None
         if self._cwd and not self._about.cwd:
             self._about = replace(self._about, cwd=self._cwd)
 
     def _event(self, line: Mapping[str, Any], payload: Mapping[str, Any]) -> Entry | Skipped:
         kind, text = payload.get("type"), payload.get("message")
+        if kind == TURN_ITEM:
+            return self._turn_item(line, payload.get("item"))
+        if kind in TURNS:
+            self._turn_at = _made_at(payload.get("turn_id")) or self._turn_at
         if kind != "user_message":
             return EVENTS.get(kind, UNKNOWN) if isinstance(kind, str) else BROKEN
         if not isinstance(text, str):
             return BROKEN
         if payload.get("kind") in ("user_instructions", "environment_context"):
             return BOOKKEEPING
-        return self._said(line, USER, _request(text), payload.get("id"))
+        return self._typed_event(line, kind, text, payload.get("id"))
+
+    def _turn_item(self, line: Mapping[str, Any], item: object) -> Entry | Skipped:
+        if not isinstance(item, dict) or item.get("type") != USER_ITEM:
+            return BOOKKEEPING
+        text = _text(item.get("content"), "")
+        return BROKEN if text is None else self._typed_event(line, TURN_ITEM, text, item.get("id"))
+
+    def _typed_event(
+        self, line: Mapping[str, Any], kind: str, text: str, given_id: object
+    ) -> Entry | Skipped:
+        """What the user typed; a version that has both events for it says it twice in a row."""
+        digest = digest_of(canonical_text(text))
+        before, self._last_typed = self._last_typed, [kind, digest]
+        if before and before[0] != kind and before[1] == digest:
+            self._last_typed = []
+            return DUPLICATE
+        request = _request(text)
+        return self._said(line, USER, request, given_id) if request or not text.strip() else META
 
     def _item(
         self, line: Mapping[str, Any], item: Mapping[str, Any], messages: Mapping[str, Skipped]
@@ -289,7 +385,7 @@ class CodexReader:
         if not text.startswith(NOT_TYPED):
             return self._said(line, USER, _request(text), line.get("id"))
         if text.startswith("<environment_context>"):
-            self._learn("turn_context", {"cwd": text.partition("<cwd>")[2].partition("</cwd>")[0]})
+            self._learn("turn_context", {"cwd": _cwd_in(text)})
         return BOOKKEEPING
 
     def _call(
@@ -319,12 +415,25 @@ class CodexReader:
         # Not every model gives each of its calls an id of its own: the time belongs to it.
         named = f"{given_id}:{when}" if isinstance(given_id, str) and given_id else ""
         entry_id = id_in(named) or self._names.name(when, role, text)
-        return Entry(entry_id, role, text, self._began_at if said_at is None else said_at, self._cwd, tools)
+        return Entry(entry_id, role, text, self._first_said_at(said_at), self._cwd, tools)
+
+    def _first_said_at(self, said_at: int | None) -> int | None:
+        """When something was said, also if it was copied since then.
+
+        A session that is begun from another repeats it, with the time of the copy on each line. What was said
+        before is then known by its turn: the id of a turn tells when that was made.
+        """
+        if said_at is None:
+            return self._began_at
+        is_copy = (
+            self._forked_at is not None and self._turn_at is not None and self._turn_at < self._forked_at
+        )
+        return self._turn_at if is_copy else said_at
 
 
 def _about(meta: Mapping[str, Any], cwd: str) -> About:
-    source, git = meta.get("source"), meta.get("git")
-    is_subagent = isinstance(source, dict) and "subagent" in source
+    source, thread, git = meta.get("source"), meta.get("thread_source"), meta.get("git")
+    is_subagent = isinstance(source, dict) and not source.keys().isdisjoint(("subagent", "internal"))
     return About(
         session_id=id_in(meta.get("id")),
         originator=text_in(meta.get("originator")),
@@ -332,18 +441,31 @@ def _about(meta: Mapping[str, Any], cwd: str) -> About:
         cwd=cwd,
         git_branch=text_in(git.get("branch")) if isinstance(git, dict) else "",
         agent_id=text_in(meta.get("agent_nickname")),
-        is_subagent=is_subagent or meta.get("thread_source") == "subagent",
+        is_subagent=is_subagent or thread in ("subagent", "memory_consolidation"),
     )
 
 
+def _made_at(given_id: object) -> int | None:
+    """When an id was made, if it is one that begins with that: a UUID of version 7."""
+    found = _UUID7.fullmatch(given_id) if isinstance(given_id, str) else None
+    return parse_us(int(found[1] + found[2], 16) / 1000) if found else None
+
+
 def _request(text: str) -> str:
-    """What a user typed, without what an editor puts before it."""
-    if text.startswith(WRAPPINGS) and REQUEST in text:
-        return text.partition(REQUEST)[2]
-    return text
+    """What a user typed, without what an editor or another program puts before it; it may be nothing."""
+    text = text.strip()
+    if text.startswith(WRAPPINGS):
+        start = max((found.end() for found in _REQUEST.finditer(text)), default=len(text))
+        text = text[start:].strip()
+    return without_leading(text)
 
 
-def _text(content: object) -> str | None:
+def _cwd_in(context: str) -> str:
+    tagged = context.partition("<cwd>")[2].partition("</cwd>")[0]
+    return tagged or context.partition(CWD)[2].partition("\n")[0].strip()
+
+
+def _text(content: object, between: str = "\n") -> str | None:
     """The text of a message's content; None if it is none that Codex writes."""
     if isinstance(content, str):
         return content
@@ -351,7 +473,7 @@ def _text(content: object) -> str | None:
         return None
     texts = [part.get("text") for part in content if isinstance(part, dict)]
     found = [text for text in texts if isinstance(text, str)]
-    return "\n".join(found) if found or not content or len(texts) == len(content) else None
+    return between.join(found) if found or not content or len(texts) == len(content) else None
 
 
 def _arguments(arguments: object) -> object:

@@ -1,5 +1,6 @@
 """Pi's session files: a header, then a line for each message or change."""
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
@@ -31,6 +32,8 @@ from shepherd_memory.transcripts.sources.tools import tool_line, tool_name
 LINES: dict[str, Skipped] = {
     "model_change": BOOKKEEPING,
     "thinking_level_change": BOOKKEEPING,
+    "active_tools_change": BOOKKEEPING,
+    "leaf": BOOKKEEPING,
     "custom": BOOKKEEPING,
     "label": BOOKKEEPING,
     "session_info": BOOKKEEPING,
@@ -53,6 +56,14 @@ ROLES: dict[str, Skipped] = {
 """Whose messages are neither the user's nor the assistant's."""
 
 TYPED_COMMAND = "bashExecution"
+
+SKILL, SKILL_END = '<skill name="', "\n</skill>"
+"""Around a skill that stands in the place of the command that named it; what was typed after that follows."""
+
+FILE, FILE_END = '<file name="', "</file>"
+"""Around each file that was named at the start: what was typed comes after them."""
+
+_SPACE = re.compile(r"\s*")
 
 
 class Pi:
@@ -134,7 +145,7 @@ class PiReader:
         return self._content(line, role, content)
 
     def _content(self, line: Mapping[str, Any], role: str, content: Sequence[object]) -> Entry | Skipped:
-        read = [_block(block) for block in content]
+        read = [_block(block, role) for block in content]
         said = [part for part in read if not isinstance(part, Skipped)]
         if not said:
             return strongest([why for why in read if isinstance(why, Skipped)])
@@ -153,7 +164,7 @@ class PiReader:
         return Entry(entry_id, role, text, said_at, self._about.cwd, tools)
 
 
-def _block(block: object) -> tuple[str, str] | Skipped:
+def _block(block: object, role: str) -> tuple[str, str] | Skipped:
     """What a block says, and the tool that it calls; or why it is left out."""
     if not isinstance(block, dict):
         return BROKEN
@@ -161,8 +172,22 @@ def _block(block: object) -> tuple[str, str] | Skipped:
     if kind == "text":
         if not isinstance(text, str):
             return BROKEN
-        return (text.strip(), "") if text.strip() else EMPTY
+        said = _typed(text.strip()) if role == USER else text.strip()
+        return (said, "") if said else META if text.strip() else EMPTY
     if kind == "toolCall":
         name = tool_name(block.get("name"))
         return (tool_line(name, block.get("arguments")), name) if name else BROKEN
     return THINKING if kind == "thinking" else EMPTY
+
+
+def _typed(text: str) -> str:
+    """What of a user's text was typed: not the files before it, nor a skill's own words."""
+    at = 0
+    while text.startswith(FILE, at) and (end := text.find(FILE_END, at)) >= 0:
+        after = _SPACE.match(text, end + len(FILE_END))
+        at = after.end() if after else end
+    text = text[at:]
+    if text.startswith(SKILL) and SKILL_END in text:
+        name = text[len(SKILL) :].partition('"')[0]
+        return f"/skill:{name} {text.partition(SKILL_END)[2].strip()}".rstrip()
+    return text
