@@ -35,6 +35,9 @@ class Connection(Protocol):
     def execute_many(self, sql: str, parameters: Sequence[Mapping[str, Any]]) -> None:
         """Run `sql` once for each set of parameters."""
 
+    def insert_many(self, table: str, columns: Sequence[str], rows: Sequence[Row]) -> None:
+        """Insert rows with values for these columns, in the cheapest way there is; none may be there yet."""
+
     def execute_script(self, sql: str) -> None:
         """Run several statements without parameters (migrations)."""
 

@@ -1,11 +1,11 @@
 """Documents: what is stored verbatim, with facets to find it by."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields
 from datetime import datetime
-from typing import Any
+from operator import attrgetter
 
-from shepherd_memory.database import Connection
+from shepherd_memory.database import Connection, Row
 from shepherd_memory.messages import Message
 from shepherd_memory.rows import build
 
@@ -13,6 +13,9 @@ TYPES = ("message", "artifact", "learning", "marker", "teaching")
 CATEGORIES = ("transcript", "identity", "knowledge", "operational")
 SPEAKER_TYPES = ("human", "agent")
 MAIN_GROUP = "main"
+
+LOOKED_UP = 48
+"""Messages that are looked for in one query: with more than 50 parameters psycopg reads it anew each time."""
 
 COLUMNS = (
     "id, group_name, session_id, message_id, type, category, role, speaker_type, speaker_name, text, extra,"
@@ -67,6 +70,7 @@ class NewDocument:
 
 
 _NEW_FIELDS = tuple(field.name for field in fields(NewDocument))
+_new_values = attrgetter(*_NEW_FIELDS)
 
 
 def of_message(message: Message, session_id: str, group_name: str = MAIN_GROUP) -> NewDocument:
@@ -88,31 +92,45 @@ def of_message(message: Message, session_id: str, group_name: str = MAIN_GROUP) 
 def insert(tx: Connection, user_id: str, first_id: int, new: Sequence[NewDocument], now: int) -> set[int]:
     """Store what is new under ids from `first_id` on; which ids were taken.
 
-    A message that is already there, or that the user has deleted, is passed over.
+    A message that is already there, or that the user has deleted, is passed over. Whoever stores holds the
+    user's row: nobody else stores the same meanwhile.
     """
-    tx.execute_many(
-        "insert into documents (user_id, id, group_name, session_id, message_id, type, category, role,"
-        " speaker_type, speaker_name, text, extra, source, source_file, tool_names, cwd, created_at,"
-        " stored_at)"
-        " select :user_id, :id, :group_name, :session_id, :message_id, :type, :category, :role,"
-        " :speaker_type, :speaker_name, :text, :extra, :source, :source_file, :tool_names, :cwd, :created_at,"
-        " :stored_at where not exists (select 1 from tombstones where user_id = :user_id"
-        " and kind = 'document' and session_id = :session_id and key = :message_id)"
-        " on conflict (user_id, session_id, message_id) do nothing",
-        [_parameters(user_id, first_id + offset, document, now) for offset, document in enumerate(new)],
-    )
+    known = _known(tx, user_id, new)
+    rows: list[Row] = []
+    for document_id, document in enumerate(new, first_id):
+        name = (document.session_id, document.message_id)
+        if name not in known:
+            known.add(name)
+            rows.append((user_id, document_id, now, *_new_values(document)))
+    tx.insert_many("documents", ("user_id", "id", "stored_at", *_NEW_FIELDS), rows)
+    return {row[1] for row in rows}
+
+
+def _known(tx: Connection, user_id: str, new: Sequence[NewDocument]) -> set[tuple[str, str]]:
+    """Which of the messages are there, or were deleted by the user."""
+    sessions: dict[str, list[str]] = {}
+    for document in new:
+        sessions.setdefault(document.session_id, []).append(document.message_id)
+    return {
+        (session_id, message_id)
+        for session_id, message_ids in sessions.items()
+        for at in range(0, len(message_ids), LOOKED_UP)
+        for message_id in _known_in(tx, user_id, session_id, message_ids[at : at + LOOKED_UP])
+    }
+
+
+def _known_in(tx: Connection, user_id: str, session_id: str, message_ids: Sequence[str]) -> Iterator[str]:
+    names = {f"m{index}": message_id for index, message_id in enumerate(message_ids)}
+    listed = ", ".join(f":{name}" for name in names)
     rows = tx.rows(
-        "select id from documents where user_id = :user_id and id >= :first and id < :end",
+        "select message_id from documents where user_id = :user_id and session_id = :session_id"
+        f" and message_id in ({listed}) union all select key from tombstones where user_id = :user_id"
+        f" and kind = 'document' and session_id = :session_id and key in ({listed})",
         user_id=user_id,
-        first=first_id,
-        end=first_id + len(new),
+        session_id=session_id,
+        **names,
     )
-    return {row[0] for row in rows}
-
-
-def _parameters(user_id: str, document_id: int, document: NewDocument, now: int) -> dict[str, Any]:
-    values = {name: getattr(document, name) for name in _NEW_FIELDS}
-    return {"user_id": user_id, "id": document_id, "stored_at": now, **values}
+    return (row[0] for row in rows)
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from shepherd_memory.database import Connection
+from shepherd_memory.database import Connection, Row
 from shepherd_memory.words import content_stems
 
 FACT, CONTEXT, DOCUMENT = "fact", "context", "document"
@@ -36,40 +36,35 @@ def add(tx: Connection, user_id: str, entries: Sequence[Entry], now: int) -> Non
     if not entries:
         return
     number = number_of(tx, user_id)
-    tx.execute_many(
-        "insert into entries (user_id, id, kind, session_id, role, speaker_name, stated_at, length)"
-        " values (:user_id, :id, :kind, :session_id, :role, :speaker_name, :stated_at, :length)",
-        [_row(user_id, entry) for entry in entries],
+    tx.insert_many("entries", _COLUMNS, [_row(user_id, entry) for entry in entries])
+    tx.insert_many(
+        "postings",
+        ("user_number", "term", "id", "count"),
+        [(number, term, entry.id, count) for entry in entries for term, count in entry.terms.items()],
     )
-    tx.execute_many(
-        "insert into postings (user_number, term, id, count) values (:number, :term, :id, :count)",
-        [
-            {"number": number, "term": term, "id": entry.id, "count": count}
-            for entry in entries
-            for term, count in sorted(entry.terms.items())
-        ],
-    )
-    tx.execute_many(
-        "insert into unembedded (user_id, id, queued_at) values (:user_id, :id, :now)",
-        [{"user_id": user_id, "id": entry.id, "now": now} for entry in entries],
+    tx.insert_many(
+        "unembedded", ("user_id", "id", "queued_at"), [(user_id, entry.id, now) for entry in entries]
     )
 
 
-def _row(user_id: str, entry: Entry) -> dict[str, object]:
-    return {
-        "user_id": user_id,
-        "id": entry.id,
-        "kind": entry.kind,
-        "session_id": entry.session_id,
-        "role": entry.role,
-        "speaker_name": entry.speaker_name,
-        "stated_at": entry.stated_at,
-        "length": entry.terms.total(),
-    }
+_COLUMNS = ("user_id", "id", "kind", "session_id", "role", "speaker_name", "stated_at", "length")
+
+
+def _row(user_id: str, entry: Entry) -> Row:
+    return (
+        user_id,
+        entry.id,
+        entry.kind,
+        entry.session_id,
+        entry.role,
+        entry.speaker_name,
+        entry.stated_at,
+        entry.terms.total(),
+    )
 
 
 def restate(tx: Connection, user_id: str, entry_id: int, stated_at: int) -> None:
-    """Note that the same was said again; caches learn of it when they are next built."""
+    """Note that the same was said again; caches read the times of facts with what is new."""
     tx.execute(
         "update entries set stated_at = :stated_at where user_id = :user_id and id = :id",
         user_id=user_id,

@@ -26,6 +26,9 @@ _UNSPACED = (
 _NUMBER = r"\d{1,3}(?:,\d{3})+(?!\d)(?:\.\d+)?|\d+(?:\.\d+)+"
 _SHARP_NAME = r"(?<![a-z0-9])[a-z](?:\+\+|#)(?![a-z0-9])"
 _ASCII_WORD = re.compile(rf"{_SHARP_NAME}|[a-z][a-z0-9]*|{_NUMBER}|[a-z0-9]+")
+# What else than runs of letters and digits can be a word: without any, splitting is several times as fast.
+_DECIMAL = re.compile(r"[.,]\d")
+_TO_SPACES = bytes(code if chr(code) in "abcdefghijklmnopqrstuvwxyz0123456789" else 32 for code in range(256))
 _UNSPACED_RUN = re.compile(f"[{_UNSPACED}]+")
 _SPACED_OR_NOT = re.compile(f"[{_UNSPACED}]+|[^{_UNSPACED}]+")
 _POSSESSIVE = re.compile(r"(?<=\w)'s(?!\w)")
@@ -59,7 +62,12 @@ def words(text: str) -> list[str]:
     folded = text.lower() if text.isascii() else fold(text)
     if "'" in folded:
         folded = _POSSESSIVE.sub("", folded)
-    found = _ASCII_WORD.findall(folded) if folded.isascii() else _unicode_words(folded)
+    if not folded.isascii():
+        found = _unicode_words(folded)
+    elif "#" in folded or "++" in folded or _DECIMAL.search(folded):
+        found = _ASCII_WORD.findall(folded)
+    else:
+        return folded.encode("ascii").translate(_TO_SPACES).decode("ascii").split()
     return [word.replace(",", "") for word in found] if "," in folded else found
 
 
@@ -90,10 +98,26 @@ def stems(text: str) -> list[str]:
 
 def content_stems(text: str) -> list[str]:
     """The stems of those words that carry meaning by themselves."""
-    return [stem(word) for word in words(text) if word not in STOP_WORDS]
+    return list(filter(None, map(_meanings.__getitem__, words(text))))
 
 
-@lru_cache(maxsize=65_536)
+KEPT_STEMS = 65_536
+
+
+class _Meanings(dict[str, str]):
+    """The stems of words that were met, "" for one without a meaning of its own: one look instead of two."""
+
+    def __missing__(self, word: str) -> str:
+        if len(self) >= KEPT_STEMS:
+            self.clear()
+        self[word] = found = "" if word in STOP_WORDS else stem(word)
+        return found
+
+
+_meanings = _Meanings()
+
+
+@lru_cache(maxsize=KEPT_STEMS)
 def stem(word: str) -> str:
     """The English stem of one word that `words` gave; other scripts and numbers stay as they are."""
     if not (word.isascii() and word.isalpha()):

@@ -24,6 +24,9 @@ CONNECT_TIMEOUT_SECONDS = 5
 LOCK_TIMEOUT_MS = 5000
 """As long as SQLite waits: a lock that somebody keeps must not hold up every thread for ever."""
 
+COPIED_FROM = 8
+"""So many rows are cheaper as a `copy`, which has a price of its own."""
+
 MIGRATION_LOCK = 5_283_941_077
 """Any number that no other program on the server takes for its advisory locks."""
 
@@ -65,10 +68,11 @@ def to_psycopg(sql: str) -> str:
 
 
 class PostgresConnection:
-    """The core's SQL on a psycopg connection."""
+    """The core's SQL on a psycopg connection; `types` keeps what was asked about columns."""
 
-    def __init__(self, raw: "psycopg.Connection[Row]") -> None:
+    def __init__(self, raw: "psycopg.Connection[Row]", types: dict[str, list[int]]) -> None:
         self.raw = raw
+        self._types = types
 
     def rows(self, sql: str, **parameters: Any) -> list[Row]:
         return self.raw.execute(to_psycopg(sql), parameters).fetchall()
@@ -82,6 +86,25 @@ class PostgresConnection:
     def execute_many(self, sql: str, parameters: Sequence[Mapping[str, Any]]) -> None:
         with self.raw.cursor() as cursor:
             cursor.executemany(to_psycopg(sql), parameters)
+
+    def insert_many(self, table: str, columns: Sequence[str], rows: Sequence[Row]) -> None:
+        target = f"{table} ({', '.join(columns)})"
+        with self.raw.cursor() as cursor:
+            if len(rows) < COPIED_FROM:
+                cursor.executemany(f"insert into {target} values ({', '.join(['%s'] * len(columns))})", rows)
+                return
+            types = self._types_of(f"select {', '.join(columns)} from {table} limit 0")
+            with cursor.copy(f"copy {target} from stdin (format binary)") as copy:
+                copy.set_types(types)
+                for row in rows:
+                    copy.write_row(row)
+
+    def _types_of(self, select: str) -> list[int]:
+        """The types of what a query gives: in binary form nothing is converted."""
+        if select not in self._types:
+            described = self.raw.execute(select).description or ()
+            self._types[select] = [column.type_code for column in described]
+        return self._types[select]
 
     def execute_script(self, sql: str) -> None:
         self.raw.execute(sql)
@@ -98,6 +121,7 @@ class PostgresDatabase:
         self.url = f"{_without_password(dsn)}?schema={schema}"
         self.schema = schema
         self.has_pgvector = False
+        self._types: dict[str, list[int]] = {}
         self._pool: ConnectionPool[psycopg.Connection[Row]] = ConnectionPool(
             dsn,
             min_size=1,
@@ -184,7 +208,7 @@ class PostgresDatabase:
 
     def purge(self) -> str:
         with translated(self.url), self._pool.connection() as raw:
-            tables = sorted(self.tables(PostgresConnection(raw)))
+            tables = sorted(self.tables(PostgresConnection(raw, self._types)))
             raw.execute("vacuum " + ", ".join(f'"{name}"' for name in tables))
         return (
             "dead rows were vacuumed, but the server's write-ahead log, replicas and backups may still hold "
@@ -199,7 +223,7 @@ class PostgresDatabase:
         with translated(self.url), self._pool.connection() as raw:
             raw.execute(begin)
             try:
-                yield PostgresConnection(raw)
+                yield PostgresConnection(raw, self._types)
                 raw.execute("commit")
             finally:
                 self._roll_back(raw)

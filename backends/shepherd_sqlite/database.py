@@ -8,8 +8,10 @@ from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import lru_cache
 from importlib.resources import files
 from importlib.resources.abc import Traversable
+from itertools import chain
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl, unquote, urlsplit
@@ -21,6 +23,9 @@ from shepherd_sqlite import search
 BUSY_TIMEOUT_SECONDS = 5.0
 OLDEST_SQLITE = (3, 35, 0)
 SYNCHRONOUS = ("normal", "full")
+
+BOUND_AT_ONCE = 480
+"""Values in one statement that inserts many rows: fewer than any build of SQLite takes by default."""
 
 _writer_locks: dict[str, threading.Lock] = {}
 _writer_locks_guard = threading.Lock()
@@ -90,10 +95,25 @@ class SqliteConnection:
     def execute_many(self, sql: str, parameters: Sequence[Mapping[str, Any]]) -> None:
         self.raw.executemany(sql, parameters)
 
+    def insert_many(self, table: str, columns: Sequence[str], rows: Sequence[Row]) -> None:
+        # Several rows to a statement: to run one costs about as much as to store a row.
+        at_once = max(1, BOUND_AT_ONCE // len(columns))
+        whole = len(rows) - len(rows) % at_once
+        groups = (tuple(chain.from_iterable(rows[at : at + at_once])) for at in range(0, whole, at_once))
+        self.raw.executemany(insert_of(table, tuple(columns), at_once), groups)
+        self.raw.executemany(insert_of(table, tuple(columns), 1), rows[whole:])
+
     def execute_script(self, sql: str) -> None:
         # Not executescript(): that would commit the transaction first.
         for statement in split_statements(sql):
             self.raw.execute(statement)
+
+
+@lru_cache(maxsize=64)
+def insert_of(table: str, columns: tuple[str, ...], rows: int) -> str:
+    """The statement that inserts so many rows."""
+    places = f"({', '.join('?' * len(columns))})"
+    return f"insert into {table} ({', '.join(columns)}) values {', '.join([places] * rows)}"
 
 
 def split_statements(script: str) -> Iterator[str]:

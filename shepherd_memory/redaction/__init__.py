@@ -2,6 +2,6 @@
 
 from shepherd_memory.redaction.findings import Finding
 from shepherd_memory.redaction.json_walk import redact_json
-from shepherd_memory.redaction.search import find_secrets, redact
+from shepherd_memory.redaction.search import find_secrets, redact, redact_each
 
-__all__ = ["Finding", "find_secrets", "redact", "redact_json"]
+__all__ = ["Finding", "find_secrets", "redact", "redact_each", "redact_json"]

@@ -1,8 +1,8 @@
 """Rules: which pattern to try where, and who decides on a match."""
 
 import re
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 
 from shepherd_memory.redaction.findings import Span
 from shepherd_memory.redaction.patterns import Pattern, lazy
@@ -53,25 +53,65 @@ def _resume(match: re.Match[str] | None, span: Span | None) -> int:
 
 @dataclass(frozen=True)
 class RuleTable:
-    """Rules in order of rank; ranks start at `first_rank`."""
+    """Rules in order of rank; ranks start at `first_rank`.
+
+    `anchors` are under the character of each that is met least: most need not be looked for in a text.
+    """
 
     first_rank: int
     rules: tuple[Rule, ...]
-    anchors: frozenset[str]
+    anchors: Mapping[str, tuple[str, ...]]
+    users: Mapping[str, tuple[int, ...]]
+    """The places of the rules that an anchor belongs to."""
 
     def spans(self, text: str, searched: str, within: str) -> list[tuple[int, int, int, str]]:
         """Find anchors in `searched`, a text or its lower case, but only those that `within` has at all."""
-        present = {anchor for anchor in self.anchors if anchor in within}
+        present = self._present(within) if within else set()
+        if not present:
+            return []
         return [
-            (*span, rank, rule.kind)
-            for rank, rule in enumerate(self.rules, self.first_rank)
-            if (anchors := present & rule.anchors)
-            for span in rule.spans(text, searched, anchors)
+            (*span, self.first_rank + place, self.rules[place].kind)
+            for place in {place for anchor in present for place in self.users[anchor]}
+            for span in self.rules[place].spans(text, searched, present & self.rules[place].anchors)
         ]
+
+    def narrowed(self, text: str) -> "RuleTable":
+        """The same for what is a part of `text`: anchors that it has not are not looked for."""
+        return replace(self, anchors=_by_character(self._present(text)))
+
+    def _present(self, within: str) -> set[str]:
+        return {
+            anchor
+            for character, anchors in self.anchors.items()
+            if character in within
+            for anchor in anchors
+            if anchor in within
+        }
 
 
 def table(first_rank: int, *rules: Rule) -> RuleTable:
-    return RuleTable(first_rank, rules, frozenset().union(*(rule.anchors for rule in rules)))
+    users: dict[str, tuple[int, ...]] = {}
+    for place, one in enumerate(rules):
+        for anchor in one.anchors:
+            users[anchor] = (*users.get(anchor, ()), place)
+    return RuleTable(first_rank, rules, _by_character(users), users)
+
+
+def _by_character(anchors: Iterable[str]) -> dict[str, tuple[str, ...]]:
+    found: dict[str, tuple[str, ...]] = {}
+    for anchor in sorted(anchors):
+        character = max(anchor, key=_rareness)
+        found[character] = (*found.get(character, ()), anchor)
+    return found
+
+
+_OFTEN = " etaonirshldcumpfgyw-.bv/_k0123456789:xjqz"
+"""Characters as often as they stand in what people and agents say, the most frequent first."""
+
+
+def _rareness(character: str) -> int:
+    place = _OFTEN.find(character)
+    return place if place >= 0 else len(_OFTEN)
 
 
 def rule(

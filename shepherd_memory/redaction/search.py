@@ -1,35 +1,58 @@
 """The search for the secrets of a text, until none is left."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from shepherd_memory.redaction.findings import Finding, Span, gaps, merged, shifted
 from shepherd_memory.redaction.patterns import lazy
 from shepherd_memory.redaction.phrases import PHRASES
+from shepherd_memory.redaction.rules import RuleTable
 from shepherd_memory.redaction.tokens import TOKENS
+
+_Tables = tuple[RuleTable, RuleTable]
+_ALL: _Tables = (TOKENS, PHRASES)
 
 
 def redact(text: str) -> str:
     """Replace every secret by `[redacted:KIND]`; doing it twice changes nothing more."""
+    return _replaced(text, _find(text, _ALL))
+
+
+def redact_each(texts: Sequence[str]) -> list[str]:
+    """`redact` of many texts: what is in none of them is looked for once."""
+    whole = "\n".join(texts)
+    tables = (TOKENS.narrowed(whole), PHRASES.narrowed(_lowered(whole)))
+    return [_replaced(text, _find(text, _ALL if _has_zero_width(text) else tables)) for text in texts]
+
+
+def find_secrets(text: str) -> list[Finding]:
+    """List the secrets of a text, in order and without overlaps."""
+    return _find(text, _ALL)
+
+
+def _replaced(text: str, findings: Sequence[Finding]) -> str:
     parts = []
     position = 0
-    for finding in find_secrets(text):
+    for finding in findings:
         parts += [text[position : finding.start], f"[redacted:{finding.kind}]"]
         position = finding.end
     return "".join([*parts, text[position:]])
 
 
-def find_secrets(text: str) -> list[Finding]:
-    """List the secrets of a text, in order and without overlaps."""
+def _find(text: str, tables: _Tables) -> list[Finding]:
+    if not _may_have_opaque(text) and not _hits(text, tables):
+        return []
     found: list[Finding] = []
     pieces = [(0, len(text))]
     for _ in range(_MAX_ROUNDS):
-        pieces = [gap for piece in _without_opaque(text, pieces) for gap in _search(text, piece, found)]
+        pieces = [
+            gap for piece in _without_opaque(text, pieces) for gap in _search(text, piece, found, tables)
+        ]
         if not pieces:
             break
     # Only a text built for it still yields secrets here; hiding the rest keeps the time linear.
     for start, end in _without_opaque(text, pieces):
-        if _match_rules(text[start:end]):
+        if _match_rules(text[start:end], tables):
             found.append(Finding("unreadable", start, end))
     return sorted(found, key=lambda finding: finding.start)
 
@@ -50,7 +73,7 @@ def _without_opaque(text: str, pieces: list[Span]) -> Iterator[Span]:
     """Leave out our own markers and inline base64 files."""
     for start, end in pieces:
         part = text[start:end]
-        if "[redacted:" in part or ";base64," in part:
+        if _may_have_opaque(part):
             yield from gaps(
                 (start, end), [shifted(match.span(), start) for match in _OPAQUE().finditer(part)]
             )
@@ -58,9 +81,16 @@ def _without_opaque(text: str, pieces: list[Span]) -> Iterator[Span]:
             yield start, end
 
 
-def _search(text: str, piece: Span, found: list[Finding]) -> list[Span]:
+def _may_have_opaque(text: str) -> bool:
+    return "[redacted:" in text or ";base64," in text
+
+
+def _search(text: str, piece: Span, found: list[Finding], tables: _Tables) -> list[Span]:
     """Add a piece's secrets to `found`; return what is left to search, nothing if there were none."""
-    hits = [Finding(hit.kind, *shifted((hit.start, hit.end), piece[0])) for hit in _hits(text[slice(*piece)])]
+    hits = [
+        Finding(hit.kind, *shifted((hit.start, hit.end), piece[0]))
+        for hit in _hits(text[slice(*piece)], tables)
+    ]
     found += hits
     return list(gaps(piece, [(hit.start, hit.end) for hit in hits])) if hits else []
 
@@ -68,12 +98,16 @@ def _search(text: str, piece: Span, found: list[Finding]) -> list[Span]:
 _ZERO_WIDTH = lazy("[\u00ad\u180e\u200b-\u200f\u202a-\u202e\u2060-\u2064\ufeff]")
 
 
-def _hits(text: str) -> list[Finding]:
+def _has_zero_width(text: str) -> bool:
+    return not text.isascii() and _ZERO_WIDTH().search(text) is not None
+
+
+def _hits(text: str, tables: _Tables) -> list[Finding]:
     """Match the rules as a reader sees the text: without zero-width characters."""
-    if text.isascii() or not _ZERO_WIDTH().search(text):
-        return _match_rules(text)
+    if not _has_zero_width(text):
+        return _match_rules(text, tables)
     kept = [index for index, char in enumerate(text) if not _ZERO_WIDTH().match(char)]
-    hits = _match_rules("".join([text[index] for index in kept]))
+    hits = _match_rules("".join([text[index] for index in kept]), tables)
     return [Finding(hit.kind, kept[hit.start], kept[hit.end - 1] + 1) for hit in hits]
 
 
@@ -81,10 +115,14 @@ def _hits(text: str) -> list[Finding]:
 _SHORTEST_TOKEN = 20
 
 
-def _match_rules(text: str) -> list[Finding]:
+def _match_rules(text: str, tables: _Tables) -> list[Finding]:
+    tokens, phrases = tables
     long_words = " ".join([word for word in text.split() if len(word) >= _SHORTEST_TOKEN])
-    spans = TOKENS.spans(text, text, within=long_words)
-    # Lower-casing keeps every position, but for this one letter of all of Unicode.
-    lowered = text.replace("\u0130", "i").lower()
-    spans += PHRASES.spans(text, lowered, within=lowered)
-    return merged(sorted(spans))
+    lowered = _lowered(text)
+    spans = tokens.spans(text, text, within=long_words) + phrases.spans(text, lowered, within=lowered)
+    return merged(sorted(spans)) if spans else []
+
+
+def _lowered(text: str) -> str:
+    """Lower-casing keeps every position, but for this one letter of all of Unicode."""
+    return text.replace("\u0130", "i").lower()

@@ -2,13 +2,11 @@
 
 import logging
 import os
-import re
 import uuid
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
-from functools import lru_cache
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -18,34 +16,22 @@ from shepherd_memory.clock import SECOND, Clock, to_us
 from shepherd_memory.database import Connection, Database
 from shepherd_memory.documents import MAIN_GROUP, NewDocument
 from shepherd_memory.errors import DatabaseError, InvalidInput
-from shepherd_memory.ids import digest_of, storable_id
+from shepherd_memory.ids import storable_id
 from shepherd_memory.redaction import redact
 from shepherd_memory.transcripts import conversations, files, reading
+from shepherd_memory.transcripts.changes import REWRITTEN, UNCHANGED, outcome_of, source_now
+from shepherd_memory.transcripts.cleaning import clean, clean_state, documents_of
 from shepherd_memory.transcripts.conversations import Grouping, Said
 from shepherd_memory.transcripts.files import File
-from shepherd_memory.transcripts.sources import Entry, Reader, Skipped, Source, source_named, source_of
+from shepherd_memory.transcripts.keys import file_key_of
+from shepherd_memory.transcripts.sources import Entry, Reader, Skipped, Source
 
-BATCH_ENTRIES, BATCH_CHARACTERS, BATCH_BYTES = 100, 200_000, 8 << 20
+BATCH_ENTRIES, BATCH_CHARACTERS, BATCH_BYTES = 500, 100_000, 8 << 20
 """A batch is stored in one go, and others who write wait for it: well under a tenth of a second."""
 
 PURGE_BATCH = 200
-LOOKED_AT = 50
-"""Lines by which a file is recognised."""
-
-LONGEST_KEY = 400
-"""Characters: keys are in indexes, and Postgres takes no more than 2,700 bytes there."""
-
 LEASE_US = 60 * SECOND
-SUFFIX = ".jsonl"
-
-NEW, GROWN, UNCHANGED, REWRITTEN = "new", "grown", "unchanged", "rewritten"
 BUSY, UNRECOGNISED, FAILED, STOPPED = "busy", "unrecognised", "failed", "stopped"
-
-_PLAIN_ID = re.compile(
-    r"(?:(?:msg|toolu)_[0-9A-Za-z]{1,40}|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|[0-9a-f]{32})"
-    r"(?::(?:toolu_[0-9A-Za-z]{1,40}|[0-9a-f]{32}))?"
-)
-"""Ids as agents make them, in which no secret is looked for: that would be a quarter of all the work."""
 
 logger = logging.getLogger(__name__)
 
@@ -84,27 +70,6 @@ class _Shrunk(Exception):
     """The file was cut while it was read: what it is now is judged another time."""
 
 
-def file_key_of(path: Path, base: Path) -> str:
-    """A file's key: its path from the folder that it was found under, the same on every system.
-
-    One that is too long or holds a secret is cut or redacted, and told from others by a digest. A link that
-    leads out of the folder counts by its own name; a file outside of it has no key there: InvalidInput.
-    """
-    key = canonical_text(_relative(path, base).as_posix())
-    clean = redact(key)
-    if clean == key and len(key) <= LONGEST_KEY:
-        return key
-    return f"{clean[:LONGEST_KEY]}#{digest_of(key)[:16]}"
-
-
-def _relative(path: Path, base: Path) -> Path:
-    for place in (os.path.realpath, os.path.abspath):
-        found, folder = Path(place(path)), Path(place(base))
-        if found.is_relative_to(folder):
-            return found.relative_to(folder)
-    raise InvalidInput(f"{path} is not under {base}, where its key should begin")
-
-
 def ingest_file(database: Database, user_id: str, path: Path, base: Path, how: How, clock: Clock) -> Ingested:
     """Take in what a file has that is not stored yet; what is wrong with it is in the result, not raised."""
     try:
@@ -121,55 +86,6 @@ def ingest_file(database: Database, user_id: str, path: Path, base: Path, how: H
         return _failed(database, user_id, key, f"cannot be read: {error.strerror or error}", clock())
     except _NoLongerOurs:
         return Ingested(key, BUSY, problem="another process reads it now")
-
-
-def recognised(file: BinaryIO, size: int) -> Source | None:
-    """What kind of transcript a file is, by its first lines; None if nobody knows it."""
-    found = []
-    for line in reading.lines(file, 0, size):
-        if line.raw and line.raw.strip():
-            found.append(reading.parsed(line.raw))
-        if len(found) >= LOOKED_AT:
-            break
-    return source_of([one for one in found if one is not reading.BROKEN])
-
-
-def outcome_of(file: BinaryIO, size: int, modified_at: int, before: File | None, reimport: bool) -> str:
-    """What the file is, against what it was when it was last read."""
-    if before is None:
-        return NEW
-    if reimport or before.purging:
-        return REWRITTEN
-    if size < before.read_through and modified_at < to_us(before.modified_at):
-        # An older copy, as in a backup: what was read of the file since then stays.
-        return UNCHANGED
-    if _is_rewritten(file, size, before):
-        return REWRITTEN
-    # Whoever read it last may have come to its end, and no further.
-    has_more = before.status == files.INGESTING or _has_more(file, size, modified_at, before)
-    return GROWN if has_more else UNCHANGED
-
-
-def _has_more(file: BinaryIO, size: int, modified_at: int, before: File) -> bool:
-    is_same = size == before.size and modified_at == to_us(before.modified_at)
-    if is_same and before.read_through == size:
-        return False
-    return next(reading.lines(file, before.read_through, size), None) is not None
-
-
-def source_now(file: BinaryIO, size: int, before: File | None, outcome: str) -> Source | None:
-    """What kind of transcript a file is: what it was, unless it is new or was written anew."""
-    known = None if before is None else source_named(before.source)
-    found = recognised(file, size) if before is None or outcome == REWRITTEN else None
-    return found or known
-
-
-def _is_rewritten(file: BinaryIO, size: int, before: File) -> bool:
-    if not before.read_check:
-        # Nothing of it was read for this user: it was there when they were erased.
-        return False
-    is_shorter = size < before.read_through
-    return is_shorter or reading.check_of(file, before.read_through) != before.read_check
 
 
 def _failed(database: Database, user_id: str, key: str, problem: str, now: int) -> Ingested:
@@ -193,19 +109,18 @@ class _Batch:
     start: int = 0
     end: int = 0
 
-    def add(self, read: Entry | Skipped, end: int) -> None:
+    def add(self, read: Entry | Skipped, end: int) -> bool:
+        """Whether that makes it full."""
         self.end = end
         if isinstance(read, Skipped):
             self.skipped[read.reason] += 1
-        else:
-            self.entries.append(read)
-            self.characters += len(read.text)
-
-    def is_full(self) -> bool:
+            return end - self.start >= BATCH_BYTES
+        self.entries.append(read)
+        self.characters += len(read.text)
         return (
             len(self.entries) >= BATCH_ENTRIES
             or self.characters >= BATCH_CHARACTERS
-            or self.end - self.start >= BATCH_BYTES
+            or end - self.start >= BATCH_BYTES
         )
 
 
@@ -344,13 +259,14 @@ class _Ingestion:
         """Read on to the end, or until it is to stop."""
         with self._database.read() as connection:
             state = files.get(connection, self._user_id, self._key)
+            forgotten = stops.forgotten_through(connection, self._user_id, self._key)
         if state is None:
             raise _NoLongerOurs
         reader = source.reader(load_json(state.reader) if state.reader else None)
         batch = _Batch(start=state.read_through, end=state.read_through)
-        for line in reading.lines(self._file, state.read_through, self._size):
-            batch.add(read_line(source, reader, line.raw), line.end)
-            if batch.is_full():
+        for raw, end in reading.lines(self._file, state.read_through, self._size):
+            read = reading.read_line(source, reader, raw)
+            if batch.add(read if end > forgotten else Skipped("forgotten"), end):
                 self._store(batch, reader, is_last=False)
                 batch = _Batch(start=batch.end, end=batch.end)
                 self._is_stopped = self._how.should_stop()
@@ -364,15 +280,15 @@ class _Ingestion:
             raise _Shrunk
         # Of a file that is shorter than it was when its user was erased nothing is read.
         check = reading.check_of(self._file, batch.end) if batch.end <= self._size else ""
-        clean = [_clean(entry) for entry in batch.entries]
-        terms = [entries.terms_of(entry.text) for entry in clean]
+        read = clean(batch.entries)
+        terms = [entries.terms_of(entry.text) for entry in read]
         now = self._clock()
         with self._database.write() as tx:
-            first_id = users.lock(tx, self._user_id, now, rows=2 * len(clean) + 1)
+            first_id = users.lock(tx, self._user_id, now, rows=2 * len(read) + 1)
             state = files.get(tx, self._user_id, self._key)
             if state is None or state.token != self._token:
                 raise _NoLongerOurs
-            new = _documents(clean, state, now)
+            new = documents_of(read, state, now)
             stored = documents.insert(tx, self._user_id, first_id, new, now)
             intake.index(tx, self._user_id, first_id, new, terms, stored, now)
             _let_grow(tx, self._user_id, first_id, new, terms, stored, now)
@@ -420,7 +336,7 @@ class _Ingestion:
             tx,
             read_through=batch.end,
             read_check=check,
-            reader=dump_json(_clean_state(reader.state())),
+            reader=dump_json(clean_state(reader.state())),
             originator=redact(canonical_text(about.originator)),
             cwd=redact(canonical_text(about.cwd)),
             subagent=int(about.is_subagent),
@@ -445,75 +361,6 @@ def _is_as_judged(before: File | None, state: File | None) -> bool:
     if before is None or state is None:
         return False
     return (before.read_through, before.read_check) == (state.read_through, state.read_check)
-
-
-def read_line(source: Source, reader: Reader, raw: bytes | None) -> Entry | Skipped:
-    """What a line's bytes come to; None is a line that was too long."""
-    if raw is None:
-        return Skipped("broken")
-    if not raw.strip():
-        return Skipped("empty")
-    skipped = source.can_skip(raw)
-    if skipped is not None:
-        return skipped
-    line = reading.parsed(raw)
-    return Skipped("broken") if line is reading.BROKEN else reader.read(line)
-
-
-def _clean(entry: Entry) -> Entry:
-    """As it is stored: redacted, before anything is written."""
-    return replace(
-        entry,
-        entry_id=entry.entry_id if _PLAIN_ID.fullmatch(entry.entry_id) else storable_id(entry.entry_id),
-        text=redact(entry.text),
-        cwd=_redacted_name(entry.cwd),
-        tool_names=tuple(map(_redacted_name, entry.tool_names)),
-    )
-
-
-def _clean_state(state: Mapping[str, Any]) -> dict[str, Any]:
-    """A reader's state as it is stored: what a file says about itself may hold secrets."""
-    return {name: _redacted_within(value) for name, value in state.items()}
-
-
-def _redacted_within(value: Any) -> Any:
-    if isinstance(value, str):
-        return value if _PLAIN_ID.fullmatch(value) else _redacted_name(value)
-    if isinstance(value, list):
-        return [_redacted_within(one) for one in value]
-    if isinstance(value, dict):
-        return {_redacted_within(name): _redacted_within(one) for name, one in value.items()}
-    return value
-
-
-@lru_cache(maxsize=1024)
-def _redacted_name(name: str) -> str:
-    """Kept, because the same few folders and tools stand in every line."""
-    return redact(name)
-
-
-def _documents(clean: Sequence[Entry], state: File, now: int) -> list[NewDocument]:
-    times = (entry.said_at for entry in clean if entry.said_at is not None)
-    said_at = to_us(state.last_entry_at) or min(next(times, to_us(state.modified_at)), now)
-    found = []
-    for entry in clean:
-        # Nothing was said in the future; a line without a time was written right after the one before it.
-        said_at = said_at if entry.said_at is None else min(entry.said_at, now)
-        found.append(
-            NewDocument(
-                session_id=state.session_id,
-                message_id=entry.entry_id,
-                text=entry.text,
-                created_at=said_at,
-                role=entry.role,
-                speaker_type="human" if entry.role == "user" else "agent",
-                source=state.source,
-                source_file=state.file_key,
-                tool_names=",".join(entry.tool_names),
-                cwd=entry.cwd,
-            )
-        )
-    return found
 
 
 def _let_grow(

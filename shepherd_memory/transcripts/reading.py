@@ -6,13 +6,14 @@ import json
 import os
 import stat
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO, Final
 
 import orjson
 
-BLOCK_BYTES = 1 << 20
+from shepherd_memory.transcripts.sources import Entry, Reader, Skipped, Source
+
+BLOCK_BYTES = 1 << 17
 LONGEST_LINE = 64 << 20
 """A longer line is passed over: no message is that long, and it would have to be held in memory."""
 
@@ -22,17 +23,16 @@ BROKEN: Final = object()
 """What a line that is no JSON stands for."""
 
 
-@dataclass(frozen=True)
-class Line:
-    """A line's bytes, without its end, and where the next one begins; no bytes: it was too long."""
+Line = tuple[bytes | None, int]
+"""A line's bytes, without its end, and where the next one begins; None: it was too long.
 
-    raw: bytes | None
-    end: int
+A plain pair: most of a file's lines are passed over, and what is made for each of them is felt.
+"""
 
 
 def opened(path: Path) -> BinaryIO:
     """The file, to be read; OSError for what is none: to open a pipe would wait for who writes into it."""
-    file = open(path, "rb", opener=_without_waiting)  # noqa: SIM115
+    file = open(path, "rb", BLOCK_BYTES, opener=_without_waiting)  # noqa: SIM115
     if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
         file.close()
         raise OSError(errno.EINVAL, "not a regular file")
@@ -52,18 +52,22 @@ def lines(file: BinaryIO, start: int, stop: int) -> Iterator[Line]:
     is_rest = not _is_at_line(file, start)
     at, rest = start, b""
     is_too_long = False
-    while at + len(rest) < stop and (block := file.read(min(BLOCK_BYTES, stop - at - len(rest)))):
-        *whole, last = (rest + block).split(b"\n")
-        for raw in whole:
-            at += len(raw) + 1
-            if not (is_rest and not raw.strip()):
-                yield Line(None if is_too_long or len(raw) > LONGEST_LINE else raw, at)
-            is_too_long = is_rest = False
-        rest = last
-        if len(rest) > LONGEST_LINE:
-            at, rest, is_too_long = at + len(rest), b"", True
+    readline, longest = file.readline, LONGEST_LINE + 1
+    while at < stop and (piece := readline(min(stop - at, longest))):
+        at += len(piece)
+        if not piece.endswith(b"\n"):
+            rest += piece
+            if len(rest) > LONGEST_LINE:
+                rest, is_too_long = b"", True
+            continue
+        raw = rest + piece[:-1]
+        if is_too_long or len(raw) > LONGEST_LINE:
+            yield None, at
+        elif not is_rest or raw.strip():
+            yield raw, at
+        rest, is_too_long, is_rest = b"", False, False
     if rest.strip() and not is_too_long and isinstance(parsed(rest), dict):
-        yield Line(rest, at + len(rest))
+        yield rest, at
 
 
 def _is_at_line(file: BinaryIO, start: int) -> bool:
@@ -82,6 +86,19 @@ def parsed(raw: bytes) -> Any:
         return json.loads(raw.decode("utf-8-sig", "replace"))
     except (ValueError, RecursionError):
         return BROKEN
+
+
+def read_line(source: Source, reader: Reader, raw: bytes | None) -> Entry | Skipped:
+    """What a line's bytes come to; None is a line that was too long."""
+    if raw is None:
+        return Skipped("broken")
+    if not raw.strip():
+        return Skipped("empty")
+    skipped = source.can_skip(raw)
+    if skipped is not None:
+        return skipped
+    line = parsed(raw)
+    return Skipped("broken") if line is BROKEN else reader.read(line)
 
 
 def check_of(file: BinaryIO, through: int) -> str:

@@ -11,18 +11,11 @@ from shepherd_memory.canonical import load_json
 from shepherd_memory.clock import to_us
 from shepherd_memory.errors import InvalidInput
 from shepherd_memory.transcripts import reading
+from shepherd_memory.transcripts.changes import GROWN, UNCHANGED, outcome_of, source_now
 from shepherd_memory.transcripts.files import File
 from shepherd_memory.transcripts.folders import Found
-from shepherd_memory.transcripts.ingestion import (
-    FAILED,
-    GROWN,
-    UNCHANGED,
-    UNRECOGNISED,
-    file_key_of,
-    outcome_of,
-    read_line,
-    source_now,
-)
+from shepherd_memory.transcripts.ingestion import FAILED, UNRECOGNISED
+from shepherd_memory.transcripts.keys import file_key_of
 from shepherd_memory.transcripts.sources import Source, source_named
 from shepherd_memory.transcripts.sources.entry import USER, Entry
 
@@ -133,14 +126,14 @@ def _read(
     last_at = to_us(before.last_entry_at) if before else None
     at = candidate.start
     with reading.opened(candidate.path) as file:
-        for line in reading.lines(file, candidate.start, candidate.size):
-            read = read_line(source, reader, line.raw)
+        for raw, end in reading.lines(file, candidate.start, candidate.size):
+            read = reading.read_line(source, reader, raw)
             if isinstance(read, Entry):
                 last_at = _count(found, read, last_at, gap_us)
             else:
                 found.skipped[read.reason] += 1
-            progress(line.end - at)
-            at = line.end
+            progress(end - at)
+            at = end
 
 
 def _count(found: Estimate, entry: Entry, last_at: int | None, gap_us: int) -> int | None:
