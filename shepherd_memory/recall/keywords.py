@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from shepherd_memory.database import Connection
-from shepherd_memory.recall.shelf import Shelf
+from shepherd_memory.recall.shelf import AT_ONCE, Shelf
 
 if TYPE_CHECKING:
     from shepherd_memory.recall.shelf import Floats, Ints
@@ -50,8 +50,12 @@ def fetch_postings(
 
 
 def _arrays(pairs: list[tuple[int, int]]) -> tuple["Ints", "Ints"]:
-    table = np.asarray(sorted(pairs), dtype=np.int64).reshape(-1, 2)
-    return table[:, 0], table[:, 1]
+    pieces = (pairs[at : at + AT_ONCE] for at in range(0, len(pairs), AT_ONCE))
+    empty = np.zeros((0, 2), dtype=np.int64)
+    table = np.concatenate([empty, *(np.asarray(piece, dtype=np.int64) for piece in pieces)])
+    # Rows come in the order of the index or of the table, as the database likes.
+    ordered = table[np.argsort(table[:, 0], kind="stable")]
+    return ordered[:, 0], ordered[:, 1]
 
 
 def shortness(shelf: Shelf) -> "Floats":

@@ -123,9 +123,9 @@ def _spread(values: "Floats") -> "Floats":
 
 def _cosines(shelf: Shelf, vector: "Floats | None") -> "Floats | None":
     """The best cosine of each entry's vectors; NaN for those that are not embedded yet."""
-    if vector is None or not len(shelf.vectors) or shelf.vectors.shape[1] != len(vector):
+    if vector is None or not len(shelf.vectors) or shelf.vectors.width != len(vector):
         return None
-    all_cosines = shelf.vectors @ vector
+    all_cosines = shelf.vectors.table @ vector
     cosines = np.full(shelf.size, np.nan, dtype=np.float32)
     starts = np.flatnonzero(np.r_[True, np.diff(shelf.owners) != 0])
     cosines[shelf.owners[starts]] = np.maximum.reduceat(all_cosines, starts)

@@ -1,11 +1,13 @@
 """A user's shelf: what ranking needs of all the user's entries, as arrays in memory."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from shepherd_memory.database import Connection, Database, Row
+from shepherd_memory.recall.vectors import Vectors
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -15,6 +17,8 @@ if TYPE_CHECKING:
 
 KINDS = ("fact", "context", "document")
 NOBODY = -1
+AT_ONCE = 4_096
+"""Values that are made an array of at once: meanwhile no other thread runs, and one may draw a screen."""
 
 
 @dataclass(frozen=True)
@@ -50,7 +54,7 @@ class Shelf:
     lengths: "Floats"
     before: "Ints"
     after: "Ints"
-    vectors: "Floats"
+    vectors: Vectors
     owners: "Ints"
     session_codes: dict[str, int] = field(default_factory=dict)
     last_of_session: dict[int, int] = field(default_factory=dict)
@@ -62,7 +66,7 @@ class Shelf:
     @property
     def bytes(self) -> int:
         """Roughly what it takes in memory."""
-        return int(self.vectors.nbytes + self.size * 80 + len(self.session_codes) * 200)
+        return int(self.vectors.bytes + self.size * 80 + len(self.session_codes) * 200)
 
 
 def version_of(connection: Connection, user_id: str) -> Version | None:
@@ -88,7 +92,7 @@ def empty(version: Version) -> Shelf:
         lengths=np.zeros(0, dtype=np.float32),
         before=nobody,
         after=nobody,
-        vectors=np.zeros((0, 0), dtype=np.float32),
+        vectors=Vectors(),
         owners=nothing,
     )
 
@@ -96,21 +100,39 @@ def empty(version: Version) -> Shelf:
 def extend(
     database: Database, connection: Connection, shelf: Shelf, user_id: str, version: Version, model: str
 ) -> Shelf:
-    """The shelf with what was added since its version."""
+    """The shelf with what was added since its version, and with when facts were last said."""
     entries = connection.rows(
         "select id, kind, session_id, role, speaker_name, stated_at, length from entries"
         " where user_id = :user_id and id > :seen order by id",
         user_id=user_id,
         seen=shelf.version.seq,
     )
-    grown = _with_entries(shelf, entries) if entries else shelf
+    grown = _restated(connection, shelf, user_id)
+    grown = _with_entries(grown, entries) if entries else grown
     ids, vectors = database.vectors_since(connection, user_id, model, shelf.version.seq)
     grown = _with_vectors(grown, ids, vectors) if len(ids) else grown
     return replace(grown, version=version)
 
 
+def _restated(connection: Connection, shelf: Shelf, user_id: str) -> Shelf:
+    """With the times of facts as they are now: one that is said again stays the same entry."""
+    facts = connection.rows(
+        "select id, stated_at from facts where user_id = :user_id and id <= :seen",
+        user_id=user_id,
+        seen=shelf.version.seq,
+    )
+    if not (facts and shelf.size):
+        return shelf
+    ids, times = (np.asarray([row[at] for row in facts], dtype=np.int64) for at in range(2))
+    places = np.minimum(np.searchsorted(shelf.ids, ids), shelf.size - 1)
+    is_there = shelf.ids[places] == ids
+    stated_at = shelf.stated_at.copy()
+    stated_at[places[is_there]] = times[is_there]
+    return replace(shelf, stated_at=stated_at)
+
+
 def _with_entries(shelf: Shelf, rows: list[Row]) -> Shelf:
-    ids, kinds, sessions, roles, speakers, stated_at, lengths = zip(*rows, strict=True)
+    ids, kinds, sessions, roles, speakers, stated_at, lengths = ([row[at] for row in rows] for at in range(7))
     role_names, role_codes = _coded(shelf.roles, roles)
     speaker_names, speaker_codes = _coded(shelf.speakers, speakers)
     codes = dict(shelf.session_codes)
@@ -126,7 +148,7 @@ def _with_entries(shelf: Shelf, rows: list[Row]) -> Shelf:
         speakers=speaker_names,
         speaker_codes=_joined(shelf.speaker_codes, speaker_codes),
         stated_at=_joined(shelf.stated_at, stated_at),
-        lengths=np.concatenate([shelf.lengths, np.asarray(lengths, dtype=np.float32)]),
+        lengths=np.concatenate([shelf.lengths, *_arrays(lengths, np.float32)]),
         before=before,
         after=after,
         session_codes=codes,
@@ -134,8 +156,12 @@ def _with_entries(shelf: Shelf, rows: list[Row]) -> Shelf:
     )
 
 
-def _joined(array: "Ints", values: Any) -> "Ints":
-    return np.concatenate([array, np.asarray(values, dtype=np.int64)])
+def _joined(array: "Ints", values: list[int]) -> "Ints":
+    return np.concatenate([array, *_arrays(values, np.int64)])
+
+
+def _arrays(values: list[Any], dtype: type) -> Iterator[Any]:
+    return (np.asarray(values[at : at + AT_ONCE], dtype=dtype) for at in range(0, len(values), AT_ONCE))
 
 
 def _coded(names: tuple[str, ...], values: Any) -> tuple[tuple[str, ...], list[int]]:
@@ -165,10 +191,10 @@ def _neighbours(shelf: Shelf, session_codes: list[int], kinds: Any) -> tuple["In
 def _with_vectors(shelf: Shelf, ids: "Ints", vectors: "Floats") -> Shelf:
     owners = np.searchsorted(shelf.ids, ids)
     known = (owners < shelf.size) & (shelf.ids[np.minimum(owners, shelf.size - 1)] == ids)
-    kept = vectors[known]
-    if shelf.vectors.shape[1] != kept.shape[1]:
+    # None of them left out is how it nearly always is, and a mask would copy them all.
+    kept = vectors if known.all() else vectors[known]
+    if shelf.vectors.width != kept.shape[1]:
         # The first ones; or a server has another model under the same name, and what it gave before is void.
-        return replace(shelf, vectors=kept, owners=owners[known])
-    # Grown by doubling would save copies; measured, the copy is dwarfed by reading the rows.
-    joined = np.concatenate([shelf.vectors, kept])
-    return replace(shelf, vectors=joined, owners=np.concatenate([shelf.owners, owners[known]]))
+        return replace(shelf, vectors=Vectors().with_rows(kept), owners=owners[known])
+    joined = np.concatenate([shelf.owners, owners[known]])
+    return replace(shelf, vectors=shelf.vectors.with_rows(kept), owners=joined)

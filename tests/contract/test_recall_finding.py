@@ -248,6 +248,21 @@ def test_an_import_is_found_even_if_it_breaks_off(service: Service, clock: Manua
     assert theirs == mine
 
 
+def test_a_fact_that_is_said_again_is_as_new_for_one_who_recalled_before(
+    service: Service, clock: ManualClock
+) -> None:
+    service.set_fact("ada", "first", "xylophone")
+    clock.advance(1)
+    service.set_fact("ada", "second", "xylophone")
+    before = hits(service, "ada", WORD, explain=True)
+    clock.advance(1)
+    service.set_fact("ada", "first", "xylophone")
+    cached = hits(service, "ada", WORD, explain=True)
+    assert cached != before
+    use(service, TinyEmbedder(), 0)
+    assert hits(service, "ada", WORD, explain=True) == cached
+
+
 WORDS = ["xylophone", "lake", "summer", "bread"]
 
 

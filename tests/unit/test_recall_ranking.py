@@ -16,6 +16,7 @@ from shepherd_memory.recall.dates import Span
 from shepherd_memory.recall.keywords import Keywords, score, shared_lengths, shortness
 from shepherd_memory.recall.ranking import POOL, Question, Ranked, rank, speakers_named
 from shepherd_memory.recall.shelf import KINDS, Shelf, Version
+from shepherd_memory.recall.vectors import Vectors
 
 NOW = datetime(2024, 6, 1, tzinfo=UTC)
 Postings = Mapping[str, tuple[Any, Any]]
@@ -58,7 +59,9 @@ def shelf_of(*rows: Row) -> Shelf:
         lengths=np.asarray([row.length for row in rows], dtype=np.float32),
         before=before,
         after=after,
-        vectors=np.asarray([vector for _, vector in embedded], dtype=np.float32).reshape(-1, 2),
+        vectors=Vectors().with_rows(
+            np.asarray([vector for _, vector in embedded], dtype=np.float32).reshape(-1, 2)
+        ),
         owners=np.asarray([index for index, _ in embedded], dtype=np.int64),
     )
 
