@@ -17,8 +17,8 @@ from tests.acceptance.processes import wait_until
 from tests.acceptance.secrets_said import TOKENS, Hoard
 from tests.endpoint import ScriptedEndpoint, held, reply
 from tests.provider import CUT, ScriptedProvider, ToolCall, chat, openai_error, openai_stream
-from tests.terminal.chat_site import PROMPT, ChatSite, json_lines, say
-from tests.terminal.pty_screen import Terminal
+from tests.terminal.chat_site import CHAT, PROMPT, ChatSite, json_lines, say
+from tests.terminal.pty_screen import DEAF_TO_HANGUPS, Terminal, terminal
 
 MUCH = 1024 * 1024
 NEVER = threading.Event()
@@ -452,6 +452,20 @@ def test_a_closed_window_ends_a_chat_in_order(
         screen.hang_up()
         assert screen.exit_code() in (0, 128 + signal.SIGHUP)
         assert screen.left_behind() == []
+    assert_kept(chats)
+
+
+@pytest.mark.usefixtures("extracting")
+@pytest.mark.parametrize("situation", [typing, leaving])
+def test_a_closed_window_is_noticed_where_hangups_are_ignored(
+    chats: ChatSite, provider: ScriptedProvider, situation: Callable[[Terminal], None]
+) -> None:
+    command = (*DEAF_TO_HANGUPS, *CHAT, "--memtools")
+    with terminal(*command, environment=chats.environment()) as screen:
+        screen.wait_for_line(PROMPT)
+        begin(screen, provider, situation)
+        screen.hang_up()
+        assert screen.exit_code() == 128 + signal.SIGHUP
     assert_kept(chats)
 
 

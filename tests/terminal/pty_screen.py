@@ -23,7 +23,6 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from types import FrameType
 from typing import Any
 
 import psutil
@@ -36,6 +35,9 @@ PATIENCE_SECONDS = 60.0
 UP, DOWN, RIGHT, LEFT = "\x1b[A", "\x1b[B", "\x1b[C", "\x1b[D"
 ESCAPE, TAB, ENTER, ALT_ENTER = "\x1b", "\t", "\r", "\x1b\r"
 BACKSPACE = "\x7f"
+DEAF_TO_HANGUPS = ("sh", "-c", 'trap "" HUP; exec "$@"', "sh")
+"""Before a command: it is not told when its window is closed."""
+
 _BRACKETED_PASTE = 2004 << 5
 """As pyte counts private modes."""
 
@@ -243,7 +245,7 @@ def terminal(
         variables.pop(name, None)
     with told:
         shell = subprocess.Popen(
-            [sys.executable, "-m", "tests.terminal.pty_screen", str(told.fileno()), *map(str, command)],
+            [sys.executable, "-S", "-m", "tests.terminal.pty_job", str(told.fileno()), *map(str, command)],
             stdin=theirs,
             stdout=theirs,
             stderr=theirs,
@@ -263,34 +265,3 @@ def terminal(
 
 def set_size(descriptor: int, columns: int, lines: int) -> None:
     fcntl.ioctl(descriptor, termios.TIOCSWINSZ, struct.pack("HHHH", lines, columns, 0, 0))
-
-
-def _be_shell(reports: int, command: list[str]) -> None:
-    """Run a job in the foreground, say its number and how it ended, and hold the terminal until told."""
-    fcntl.ioctl(0, termios.TIOCSCTTY, 0)
-    job = subprocess.Popen(command, preexec_fn=_come_to_the_foreground)
-
-    def pass_on(number: int, _: FrameType | None) -> None:
-        # As a shell does it when its window is closed.
-        with suppress(ProcessLookupError):
-            os.killpg(job.pid, number)
-
-    signal.signal(signal.SIGHUP, pass_on)
-    with socket.socket(fileno=reports) as line:
-        line.sendall(b"%d\n" % job.pid)
-        code = job.wait()
-        with suppress(OSError):
-            line.sendall(json.dumps({"exit": code}).encode() + b"\n")
-            line.recv(1)
-
-
-def _come_to_the_foreground() -> None:
-    os.setpgid(0, 0)
-    # Whoever is not in the foreground yet is stopped for asking.
-    before = signal.signal(signal.SIGTTOU, signal.SIG_IGN)
-    os.tcsetpgrp(0, os.getpgrp())
-    signal.signal(signal.SIGTTOU, before)
-
-
-if __name__ == "__main__":
-    _be_shell(int(sys.argv[1]), sys.argv[2:])

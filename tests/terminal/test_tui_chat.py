@@ -14,7 +14,7 @@ import pytest
 from textual import events as keys
 from textual.pilot import Pilot
 
-from shepherd_memory.config import load_config
+from shepherd_memory.config import load_config, state_folder
 from shepherd_memory.errors import DatabaseError
 from shepherd_memory.frontends.chat.leaving import Signals
 from shepherd_memory.frontends.chat.session import Options, open_chat
@@ -211,6 +211,40 @@ async def test_an_empty_chat_looks_as_it_should_in_light_and_dark(site: ChatSite
         await hands.until(lambda: hands.app.screen.styles.background != dark)
         assert not hands.app.current_theme.dark
         assert_looks_like(hands.app, "tui-empty-80x24")
+
+
+@driven
+async def test_light_or_dark_is_what_was_chosen_the_last_time(site: ChatSite) -> None:
+    for was_dark in (True, False, True):
+        async with opened(site) as hands:
+            assert hands.app.current_theme.dark == was_dark
+            await hands.press("ctrl+t")
+            await hands.until(lambda: hands.app.current_theme.dark != was_dark)  # noqa: B023
+        assert (state_folder() / "tui-look").stat().st_mode & 0o777 == 0o600
+
+
+@driven
+async def test_a_look_that_cannot_be_kept_is_shown_all_the_same(site: ChatSite) -> None:
+    (state_folder() / "tui-look").mkdir(parents=True)
+    async with opened(site) as hands:
+        await hands.press("ctrl+t")
+        await hands.until(lambda: not hands.app.current_theme.dark)
+
+
+@driven
+async def test_a_line_of_an_answer_is_drawn_once(site: ChatSite, provider: ScriptedProvider) -> None:
+    gate = threading.Event()
+    provider.script(openai_stream("One **bold** line.\n\n" * 100, gate, "\n\nAnd the end."))
+    async with opened(site) as hands:
+        await hands.say("Many")
+        await hands.sees("One bold line.")
+        reply = hands.one(Reply)
+        await hands.until(lambda: reply.region.height > 150, "all lines")
+        before = reply.render_lines(reply.region.reset_offset)[0]
+        gate.set()
+        await hands.answered()
+        await hands.sees("And the end.")
+        assert reply.render_lines(reply.region.reset_offset)[0] is before
 
 
 @driven

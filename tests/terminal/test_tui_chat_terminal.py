@@ -14,7 +14,7 @@ import pytest
 from tests.endpoint import ScriptedEndpoint, hang
 from tests.provider import ScriptedProvider, chat, openai_stream
 from tests.terminal.chat_site import ChatSite
-from tests.terminal.pty_screen import ALT_ENTER, ENTER, ESCAPE, Terminal, ctrl, terminal
+from tests.terminal.pty_screen import ALT_ENTER, DEAF_TO_HANGUPS, ENTER, ESCAPE, Terminal, ctrl, terminal
 from tests.terminal.shell import process
 
 TUI = (sys.executable, "-m", "shepherd_memory", "tui")
@@ -106,6 +106,19 @@ def test_a_window_that_is_closed_ends_it_and_loses_nothing(
     assert site.said() == ["I live in Lisbon"]
 
 
+def test_a_window_that_is_closed_is_noticed_where_hangups_are_ignored(
+    site: ChatSite, provider: ScriptedProvider
+) -> None:
+    provider.script(openai_stream(*("word " * 20 for _ in range(200)), threading.Event()))
+    with terminal(*DEAF_TO_HANGUPS, *TUI, environment=site.environment()) as screen:
+        screen.wait_for("Hello.")
+        screen.type(f"I live in Lisbon{ENTER}")
+        screen.wait_for("word")
+        screen.hang_up()
+        assert screen.exit_code() == 128 + signal.SIGHUP
+    assert site.said() == ["I live in Lisbon"]
+
+
 def test_a_provider_that_goes_away_leaves_the_screen_alone(site: ChatSite) -> None:
     with ScriptedProvider() as gone:
         site.lab["base_url"] = gone.url
@@ -169,6 +182,44 @@ def test_its_log_is_for_its_user_alone(site: ChatSite) -> None:
             assert screen.exit_code() == 0
         assert log.stat().st_mode & 0o777 == 0o600
         log.unlink()
+
+
+FAILING = """
+from shepherd_memory.frontends.cli import main
+from shepherd_memory.frontends.tui.chat.hint import Hint
+
+def show(self, commands):
+    secret = "nobody may see this"
+    if commands:
+        raise RuntimeError("out of\\x1b[31m order")
+
+Hint.show = show
+main()
+"""
+
+
+@pytest.mark.parametrize("debug", [False, True])
+def test_a_failure_nobody_expected_is_one_line_on_a_terminal_that_is_as_it_was(
+    site: ChatSite, debug: bool
+) -> None:
+    log = site.home / "shepherd" / "tui.log"
+    options = ("--debug",) if debug else ()
+    with terminal(sys.executable, "-c", FAILING, *options, "tui", environment=site.environment()) as screen:
+        before = screen.settings()
+        screen.wait_for("Hello.")
+        screen.type("/")
+        assert screen.exit_code() == 1
+        assert_as_before(screen, before)
+        said = screen.raw[screen.raw.rindex(USUAL_SCREEN) :].decode()
+    assert (
+        r"shepherd: unexpected RuntimeError: out of\x1b[31m order; `shepherd tui --continue` goes on" in said
+    )
+    assert str(log) in said
+    assert "nobody may see this" not in said
+    assert "Traceback" not in said
+    assert log.exists() == debug
+    if debug:
+        assert "RuntimeError: out of" in log.read_text()
 
 
 @pytest.mark.parametrize("is_closed", [False, True])

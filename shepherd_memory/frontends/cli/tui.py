@@ -2,8 +2,10 @@
 
 import gc
 import logging
+import os
 import sys
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -12,7 +14,7 @@ from shepherd_memory.errors import InvalidInput
 from shepherd_memory.frontends.cli.invocation import Invocation, pass_invocation
 from shepherd_memory.frontends.cli.opening import user_of, user_option
 from shepherd_memory.frontends.cli.output import is_terminal
-from shepherd_memory.frontends.cli.screen import note
+from shepherd_memory.frontends.cli.screen import note, one_line
 
 if TYPE_CHECKING:
     from shepherd_memory.frontends.chat.leaving import Signals
@@ -43,6 +45,9 @@ def tui(invocation: Invocation, resume: bool, nomemory: bool, memtools: bool, us
 def _run(
     invocation: Invocation, user: str | None, resume: bool, memory: bool, memtools: bool, signals: "Signals"
 ) -> int:
+    # Textual reads it when it is imported, and draws at most so often in a second: a key that comes just
+    # after the screen was drawn waits for the next time.
+    os.environ.setdefault("TEXTUAL_FPS", "120")
     from shepherd_memory.frontends.chat.session import Options, here, open_chat
     from shepherd_memory.frontends.cli.chat import wait_for_memory
     from shepherd_memory.frontends.tui.app import TuiApp
@@ -63,10 +68,19 @@ def _run(
                 app.run()
         if session.problem:
             note(f"shepherd: {session.problem}")
+        if app.failure is not None:
+            note(_told(app.failure, invocation.debug))
         code = app.return_code or 0
         if session.remembers() and not code:
             wait_for_memory(service, user_id)
     return code
+
+
+def _told(failure: Exception, debug: bool) -> str:
+    """One line for what ended the program, whatever it was."""
+    what = one_line(f"{type(failure).__name__}: {failure}")
+    where = f"{_log_path()} says where" if debug else f"`shepherd --debug tui` writes where to {_log_path()}"
+    return f"shepherd: unexpected {what}; `shepherd tui --continue` goes on; {where}"
 
 
 def _put_keys_first() -> None:
@@ -80,12 +94,11 @@ def _put_keys_first() -> None:
 
 def _log(debug: bool) -> None:
     """Nowhere, as the screen is taken; with --debug into a file."""
-    from shepherd_memory.config import state_folder
     from shepherd_memory.frontends.cli.logs import PACKAGE, Line, log_quietly
 
     if not debug:
         return log_quietly(debug)
-    path = state_folder() / "tui.log"
+    path = _log_path()
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     # Before it is written, also where an earlier one was left open to others: it may say what users asked.
     path.touch(mode=0o600)
@@ -94,3 +107,9 @@ def _log(debug: bool) -> None:
     handler.setFormatter(Line(debug))
     logging.basicConfig(level=logging.WARNING, handlers=[handler], force=True)
     logging.getLogger(PACKAGE).setLevel(logging.DEBUG)
+
+
+def _log_path() -> Path:
+    from shepherd_memory.config import state_folder
+
+    return state_folder() / "tui.log"

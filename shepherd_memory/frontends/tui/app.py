@@ -1,22 +1,27 @@
 """The program that runs in the terminal: its screens, its colours, and how it ends."""
 
 import asyncio
+import logging
 import time
 from typing import ClassVar
 
 from textual._ansi_sequences import ANSI_SEQUENCES_KEYS
 from textual.app import App
 from textual.binding import Binding, BindingType
+from textual.driver import Driver
 from textual.keys import Keys
 from textual.theme import Theme
 
 from shepherd_memory.frontends.chat.leaving import Signals, Told, exit_code
 from shepherd_memory.frontends.chat.session import ChatSession
 from shepherd_memory.frontends.cli.invocation import Invocation
+from shepherd_memory.frontends.tui import look
 from shepherd_memory.frontends.tui.chat.screen import ChatScreen
 from shepherd_memory.frontends.tui.help_screen import HelpScreen
 from shepherd_memory.saved_chats import History
 from shepherd_memory.service import Service
+
+logger = logging.getLogger(__name__)
 
 TWICE_SECONDS = 2.0
 
@@ -82,7 +87,18 @@ class TuiApp(App[None]):
         ANSI_SEQUENCES_KEYS["\x1b\r"] = (Keys.ControlJ,)  # type: ignore[index]
         self.register_theme(DARK)
         self.register_theme(LIGHT)
-        self.theme = DARK.name
+        self.theme = LIGHT.name if look.is_light() else DARK.name
+        self.failure: Exception | None = None
+        """What nobody expected, and ended the program."""
+
+    def get_driver_class(self) -> type[Driver]:
+        driver = super().get_driver_class()
+        if driver.__name__ != "LinuxDriver":
+            return driver
+        # Late: there is none on Windows.
+        from shepherd_memory.frontends.tui.terminal import TerminalDriver
+
+        return TerminalDriver
 
     def on_mount(self) -> None:
         self.push_screen(self.chat)
@@ -125,3 +141,13 @@ class TuiApp(App[None]):
 
     def action_theme(self) -> None:
         self.theme = LIGHT.name if self.current_theme.dark else DARK.name
+        look.remember(light=not self.current_theme.dark)
+
+    def _handle_exception(self, error: Exception) -> None:
+        # Textual would print all frames with their variables, memories among them.
+        logger.error("the screen failed", exc_info=error)
+        self.failure = self.failure or error
+        super()._handle_exception(error)
+
+    def _fatal_error(self) -> None:
+        self._close_messages_no_wait()

@@ -108,6 +108,11 @@ class Conversation(VerticalScroll, can_focus=False):
         self._calls.clear()
         self.remove_children()
 
+    def draw(self) -> None:
+        """Bring what came of the answer to the screen."""
+        if self._reply is not None:
+            self._reply.draw()
+
     def _answer(self, text: str) -> None:
         self._end_thought()
         if self._reply is None:
@@ -122,6 +127,7 @@ class Conversation(VerticalScroll, can_focus=False):
         self._end_thought()
         if self._reply is not None:
             self.last_answer = self._reply.text
+            self._reply.draw()
         self._reply = None
 
     def _think(self, text: str) -> None:

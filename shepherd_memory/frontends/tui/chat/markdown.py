@@ -21,6 +21,8 @@ HEADINGS = {"h1": "bold underline $text-primary", "h2": "bold $text-primary"}
 SPANS = {"em": "italic", "strong": "bold", "s": "strike", "link": "underline"}
 MUTED = "$foreground 60%"
 COLUMN = " │ "
+USUAL = ("python", "bash", "json", "javascript")
+"""Languages that code in answers is most often in."""
 
 
 @dataclass(frozen=True)
@@ -37,6 +39,12 @@ Lines = list[Line]
 def laid_out(text: str, width: int) -> Lines:
     """The text in lines that are at most so wide."""
     return _stacked(SyntaxTreeNode(_parser().parse(text)).children, max(width, NARROWEST), depth=0)
+
+
+def warm_up() -> None:
+    """Have at hand what the first code of a usual language needs: loading it takes as long as many frames."""
+    for language in USUAL:
+        highlight("x", language=language)
 
 
 @cache

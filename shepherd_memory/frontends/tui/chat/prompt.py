@@ -1,6 +1,7 @@
 """Where the user types: it grows with what is in it, and remembers what was in it before."""
 
 import re
+import time
 from typing import ClassVar
 
 from textual import events
@@ -69,6 +70,8 @@ class Prompt(TextArea):
         self._at = 0
         self._draft = ""
         self.has_queue = False
+        self.key_at = 0.0
+        """When a key was last pressed."""
 
     async def _on_key(self, event: events.Key) -> None:
         """Do what a key is bound to here and now.
@@ -76,6 +79,7 @@ class Prompt(TextArea):
         Textual does so only once the event has gone up to the app: of keys that come in one go, as over a
         slow line, a letter typed after Enter would then be there before it.
         """
+        self.key_at = time.monotonic()
         for binding in self._bindings.key_to_bindings.get(event.key, ()):
             if await self.app.run_action(binding.action, self):
                 event.stop()

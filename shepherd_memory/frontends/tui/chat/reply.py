@@ -1,7 +1,8 @@
 """An answer of the model, as it comes in."""
 
+from rich.segment import Segment
 from textual.content import Content
-from textual.geometry import Size
+from textual.geometry import Region, Size
 from textual.selection import Selection
 from textual.strip import Strip
 from textual.style import Style
@@ -12,12 +13,15 @@ from shepherd_memory.frontends.cli.screen import block
 from shepherd_memory.frontends.tui.chat.chunks import Chunk, Chunks
 from shepherd_memory.frontends.tui.chat.markdown import Line, Lines, laid_out
 
+MOST_STRIPS = 1_000
+"""Of lines that are kept as they were drawn."""
+
 
 class Reply(Widget):
     """Markdown that grows at its end.
 
     It is one widget however long it is: what is complete is laid out once, and only lines that are in sight
-    are drawn. What is marked is copied without the breaks that only the screen made.
+    are drawn, once each. What is marked is copied without the breaks that only the screen made.
     """
 
     DEFAULT_CSS = """
@@ -39,6 +43,7 @@ class Reply(Widget):
         self._width = 0
         self._lines: Lines = []
         self._tail: Lines | None = None
+        self._is_drawn = True
         self._strips: dict[int, Strip] = {}
 
     @property
@@ -47,13 +52,22 @@ class Reply(Widget):
         return "".join(self._text)
 
     def add(self, text: str) -> None:
-        """More of the answer."""
+        """More of the answer, which `draw` brings to the screen."""
         self._text.append(text)
         done = self._chunks.feed(block(text))
         self._complete += done
         self._tail = None
+        self._is_drawn = False
         if self._width:
             self._lines += [line for chunk in done for line in _laid_out(chunk, self._width)]
+
+    def draw(self) -> None:
+        """Show what was added; what can be worked out before the screen is drawn is."""
+        if self._is_drawn:
+            return
+        self._is_drawn = True
+        if self._width:
+            self._fitted(self._width)
         self.refresh(layout=True)
 
     def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
@@ -73,17 +87,47 @@ class Reply(Widget):
         self._strips.clear()
         super().notify_style_update()
 
-    def render_line(self, y: int) -> Strip:
-        if y in self._strips and self.text_selection is None:
+    def render_lines(self, crop: Region) -> list[Strip]:
+        """The lines in sight with the margin beside them.
+
+        Textual would make all of them anew each time that the answer grows, and have each word carry its
+        place, for the mouse; that took longer than all else that a screen of text needs.
+        """
+        self._fitted(self.content_size.width)
+        strips = [self._strip(y) for y in crop.line_range]
+        _, background = self.background_colors
+        for line_filter in self.get_line_filters():
+            strips = [strip.apply_filter(line_filter, background) for strip in strips]
+        return [strip.crop(*crop.column_span) for strip in strips]
+
+    def _strip(self, y: int) -> Strip:
+        is_complete = y < len(self._lines) and self.text_selection is None
+        if is_complete and y in self._strips:
             return self._strips[y]
         strip = self._drawn(y)
-        if y < len(self._lines) and self.text_selection is None:
+        if is_complete:
+            if len(self._strips) >= MOST_STRIPS:
+                self._strips.clear()
             self._strips[y] = strip
         return strip
 
     def _drawn(self, y: int) -> Strip:
+        style = self.visual_style
+        blank = style.rich_style
+        words = self._content(y).render(style, end="", parse_style=self._get_style)
+        left = Segment(" " * self.styles.padding.left, blank)
+        strip = Strip([left, *(Segment(text, (style + own).rich_style) for text, own in words if text)])
+        return strip.adjust_cell_length(self.outer_size.width, blank)
+
+    def render_line(self, y: int) -> Strip:
+        """One line whose words say where they stand: textual asks for it when something is marked."""
         width = self.content_size.width
-        tail = self._fitted(width)
+        style = self.visual_style
+        strips = Visual.to_strips(self, self._content(y), width, 1, style, apply_selection=False, pad=True)
+        return strips[0].apply_offsets(0, y)
+
+    def _content(self, y: int) -> Content:
+        tail = self._fitted(self.content_size.width)
         at = y - len(self._lines)
         content = self._lines[y].content if at < 0 else tail[at].content if at < len(tail) else Content()
         selection = self.text_selection
@@ -91,8 +135,7 @@ class Reply(Widget):
             start, end = span
             marked = Style.from_styles(self.screen.get_component_styles("screen--selection"))
             content = content.stylize(marked, start, None if end == -1 else end)
-        strips = Visual.to_strips(self, content, width, 1, self.visual_style, apply_selection=False, pad=True)
-        return strips[0].apply_offsets(0, y)
+        return content
 
     def get_selection(self, selection: Selection) -> tuple[str, str] | None:
         lines = [*self._lines, *self._fitted(self._width)]

@@ -6,7 +6,7 @@ import signal
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import ClassVar
 
@@ -25,6 +25,7 @@ from shepherd_memory.frontends.cli.invocation import Invocation
 from shepherd_memory.frontends.tui.chat.conversation import Conversation
 from shepherd_memory.frontends.tui.chat.hint import Hint
 from shepherd_memory.frontends.tui.chat.inbox import Inbox
+from shepherd_memory.frontends.tui.chat.markdown import warm_up
 from shepherd_memory.frontends.tui.chat.prompt import Prompt
 from shepherd_memory.frontends.tui.chat.recall_panel import RecallPanel
 from shepherd_memory.frontends.tui.chat.status_line import Figures, StatusLine
@@ -37,16 +38,31 @@ from shepherd_memory.status import Status
 logger = logging.getLogger(__name__)
 
 DRAW_SECONDS = 0.08
-DRAWN_AT_ONCE = 3_000
-"""Characters of an answer for each time the screen is drawn."""
+BITE = 500
+"""Characters of an answer that are worked out at once: a key waits for one bite at most."""
+
+MOST_BITES = 6
+"""For each time the screen is drawn."""
 
 RESTS = 3
 """Between two drawings the screen rests at least so many times as long as one takes: keys come first."""
+
+KEY_SECONDS = 0.03
+"""So long the answer waits behind a key, whose way to the screen goes through several queues."""
 
 LOOK_SECONDS = 2.0
 """How often memory is asked how it is doing."""
 
 GREETING = "Hello. What you say here is remembered; F1 says what the keys do."
+
+
+@dataclass
+class _Drawing:
+    """What is worked out for the next time that the screen is drawn."""
+
+    began: float
+    busy_seconds: float = 0.0
+    bites: int = 0
 
 
 class ChatScreen(Screen[None]):
@@ -108,6 +124,7 @@ class ChatScreen(Screen[None]):
         self._history = history
         self._inbox = Inbox(lambda: self.post_message(self.Arrived()))
         self._draw_at = 0.0
+        self._drawing: _Drawing | None = None
         self._is_looking = False
         self._panel: bool | None = None
         self._memory = Figures()
@@ -136,6 +153,7 @@ class ChatScreen(Screen[None]):
         self._show_queue()
         self._look()
         self.set_interval(LOOK_SECONDS, self._look)
+        self.run_worker(warm_up, thread=True, exit_on_error=False, group="warm_up")
 
     def _greet(self) -> None:
         conversation = self.query_one(Conversation)
@@ -199,21 +217,37 @@ class ChatScreen(Screen[None]):
     @on(Arrived)
     def _draw(self) -> None:
         """At once if the screen was not drawn just before; else a little later, with what comes till then."""
-        self.set_timer(max(self._draw_at - time.monotonic(), 0.001), self._draw_some)
+        start = max(self._draw_at, self.query_one(Prompt).key_at + KEY_SECONDS)
+        self.set_timer(max(start - time.monotonic(), 0.001), self._draw_some)
 
     def _draw_some(self) -> None:
+        """One bite; when there is no more, or enough for once, the screen is drawn."""
         start = time.monotonic()
-        taken = self._inbox.take(DRAWN_AT_ONCE)
+        drawing = self._drawing = self._drawing or _Drawing(start)
+        taken = self._inbox.take(BITE)
         for event in taken:
             self._show(event)
-        if taken:
-            self.call_after_refresh(self._draw_more, start)
+        drawing.bites += bool(taken)
+        drawing.busy_seconds += time.monotonic() - start
+        if taken and drawing.bites < MOST_BITES:
+            self._draw()
+        else:
+            self._end_drawing(drawing, goes_on=bool(taken))
 
-    def _draw_more(self, start: float) -> None:
+    def _end_drawing(self, drawing: "_Drawing", goes_on: bool) -> None:
+        self._drawing = None
+        self._draw_at = drawing.began + DRAW_SECONDS
+        if drawing.bites:
+            drawing.busy_seconds -= time.monotonic()
+            self.query_one(Conversation).draw()
+            self.call_after_refresh(self._rest, drawing, goes_on)
+
+    def _rest(self, drawing: "_Drawing", goes_on: bool) -> None:
         """The screen shows it now; go on, but not at once."""
-        took = time.monotonic() - start
-        self._draw_at = start + max(DRAW_SECONDS, (RESTS + 1) * took)
-        self._draw()
+        now = time.monotonic()
+        self._draw_at = max(self._draw_at, now + RESTS * (drawing.busy_seconds + now))
+        if goes_on:
+            self._draw()
 
     def _show(self, event: events.Event) -> None:
         self.query_one(Conversation).show(event)

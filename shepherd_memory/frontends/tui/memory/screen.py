@@ -123,6 +123,7 @@ class MemoryScreen(Screen[None]):
         self._session_id = ""
         self._asked_before = 0
         self._trouble = READING
+        self._keys_are_for: tuple[object, ...] = ()
 
     def compose(self) -> ComposeResult:
         with Horizontal(id="top"):
@@ -328,7 +329,7 @@ class MemoryScreen(Screen[None]):
     @on(Listing.Moved)
     def _show_page(self) -> None:
         item, view = self._current, self._view
-        self.refresh_bindings()
+        self._refresh_keys(self._tab, item is None)
         if item is None:
             self.workers.cancel_group(self, "page")
             self.query_one(Detail).show(Content(""))
@@ -341,6 +342,12 @@ class MemoryScreen(Screen[None]):
             lambda error: self.query_one(Detail).show(Content(UNREAD.format(error=error))),
             MOVING_SECONDS,
         )
+
+    def _refresh_keys(self, *state: object) -> None:
+        """Make the footer anew, which costs more than the rest of a move, only when a key came or went."""
+        if state != self._keys_are_for:
+            self._keys_are_for = state
+            self.refresh_bindings()
 
     @on(Listing.Opened)
     def _read(self) -> None:

@@ -4,15 +4,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
 
-from shepherd_memory import context
-from shepherd_memory.canonical import as_text
 from shepherd_memory.context import Context
 from shepherd_memory.documents import Document
 from shepherd_memory.facts import Fact, PastFact
 from shepherd_memory.forgetting import Forgotten
 from shepherd_memory.identity import is_known
 from shepherd_memory.recall import Hit
-from shepherd_memory.redaction import redact
 from shepherd_memory.rejections import Rejection
 from shepherd_memory.service import Service
 
@@ -165,20 +162,9 @@ class UserMemory:
         """Set a fact as the user says it now."""
         return self._service.set_fact(self.user_id, key, value)
 
-    def set_answer(self, pair: Context, answer: str) -> Context | None:
+    def set_answer(self, pair: Context, answer: str) -> Context:
         """Give a question another answer, as the user says it now; the pair that has it."""
-        service = self._service
-        mark = context.digest(pair.question, redact(as_text(answer)).strip())
-        if mark == context.digest(pair.question, pair.answer):
-            # The same words in another spelling count as the same pair: only without the old one it is new.
-            service.forget(self.user_id, context=pair.id)
-            service.add_context(self.user_id, pair.question, answer)
-        else:
-            # In this order nothing is lost when the second step fails.
-            service.add_context(self.user_id, pair.question, answer)
-            service.forget(self.user_id, context=pair.id)
-        pairs = service.context(self.user_id)
-        return next((one for one in pairs if context.digest(one.question, one.answer) == mark), None)
+        return self._service.replace_answer(self.user_id, pair.id, answer)
 
     def forget_fact(self, key: str) -> Forgotten:
         """Delete a fact with its history."""
