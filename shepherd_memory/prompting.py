@@ -17,6 +17,7 @@ from shepherd_memory.recall import Hit, Recalled
 from shepherd_memory.recall.rows import fetch
 from shepherd_memory.redaction import redact
 from shepherd_memory.rows import build
+from shepherd_memory.thoughts import without_thoughts
 
 REDACTED = "[redacted:"
 KEPT_INJECTIONS = 10_000
@@ -115,8 +116,10 @@ def compose(
 
 def _shown(messages: Sequence[Any], redacted: bool) -> set[str]:
     """What the prompt says already, as it would be stored; redacting it takes its time."""
-    texts = (text_of(strip_content(m.get("content"))) for m in messages if isinstance(m, Mapping))
-    return {(redact(text) if redacted else text).strip() for text in texts}
+    texts = {text_of(strip_content(m.get("content"))) for m in messages if isinstance(m, Mapping)}
+    # Clients send a local model's thoughts along with its answer; stored is the answer.
+    answers = set(map(without_thoughts, texts))
+    return {(redact(text) if redacted else text).strip() for text in texts | answers}
 
 
 def _piece(hit: Hit, words: Sequence[str]) -> Piece:

@@ -203,17 +203,25 @@ def connect(provider: Provider, timeout_seconds: float = CONNECT_TIMEOUT_SECONDS
 
 def models_url(provider: Provider) -> str:
     """Where the server lists its models."""
-    return f"{api_url(provider)}/models"
+    return api_url(provider, "/models")
 
 
-def api_url(provider: Provider) -> str:
-    """Where the server's API begins: `/v1` is added unless the URL has it."""
+def api_url(provider: Provider, path: str = "") -> str:
+    """Where the server's API begins, or a path behind that: `/v1` is added unless the URL has it.
+
+    A query of the URL, such as Azure's `?api-version=…`, goes behind the path, before a query of its own.
+    """
     base = provider.base_url or PUBLIC_URLS.get(provider.type, "")
     if not base:
         how = f"`shepherd provider {provider.name} set base_url URL` sets it"
         raise EndpointMisconfigured(f"{provider.name} has no base_url; {how}")
-    base = base.removesuffix("/").removesuffix("/chat/completions")
-    return base if "v1" in base.split("/")[3:] else f"{base}/v1"
+    address, _, query = base.partition("?")
+    address = address.removesuffix("/").removesuffix("/chat/completions")
+    root = address if "v1" in address.split("/")[3:] else f"{address}/v1"
+    if not query:
+        return root + path
+    path, _, asked = path.partition("?")
+    return f"{root}{path}?{query}{'&' if asked else ''}{asked}"
 
 
 def _signer(provider: Provider) -> Callable[[Any], Any]:

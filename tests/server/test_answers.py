@@ -153,6 +153,10 @@ OPENAI_STREAMS = {
         + openai_stream({"choices": [{"index": 0, "delta": {"content": "He"}, "error": {"code": 502}}]}),
         Answer("He", is_final=True, failed=True),
     ),
+    "a local model that thinks in its answer": (
+        openai_stream(delta("<thi"), delta("nk>Hm."), delta("</think>\n\n"), delta("Yes.", finish="stop")),
+        Answer("Yes.", **FINAL),
+    ),
     "mistral, with parts": (
         openai_stream(
             delta([{"type": "thinking", "thinking": [{"type": "text", "text": "Hm."}]}]),

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tests.acceptance.processes import wait_until
-from tests.endpoint import Answer, Received, hang, json_reply
+from tests.endpoint import Answer, Received, Step, hang, json_reply
 from tests.provider import (
     ScriptedProvider,
     anthropic_answer,
@@ -19,6 +19,7 @@ from tests.provider import (
     model,
     models,
     openai_answer,
+    openai_stream,
 )
 from tests.server.calling import (
     CHATS,
@@ -343,6 +344,30 @@ def test_other_paths_of_the_provider_pass_through(start: Start, provider: Script
         received = provider.requests[-1]
         assert (received.method, received.path, received.body) == (method, target, body or b"")
         assert headers_of(received)["authorization"] == f"Bearer {PROVIDER_KEY}"
+
+
+def test_a_query_of_the_providers_url_stays_a_query(start: Start, provider: ScriptedProvider) -> None:
+    versioned = one(f"{provider.url}/v1?api-version=2024")
+    server = start(others={"versioned": versioned}, provider="versioned")
+    assert say(server.url, WORDS, {"X-Shepherd-User": "steve"}).status == 200
+    assert provider.requests[-1].path == "/v1/chat/completions?api-version=2024"
+    assert call(server.url, "GET", "/v1/files?limit=2").status == 200
+    assert provider.requests[-1].path == "/v1/files?api-version=2024&limit=2"
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [openai_answer("<think>Hm.</think>\n\nYes."), openai_stream("<thi", "nk>Hm.</th", "ink>\n\nYes.")],
+    ids=["whole", "streamed"],
+)
+def test_what_a_local_model_thinks_is_passed_on_and_not_remembered(
+    start: Start, provider: ScriptedProvider, answer: Step
+) -> None:
+    server = start()
+    provider.script(answer)
+    reply = say(server.url, WORDS, {"X-Shepherd-User": "steve"})
+    assert b"Hm." in reply.body
+    assert server.said("steve") == [("user", WORDS), ("assistant", "Yes.")]
 
 
 def test_a_form_with_a_file_passes_through_byte_for_byte(start: Start, provider: ScriptedProvider) -> None:

@@ -121,6 +121,19 @@ def test_events_come_in_the_order_in_which_things_happen(lab: Lab) -> None:
     assert told[-1] == events.Completed("Hello.", 11, 7)
 
 
+def test_what_a_local_model_thinks_in_its_answer_is_shown_and_neither_sent_again_nor_remembered(
+    lab: Lab,
+) -> None:
+    lab.provider.script(openai_stream("<thi", "nk>Hm", ".</think>", "\n\nHel", "lo."), openai_stream("Yes."))
+    with lab.chat() as talk:
+        told = talk.ask("Hello?")
+        talk.ask("Again?")
+        assert texts_of(talk.service, "ann") == ["Hello?", "Hello.", "Again?", "Yes."]
+    assert names(told) == ["Added", "Told", "Thought", "Thought", "Delta", "Delta", "Added", "Completed"]
+    assert told[-1] == events.Completed("Hello.", 11, 7)
+    assert [message["content"] for message in lab.bodies()[1]["messages"]][:2] == ["Hello?", "Hello."]
+
+
 def test_a_provider_that_counts_nothing_leaves_an_estimate(lab: Lab) -> None:
     lab.provider.script(openai_stream("Hello.", usage={}))
     with lab.chat() as talk:

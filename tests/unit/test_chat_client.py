@@ -126,6 +126,11 @@ def test_each_type_is_asked_at_its_place_with_its_key(
     assert request.headers["accept-encoding"] == "identity"
 
 
+def test_a_query_of_the_base_url_stays_a_query(server: ScriptedProvider, ask: Ask) -> None:
+    assert is_whole(ask(url=f"{server.url}/v1?api-version=2024"))
+    assert server.requests[-1].path == "/v1/chat/completions?api-version=2024"
+
+
 def test_the_tokens_are_counted_by_both_wires(ask: Ask) -> None:
     assert ask("openai")[-1] == End("stop", 11, 7)
     assert ask("anthropic")[-1] == End("end_turn", 11, 7)

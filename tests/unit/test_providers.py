@@ -17,6 +17,7 @@ from shepherd_memory.errors import (
 )
 from shepherd_memory.providers import (
     add_provider,
+    api_url,
     connect,
     current_provider,
     describe,
@@ -236,10 +237,19 @@ def test_a_bad_edit_saves_nothing(path: Path, text: str) -> None:
         ("http://h/v1/chat/completions", "http://h/v1/models"),
         ("http://h/api/v1/openai", "http://h/api/v1/openai/models"),
         ("http://v1", "http://v1/v1/models"),
+        ("https://h/v1?api-version=2024", "https://h/v1/models?api-version=2024"),
+        ("https://h/?api-version=/v1", "https://h/v1/models?api-version=/v1"),
+        ("https://h/v1/chat/completions?a=1&b=2", "https://h/v1/models?a=1&b=2"),
     ],
 )
 def test_the_models_are_asked_for_below_v1(base_url: str, url: str) -> None:
     assert models_url(Provider("a", base_url=base_url)) == url
+
+
+def test_a_query_of_the_base_url_goes_before_that_of_a_path() -> None:
+    versioned = Provider("a", base_url="https://h/v1?api-version=2024")
+    assert api_url(versioned, "/files?limit=2") == "https://h/v1/files?api-version=2024&limit=2"
+    assert api_url(Provider("a", base_url="https://h"), "/files?") == "https://h/v1/files?"
 
 
 def test_the_public_apis_need_no_base_url_and_a_remote_shepherd_does() -> None:

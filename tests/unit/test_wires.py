@@ -70,6 +70,14 @@ def test_an_answer_is_the_same_however_it_is_cut(wire: str, words: list[str], at
     assert is_whole(parts)
 
 
+def test_thoughts_in_the_content_of_a_local_models_answer_are_thoughts() -> None:
+    for words in (["<think>Hm.</think>\n\nYes."], ["<thi", "nk>", "Hm.<", "/think>\n", "\nYes", "."]):
+        parts = read("openai", [joined("openai", *words, WEATHER)])
+        assert (thoughts(parts), said(parts), calls(parts)) == ("Hm.", "Yes.", [as_part(WEATHER)])
+    held = read("openai", [joined("openai", "<", WEATHER)])
+    assert (said(held), calls(held)) == ("<", [as_part(WEATHER)])
+
+
 @pytest.mark.parametrize("wire", WIRES)
 def test_every_event_gives_its_parts_at_once(wire: str) -> None:
     reading = wire_of(wire).reading()

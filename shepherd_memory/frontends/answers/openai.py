@@ -3,6 +3,7 @@
 from typing import Any
 
 from shepherd_memory.frontends.answers.answer import Answer, Message, Speech
+from shepherd_memory.thoughts import without_thoughts
 
 _TOOL_REASONS = ("tool_calls", "function_call")
 
@@ -59,7 +60,8 @@ class OpenAIReading:
 
     def answer(self) -> Answer:
         said = self._refusal if self._content.is_empty() else self._content
-        return Answer(said.text(), not self._asks_for_tools, self._failed or not self._has_choice)
+        is_failed = self._failed or not self._has_choice
+        return Answer(without_thoughts(said.text()), not self._asks_for_tools, is_failed)
 
 
 def _text_of(parts: Any) -> str:

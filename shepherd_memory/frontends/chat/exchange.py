@@ -70,7 +70,7 @@ class Exchange:
 
     def _send(self, method: str, path: str, body: dict[str, Any] | None = None) -> requests.Response:
         headers = {"Accept": _ACCEPTED, **self._wire.headers}
-        url = self._url + path
+        url = api_url(self._provider, path)
         try:
             return self._connections.send(self._call, method, url, self._login(url), headers, body)
         except FAILURES as error:

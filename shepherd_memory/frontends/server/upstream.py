@@ -101,7 +101,7 @@ class Request:
     ) -> None:
         self.provider = provider
         self.method = method
-        self.url = _url(api_url(provider), target.removeprefix(ROOT))
+        self.url = _url(api_url(provider, target.removeprefix(ROOT)))
         self.headers = _forwarded(provider, headers, bool(self.url.user))
         self._timeout = aiohttp.ClientTimeout(
             total=None, sock_connect=CONNECT_SECONDS, sock_read=config.server_provider_timeout
@@ -141,9 +141,9 @@ class Request:
 
 
 @lru_cache(maxsize=256)
-def _url(base: str, path: str) -> URL:
+def _url(address: str) -> URL:
     # Kept, because reading a URL takes as long as all else that is done here.
-    return URL(base + path, encoded=True)
+    return URL(address, encoded=True)
 
 
 def readable_codings() -> tuple[str, ...]:

@@ -1,6 +1,6 @@
 """The chat completions wire: of OpenAI, of the many servers that are compatible with it, and of our own."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 from uuid import uuid4
@@ -18,6 +18,7 @@ from shepherd_memory.frontends.chat.wires.reading import (
     count,
     error_in,
 )
+from shepherd_memory.thoughts import Piece, Thoughts
 
 _SENT = ("role", "content", "name", "tool_calls", "tool_call_id")
 _THOUGHTS = ("reasoning_content", "reasoning")
@@ -72,6 +73,7 @@ class OpenAIParts:
         self.problem: Mapping[str, Any] | None = None
         self._arrivals = Arrivals()
         self._calls = _Calls(self._arrivals)
+        self._thoughts = Thoughts()
         self._reason = ""
         self._has_choice = False
         self._has_failed = False
@@ -101,6 +103,7 @@ class OpenAIParts:
     def end(self, is_announced: bool) -> list[Part] | None:
         if self._has_failed or not self._has_choice or not (is_announced or self._reason):
             return None
+        self._arrive(self._thoughts.rest())
         self._calls.arrive()
         used = self._usage
         end = End(self._reason, count(used.get("prompt_tokens")), count(used.get("completion_tokens")))
@@ -123,12 +126,23 @@ class OpenAIParts:
     def _take_content(self, content: object) -> None:
         """A text; Mistral's reasoning models send it in parts, with their thoughts among them."""
         if not isinstance(content, list):
-            return self._arrivals.say(content)
+            return self._say(content)
         for part in map(as_mapping, content):
-            self._arrivals.say(part.get("text"))
+            self._say(part.get("text"))
             thoughts = part.get("thinking")
             for thought in thoughts if isinstance(thoughts, list) else ():
                 self._arrivals.think(as_mapping(thought).get("text"))
+
+    def _say(self, text: object) -> None:
+        if isinstance(text, str) and text:
+            self._arrive(self._thoughts.take(text))
+
+    def _arrive(self, pieces: Sequence[Piece]) -> None:
+        for piece in pieces:
+            if piece.is_thought:
+                self._arrivals.think(piece.text)
+            else:
+                self._arrivals.say(piece.text)
 
 
 class _Calls:
