@@ -96,6 +96,29 @@ def put_by_hand(
     return put(tx, user_id, context_id, question, answer, replace(where, stated_at=stated_at), now)
 
 
+def replace_answer(
+    tx: Connection, user_id: str, context_id: int, new_id: int, answer: str, where: Provenance, now: int
+) -> Context | None:
+    """Give a question another answer, as the user says it now; the pair that has it. None: no such pair.
+
+    The pair before is deleted: older statements of it will not bring it back.
+    """
+    old = _get(tx, user_id, context_id)
+    if old is None:
+        return None
+    delete(tx, user_id, context_id, now)
+    put_by_hand(tx, user_id, new_id, old.question, answer, where, now)
+    kept = _of_digest(tx, user_id, digest(old.question, answer))
+    return None if kept is None else _get(tx, user_id, kept)
+
+
+def _get(connection: Connection, user_id: str, context_id: int) -> Context | None:
+    row = connection.row(
+        f"select {COLUMNS} from context where user_id = :user_id and id = :id", user_id=user_id, id=context_id
+    )
+    return None if row is None else build(Context, row)
+
+
 def _refresh(
     tx: Connection,
     user_id: str,

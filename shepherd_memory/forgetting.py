@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from shepherd_memory import context, documents, entries, facts, queue, rejections, tombstones, users
+from shepherd_memory import context, documents, entries, facts, queue, rejections, stops, tombstones, users
 from shepherd_memory.canonical import as_text
 from shepherd_memory.database import Connection, Database
 from shepherd_memory.messages import LONGEST_QUERY
@@ -120,6 +120,7 @@ def _delete_session(tx: Connection, user_id: str, session_id: str) -> None:
         user_id=user_id,
         session_id=session_id,
     )
+    stops.forget_session(tx, user_id, session_id)
     # Who reads its file now loses it, and it goes on behind what was in it then.
     tx.execute(
         "update transcript_files set token = '', status = 'idle', purging = 0, read_check = '',"

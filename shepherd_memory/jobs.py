@@ -60,19 +60,22 @@ def put(
     watermark_from: int = 0,
     watermark_through: int = 0,
     payload: str = "",
+    apart: bool = False,
 ) -> bool:
     """Add work; a job for the same key that nobody has touched yet is extended instead. Whether it is new.
+
+    `apart` neither extends nor is ever extended: its watermarks stay what they are.
 
     `turn` makes claims fair: a user's jobs take successive turns, and a user who has none waiting starts
     at the turn that is being served, whatever the length of everybody else's queue.
     """
     row = tx.row(
         "insert into jobs (user_id, id, kind, key, status, turn, watermark_from, watermark_through, payload,"
-        " tries_left, queued_at) values (:user_id, :id, :kind, :key, 'waiting', coalesce("
+        " claims, tries_left, queued_at) values (:user_id, :id, :kind, :key, 'waiting', coalesce("
         " (select max(turn) + 1 from jobs where user_id = :user_id and kind = :kind and status = 'waiting'),"
         " (select turn from jobs where kind = :kind and status = 'waiting' and run_at <= :now"
         " order by turn, queued_at limit 1), 0),"
-        " :watermark_from, :watermark_through, :payload, :tries, :now)"
+        " :watermark_from, :watermark_through, :payload, :claims, :tries, :now)"
         " on conflict (user_id, kind, key) where status = 'waiting' and claims = 0"
         " do update set watermark_through = excluded.watermark_through,"
         " payload = jobs.payload || excluded.payload"
@@ -84,10 +87,25 @@ def put(
         watermark_from=watermark_from,
         watermark_through=watermark_through,
         payload=payload,
+        claims=1 if apart else 0,
         tries=TRIES,
         now=now,
     )
     return row is not None and row[0] == job_id
+
+
+def take_out(tx: Connection, user_id: str, kind: str, key: str, after: int, through: int) -> bool:
+    """Forget the waiting job of exactly this stretch: whoever put it will put it again."""
+    touched = tx.execute(
+        "delete from jobs where user_id = :user_id and kind = :kind and key = :key and status = 'waiting'"
+        " and watermark_from = :after and watermark_through = :through",
+        user_id=user_id,
+        kind=kind,
+        key=key,
+        after=after,
+        through=through,
+    )
+    return touched > 0
 
 
 def has_open_stretch(
@@ -398,13 +416,17 @@ def count_waiting(connection: Connection, kind: str) -> int:
     return 0 if row is None else int(row[0])
 
 
-def count_open(connection: Connection, kind: str, most: int) -> int:
-    """How many jobs wait or run, over all users; no further than `most` is counted."""
+def count_open(connection: Connection, kind: str, most: int, due_before: int | None = None) -> int:
+    """How many jobs wait or run, over all users; no further than `most` is counted.
+
+    `due_before` leaves out what is put off.
+    """
     row = connection.row(
         "select count(*) from (select 1 from jobs where kind = :kind and status in ('waiting', 'running')"
-        " limit :most) open_jobs",
+        f"{'' if due_before is None else ' and run_at < :due_before'} limit :most) open_jobs",
         kind=kind,
         most=most,
+        **({} if due_before is None else {"due_before": due_before}),
     )
     return 0 if row is None else int(row[0])
 

@@ -6,7 +6,7 @@ sessions' watermarks are, so that extraction goes on after an import where it wa
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, BinaryIO
 
@@ -183,8 +183,8 @@ class Imported:
     lines: dict[str, int]
 
 
-def export(database: Database, user_id: str, now: int) -> Iterator[bytes]:
-    """Everything of a user, as it is at this moment, a line at a time."""
+def export(database: Database, user_id: str, now: int) -> Generator[bytes, None, None]:
+    """Everything of a user, as it is at this moment, a line at a time; to be closed if it is not read up."""
     yield _dump({"format": FORMAT, "version": VERSION, "exported_at": iso(now)})
     with database.read() as connection:
         for name, kind in KINDS.items():

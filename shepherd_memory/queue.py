@@ -78,8 +78,18 @@ def put(
 def put_stretch(
     tx: Connection, user_id: str, job_id: int, session_id: str, after: int, through: int, now: int
 ) -> None:
-    """Queue a stretch of a session, whatever its watermark; nothing of the session may be waiting."""
-    jobs.put(tx, user_id, job_id, KIND, session_id, now, watermark_from=after, watermark_through=through)
+    """Queue a stretch of a session, whatever its watermark, beside others of it that may be waiting."""
+    jobs.put(
+        tx,
+        user_id,
+        job_id,
+        KIND,
+        session_id,
+        now,
+        watermark_from=after,
+        watermark_through=through,
+        apart=True,
+    )
 
 
 def _to_line(said: Said) -> str:

@@ -3,7 +3,7 @@
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -421,6 +421,23 @@ class Service:
         self.embedding.wake()
         return result
 
+    def replace_answer(self, user_id: str, context_id: int, answer: str, *, source: str = "user") -> Context:
+        """Give a question another answer, as the user says it now; the pair that has it. All or nothing."""
+        if not _is_known(user_id):
+            raise InvalidInput(UNKNOWN_USER)
+        answered = redact(as_text(answer)).strip()
+        if not answered:
+            raise InvalidInput("an answer is needed; `forget` deletes the question")
+        now = self._clock()
+        with self.database.write() as tx:
+            new_id = users.lock_existing(tx, user_id)
+            where = Provenance(now, redact(as_text(source)))
+            kept = new_id and context.replace_answer(tx, user_id, context_id, new_id, answered, where, now)
+        if not kept:
+            raise NotFound(f"there is no context {context_id}; it may have been deleted meanwhile")
+        self.embedding.wake()
+        return kept
+
     def add_document(
         self,
         user_id: str,
@@ -512,17 +529,22 @@ class Service:
         context: int | None = None,
         document: int | None = None,
         session: str | None = None,
+        question: str | None = None,
     ) -> Forgotten:
-        """Delete one thing for good: a fact by its key, a pair or document by its id, or a whole session."""
+        """Delete one thing for good: a fact by its key, a pair or document by its id, or a whole session.
+
+        Or a question, by its exact words, with every answer to it.
+        """
         choices: list[tuple[Any, Callable[..., Forgotten]]] = [
             (fact, forgetting.forget_fact),
             (context, forgetting.forget_context),
             (document, forgetting.forget_document),
+            (question, forgetting.forget_question),
             (None if session is None else storable_id(session), forgetting.forget_session),
         ]
         given = [(value, forget) for value, forget in choices if value is not None]
         if len(given) != 1:
-            raise InvalidInput("forget takes one of fact, context, document and session")
+            raise InvalidInput("forget takes one of fact, context, document, session and question")
         if session == "":
             raise InvalidInput("the session has no name; what was said in no session is forgotten one by one")
         if not _is_known(user_id):
@@ -550,8 +572,8 @@ class Service:
         files = max(files, saved_chats.forget(user_id))
         return replace(receipt, rows=receipt.rows | ({SAVED_CHATS: files} if files else {}))
 
-    def export(self, user_id: str) -> Iterator[bytes]:
-        """Everything of a user as JSON lines."""
+    def export(self, user_id: str) -> Generator[bytes, None, None]:
+        """Everything of a user as JSON lines; to be closed if they are not read up."""
         if not _is_known(user_id):
             raise InvalidInput(UNKNOWN_USER)
         return portability.export(self.database, user_id, self._clock())

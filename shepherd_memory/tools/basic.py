@@ -2,8 +2,6 @@
 
 from typing import TYPE_CHECKING
 
-from shepherd_memory import forgetting
-from shepherd_memory.clock import now_us
 from shepherd_memory.facts import Fact, fact_key
 from shepherd_memory.tools.arguments import Arguments
 from shepherd_memory.tools.tool import Answer, Effect, Tool, count, counted, shortened, taking, text
@@ -44,7 +42,7 @@ def store_memory(service: "Service", user_id: str, given: Arguments) -> Answer:
 
 def clear_memory(service: "Service", user_id: str, given: Arguments) -> Answer:
     question = given.text("question", "key")
-    gone = forgetting.forget_question(service.database, user_id, question, now_us())
+    gone = service.forget(user_id, question=question)
     return Answer(f"Deleted: {question}" if gone.total else f"Not found: there is no memory {question!r}.")
 
 

@@ -3,10 +3,11 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
-from shepherd_memory import jobs
+from shepherd_memory import jobs, ledger
 from shepherd_memory.clock import SECOND, to_us
-from shepherd_memory.database import Connection, Database
+from shepherd_memory.database import Connection, Database, Row
 from shepherd_memory.rows import build
 
 ACTIVE, READY, PROCESSING, ARCHIVED, SKIPPED = "active", "ready", "processing", "archived", "skipped"
@@ -293,17 +294,64 @@ def set_status(tx: Connection, user_id: str, conversation_id: int, before: str, 
     return row is not None
 
 
-def to_hand_on(connection: Connection, kind: str, limit: int) -> list[tuple[str, Conversation]]:
-    """(user, conversation) pairs, the oldest first, of sessions of which no job waits or runs: for the poll.
+@dataclass(frozen=True)
+class Allowance:
+    """The tokens that each user may spend on extraction today; 0: no cap."""
 
-    A session with many conversations does not stand before everybody else's.
+    tokens: int
+    day: str
+
+
+_SPENT_OUT = (
+    "exists (select 1 from token_usage t where t.user_id = c.user_id and t.day = :day"
+    f" and t.purpose = '{ledger.EXTRACTION}' and t.prompt_tokens + t.completion_tokens >= :cap and :cap > 0)"
+)
+"""The user's tokens of the day are spent: whatever is queued for them waits for tomorrow."""
+
+
+def to_hand_on(
+    connection: Connection, kind: str, allowance: Allowance, limit: int
+) -> list[tuple[str, Conversation]]:
+    """(user, conversation) pairs of which no job waits or runs: for the poll.
+
+    Users take turns, and the sessions of each: neither a user nor a session with many conversations stands
+    before everybody else's. Otherwise the oldest come first.
     """
+    rows = connection.rows(
+        "with ours as (select c.user_id, c.id, c.last_message_at, row_number() over (partition by c.user_id,"
+        f" c.session_id order by c.last_message_at) as place from transcript_conversations c where {_OPEN}"
+        f" and status = 'ready' and not {_SPENT_OUT} and not exists (select 1 from jobs"
+        " where jobs.user_id = c.user_id and jobs.kind = :kind and jobs.key = c.session_id"
+        " and jobs.status in ('waiting', 'running') and jobs.watermark_from < c.last_document"
+        " and jobs.watermark_through >= c.first_document)),"
+        " turns as (select user_id, id, last_message_at, row_number() over (partition by user_id"
+        " order by place, last_message_at) as turn from ours),"
+        " chosen as (select user_id, id, turn from turns order by turn, last_message_at limit :limit)"
+        f" select c.user_id, {', '.join(f'c.{name}' for name in COLUMNS.split(', '))} from chosen"
+        " join transcript_conversations c on c.user_id = chosen.user_id and c.id = chosen.id"
+        " order by chosen.turn, c.last_message_at, c.user_id, c.id",
+        kind=kind,
+        day=allowance.day,
+        cap=allowance.tokens,
+        limit=limit,
+    )
+    return _pairs(rows)
+
+
+def to_give_back(
+    connection: Connection, kind: str, allowance: Allowance, limit: int
+) -> list[tuple[str, Conversation]]:
+    """(user, conversation) pairs whose job has not begun, and will not today: for the poll."""
     return _everybodys(
         connection,
-        "status = 'ready' and not exists (select 1 from jobs where jobs.user_id = c.user_id"
-        " and jobs.kind = :kind and jobs.key = c.session_id and jobs.status in ('waiting', 'running'))",
-        kind,
+        f"status = 'processing' and {_SPENT_OUT} and exists (select 1 from jobs"
+        " where jobs.user_id = c.user_id and jobs.kind = :kind and jobs.key = c.session_id"
+        " and jobs.status = 'waiting' and jobs.watermark_from = c.first_document - 1"
+        " and jobs.watermark_through = c.last_document)",
         limit,
+        kind=kind,
+        day=allowance.day,
+        cap=allowance.tokens,
     )
 
 
@@ -315,16 +363,22 @@ def to_archive(connection: Connection, kind: str, limit: int) -> list[tuple[str,
         " and jobs.kind = :kind and jobs.key = c.session_id"
         " and jobs.status in ('waiting', 'running', 'failed')"
         " and jobs.watermark_from < c.last_document and jobs.watermark_through >= c.first_document)",
-        kind,
         limit,
+        kind=kind,
     )
 
 
-def _everybodys(connection: Connection, where: str, kind: str, limit: int) -> list[tuple[str, Conversation]]:
+def _everybodys(
+    connection: Connection, where: str, limit: int, **parameters: Any
+) -> list[tuple[str, Conversation]]:
     rows = connection.rows(
         f"select user_id, {COLUMNS} from transcript_conversations c where {_OPEN} and {where}"
         " order by last_message_at, user_id, id limit :limit",
-        kind=kind,
         limit=limit,
+        **parameters,
     )
+    return _pairs(rows)
+
+
+def _pairs(rows: Sequence[Row]) -> list[tuple[str, Conversation]]:
     return [(row[0], build(Conversation, row[1:])) for row in rows]

@@ -96,7 +96,8 @@ class Library:
         moved = processing.poll(self._database, gap_us, config.min_conversation_messages, now)
         if extraction_endpoint(config) is None:
             return moved
-        handed_on = processing.hand_on(self._database, config.memory_extraction_queue_limit, now)
+        limit, daily = config.memory_extraction_queue_limit, config.memory_extraction_daily_tokens
+        handed_on = processing.hand_on(self._database, limit, daily, now)
         if handed_on:
             self._queued()
         return moved + handed_on

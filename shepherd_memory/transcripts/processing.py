@@ -1,11 +1,12 @@
 """What becomes of conversations: ready when they end, then extracted in their turn, then archived."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from shepherd_memory import documents, jobs, queue, sessions, users
+from shepherd_memory.clock import day_of, next_day
 from shepherd_memory.database import Connection, Database
 from shepherd_memory.transcripts import conversations
-from shepherd_memory.transcripts.conversations import ARCHIVED, PROCESSING, READY, Conversation
+from shepherd_memory.transcripts.conversations import ARCHIVED, PROCESSING, READY, Allowance, Conversation
 
 AT_ONCE = 200
 """Conversations that are looked at in one poll; and with so many items open, no more are handed on."""
@@ -18,27 +19,48 @@ def poll(database: Database, gap_us: int, fewest: int, now: int) -> int:
     with database.read() as connection:
         if not conversations.is_any_open(connection):
             return 0
-    return _mark_ready(database, now - gap_us, fewest, now) + _each(
-        database, conversations.to_archive, _archive, now, AT_ONCE
-    )
+    ended = _mark_ready(database, now - gap_us, fewest, now)
+    with database.read() as connection:
+        done = conversations.to_archive(connection, queue.KIND, AT_ONCE)
+    return ended + _each(database, done, _archive, now)
 
 
-def hand_on(database: Database, queue_limit: int, now: int) -> int:
-    """Queue everybody's ready conversations while there is room; how many.
+def hand_on(database: Database, queue_limit: int, daily_tokens: int, now: int) -> int:
+    """Queue everybody's ready conversations while there is room; how many moved.
 
     The others wait as they are: above its limit the queue drops what has waited longest, and of more
-    than it can do soon it has no use. What runs counts, since it may have to wait again.
+    than it can do soon it has no use. What runs counts, since it may have to wait again. Who has spent the
+    day's tokens takes no place until tomorrow, and gives back those of items that have not begun.
     """
-    most = min(queue_limit or AT_ONCE, AT_ONCE)
+    allowance = Allowance(daily_tokens, day_of(now))
     with database.read() as connection:
-        room = most - jobs.count_open(connection, queue.KIND, most)
+        idle = conversations.to_give_back(connection, queue.KIND, allowance, AT_ONCE)
+    given_back = _each(database, idle, _give_back, now)
+    places = _Places(queue_limit, now)
+    with database.read() as connection:
+        room = places.free(connection)
+        wanted = conversations.to_hand_on(connection, queue.KIND, allowance, room) if room else []
 
     def move(tx: Connection, user_id: str, job_id: int, conversation: Conversation, now: int) -> bool:
-        # Again: others put items too.
-        has_room = jobs.count_open(tx, queue.KIND, most) < most
-        return has_room and _hand_on(tx, user_id, job_id, conversation, now)
+        return places.are_left(tx) and _hand_on(tx, user_id, job_id, conversation, now)
 
-    return _each(database, conversations.to_hand_on, move, now, room) if room > 0 else 0
+    return given_back + _each(database, wanted, move, now)
+
+
+class _Places:
+    """How many items may be open at once."""
+
+    def __init__(self, queue_limit: int, now: int) -> None:
+        self._most = min(queue_limit or AT_ONCE, AT_ONCE)
+        # Where nothing is dropped, what waits for tomorrow stands in nobody's way.
+        self._due_before = None if queue_limit else next_day(now)
+
+    def free(self, connection: Connection) -> int:
+        return self._most - jobs.count_open(connection, queue.KIND, self._most, self._due_before)
+
+    def are_left(self, tx: Connection) -> bool:
+        """Counted again where items are dropped beyond the limit: others put items too."""
+        return self._due_before is not None or self.free(tx) > 0
 
 
 def _mark_ready(database: Database, silent_since: int, fewest: int, now: int) -> int:
@@ -50,13 +72,10 @@ def _mark_ready(database: Database, silent_since: int, fewest: int, now: int) ->
     return moved
 
 
-_Find = Callable[[Connection, str, int], list[tuple[str, Conversation]]]
 _Move = Callable[[Connection, str, int, Conversation, int], bool]
 
 
-def _each(database: Database, find: _Find, move: _Move, now: int, limit: int) -> int:
-    with database.read() as connection:
-        found = find(connection, queue.KIND, limit)
+def _each(database: Database, found: Sequence[tuple[str, Conversation]], move: _Move, now: int) -> int:
     moved = 0
     for user_id, conversation in found:
         with database.write() as tx:
@@ -69,7 +88,10 @@ def _each(database: Database, find: _Find, move: _Move, now: int, limit: int) ->
 
 
 def _hand_on(tx: Connection, user_id: str, job_id: int, conversation: Conversation, now: int) -> bool:
-    """Queue what the user said in it, unless an earlier stretch of the session is still being worked on."""
+    """Queue what the user said in it, unless that is still being worked on.
+
+    Each conversation is an item of its own: one that covered two would also cover what lies between them.
+    """
     if _is_open(tx, user_id, conversation, ("waiting", "running")):
         return False
     if not conversations.set_status(tx, user_id, conversation.id, READY, PROCESSING, now):
@@ -81,6 +103,17 @@ def _hand_on(tx: Connection, user_id: str, job_id: int, conversation: Conversati
     return True
 
 
+def _give_back(tx: Connection, user_id: str, job_id: int, conversation: Conversation, now: int) -> bool:
+    """Take its item out again, unless that was begun, and hand it on another day."""
+    after, through = conversation.first_document - 1, conversation.last_document
+    is_handed_on = conversation.status == PROCESSING
+    if not is_handed_on or not jobs.take_out(
+        tx, user_id, queue.KIND, conversation.session_id, after, through
+    ):
+        return False
+    return conversations.set_status(tx, user_id, conversation.id, PROCESSING, READY, now)
+
+
 def _archive(tx: Connection, user_id: str, job_id: int, conversation: Conversation, now: int) -> bool:
     """It is done once none of its items is open; one that failed can be tried again, and waits for that."""
     if _is_open(tx, user_id, conversation, ("waiting", "running", "failed")):
@@ -90,6 +123,4 @@ def _archive(tx: Connection, user_id: str, job_id: int, conversation: Conversati
 
 def _is_open(tx: Connection, user_id: str, conversation: Conversation, statuses: tuple[str, ...]) -> bool:
     first, last = conversation.first_document, conversation.last_document
-    if "failed" not in statuses:
-        first, last = 0, 2**62
     return jobs.has_open_stretch(tx, user_id, queue.KIND, conversation.session_id, statuses, first, last)

@@ -10,6 +10,7 @@ from shepherd_memory.errors import InvalidInput, NotFound
 from shepherd_memory.provenance import Provenance
 from shepherd_memory.rejections import KEPT_PER_USER, Refused
 from shepherd_memory.service import Service
+from shepherd_memory.tools import execute
 from tests.contract.given import ManualClock, drain, facts_of, memory, pairs_of, user_says, work
 from tests.endpoint import ScriptedEndpoint, by_content, reply, user_text
 
@@ -171,6 +172,53 @@ def test_the_same_pair_in_other_letters_is_refreshed_and_not_stored_again(
         first, second = service.context("ada")
         assert (first.answer, second.answer) == ("In Bonn", "In Rome")
         assert first.updated_at > first.created_at
+
+
+def seq_of(service: Service, user_id: str) -> int:
+    with service.database.read() as connection:
+        row = connection.row("select seq from users where user_id = :user_id", user_id=user_id)
+    return int(row[0]) if row else 0
+
+
+def test_an_answer_is_replaced_in_one_transaction(url: str, clock: ManualClock) -> None:
+    with memory(url, clock) as service:
+        service.add_context("ada", "Where do I live?", "In Bonn")
+        (pair,) = service.context("ada")
+        before = seq_of(service, "ada")
+        kept = service.replace_answer("ada", pair.id, " In Rome; my password is hunter2 ")
+        assert seq_of(service, "ada") == before + 1
+        assert service.context("ada") == [kept]
+        assert (kept.question, kept.answer) == (
+            "Where do I live?",
+            "In Rome; my password is [redacted:password]",
+        )
+        assert [hit.id for hit in service.recall("ada", "Rome").hits] == [kept.id]
+        assert not service.recall("ada", "Bonn", threshold=0.9).hits
+        for lost in (pair.id, 9999):
+            with pytest.raises(NotFound):
+                service.replace_answer("ada", lost, "In Oslo")
+        with pytest.raises(NotFound):
+            service.replace_answer("bob", kept.id, "In Oslo")
+        with pytest.raises(InvalidInput):
+            service.replace_answer("ada", kept.id, "  ")
+        assert service.context("ada") == [kept]
+
+
+def test_an_answer_is_replaced_by_the_same_words_in_another_spelling(url: str, clock: ManualClock) -> None:
+    with memory(url, clock) as service:
+        service.add_context("ada", "Where do I live?", "in bonn")
+        (pair,) = service.context("ada")
+        assert service.replace_answer("ada", pair.id, "In Bonn!").answer == "In Bonn!"
+        assert pairs_of(service, "ada") == [("Where do I live?", "In Bonn!")]
+
+
+def test_a_question_is_forgotten_by_the_services_own_clock(url: str, clock: ManualClock) -> None:
+    with memory(url, clock) as service:
+        service.add_context("ada", "Where do I live?", "In Bonn")
+        assert execute(service, "ada", "clear_memory", {"question": "Where do I live?"}).startswith("Deleted")
+        with service.database.read() as connection:
+            (deleted,) = connection.rows("select deleted_at from tombstones where kind = 'context'")
+        assert deleted[0] <= clock() + 1
 
 
 def test_nearly_the_same_pair_takes_the_newer_wording_and_leaves_it_to_an_older_one(

@@ -262,6 +262,10 @@ CORE: dict[str, list[Case]] = {
         in_transaction(context.put, 9000, "Where then?", "There", WHERE, NOW, FIRST_PAIR),
     ],
     "context.put_by_hand": [in_transaction(context.put_by_hand, 9000, "Where?", "BobsPlace", WHERE, NOW)],
+    "context.replace_answer": [
+        in_transaction(context.replace_answer, FIRST_PAIR, 9000, "BobsPlace", WHERE, NOW),
+        in_transaction(context.replace_answer, 9999, 9000, "Nowhere", WHERE, NOW),
+    ],
     "documents.delete": [in_transaction(documents.delete, FIRST_DOCUMENT)],
     "documents.delete_session": [in_transaction(documents.delete_session, "chat")],
     "documents.insert": [in_transaction(documents.insert, 9000, [NEW], NOW)],
@@ -310,6 +314,7 @@ CORE: dict[str, list[Case]] = {
     "jobs.put": [in_transaction(jobs.put, 9000, KIND, "chat", NOW)],
     "jobs.retry": [in_transaction(jobs.retry, PARKED, NOW)],
     "jobs.take_back": [in_transaction(jobs.take_back, KIND, "chat")],
+    "jobs.take_out": [in_transaction(jobs.take_out, KIND, "chat", 0, 0)],
     "ledger.listing": [in_transaction(ledger.listing)],
     "ledger.record": [in_transaction(ledger.record, ledger.EXTRACTION, ledger.Spent(1, 1, 1, 1), NOW)],
     "ledger.spent_on": [in_transaction(ledger.spent_on, ledger.EXTRACTION, NOW)],
@@ -416,6 +421,7 @@ SERVICE: dict[str, list[Case]] = {
         on_service("forget", context=FIRST_PAIR),
         on_service("forget", document=FIRST_DOCUMENT),
         on_service("forget", session="chat"),
+        on_service("forget", question="Where?"),
     ],
     "get_document": [on_service("get_document", FIRST_DOCUMENT)],
     "get_fact": [on_service("get_fact", "city")],
@@ -432,6 +438,7 @@ SERVICE: dict[str, list[Case]] = {
         on_service("recall", "Where is BobsWord? The same city", 50, 0.0),
     ],
     "rejected": [on_service("rejected")],
+    "replace_answer": [on_service("replace_answer", FIRST_PAIR, "BobsPlace")],
     "remember": [
         on_service("remember", [MESSAGE], "chat"),
         on_service("remember", [user_says("again", id="m1")], "chat"),
@@ -542,6 +549,13 @@ def _keep_mine(pair: Pair) -> Any:
         return stops.stopped_at(tx, pair.me, FILE_KEY)
 
 
+def _forget_mine(pair: Pair) -> Any:
+    with pair.database.write() as tx:
+        stops.forget_session(tx, pair.me, "session")
+        assert stops.forgotten_through(tx, pair.other, FILE_KEY) == 0
+        return stops.forgotten_through(tx, pair.me, FILE_KEY)
+
+
 def on_library(name: str, *arguments: Any, **options: Any) -> Case:
     return lambda pair: getattr(pair.service.transcripts, name)(pair.me, *arguments, **options)
 
@@ -574,6 +588,8 @@ TRANSCRIPTS: dict[str, list[Case]] = {
         in_transaction(sessions.live_id, "session"),
         in_transaction(sessions.live_id, "chat"),
     ],
+    "stops.forget_session": [_forget_mine],
+    "stops.forgotten_through": [in_transaction(stops.forgotten_through, FILE_KEY)],
     "stops.keep": [_keep_mine],
     "stops.lift": [_stop_and_lift],
     "stops.stopped_at": [in_transaction(stops.stopped_at, FILE_KEY)],

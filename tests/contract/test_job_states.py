@@ -180,6 +180,36 @@ class JobTable(RuleBasedStateMachine):
         )
         assert is_new == (not untouched)
 
+    @rule(user_id=USERS, key=KEYS)
+    def put_apart(self, user_id: str, key: str) -> None:
+        now, job_id = self.tick(), self.new_id(user_id)
+        self.counter += 1
+        ends = {"watermark_from": self.counter * 10 - 3, "watermark_through": self.counter * 10}
+        after = Expected(user_id, job_id, key, now, self.next_turn(user_id), claims=1, **ends)
+        assert self.run(
+            "put", lambda tx: jobs.put(tx, user_id, job_id, KIND, key, now, **ends, apart=True), [after]
+        )
+
+    @rule(data=st.data())
+    def take_out(self, data: st.DataObject) -> None:
+        self.tick()
+        if not self.rows:
+            return
+        row = data.draw(st.sampled_from(list(self.rows.values())))
+        stretch = (row.user_id, row.key, row.watermark_from, row.watermark_through)
+        gone = [
+            place
+            for place, one in self.rows.items()
+            if (one.user_id, one.key, one.watermark_from, one.watermark_through) == stretch
+            and one.status == WAITING
+        ]
+        user_id, key, after, through = stretch
+        done = self.run("take_out", lambda tx: jobs.take_out(tx, user_id, KIND, key, after, through), [])
+        assert done == bool(gone)
+        assert not gone or (WAITING, "take_out", NOTHING) in self.table
+        for place in gone:
+            del self.rows[place]
+
     @rule(lease=st.integers(1, 50))
     def claim(self, lease: int) -> None:
         now, row = self.tick(), self.next_due()

@@ -13,7 +13,7 @@ from shepherd_memory.clock import from_us, to_us
 from shepherd_memory.database import Connection
 from shepherd_memory.service import Service
 from shepherd_memory.transcripts import conversations, files, ingestion, processing
-from shepherd_memory.transcripts.conversations import Conversation
+from shepherd_memory.transcripts.conversations import Allowance, Conversation
 from shepherd_memory.transcripts.library import Library
 from tests.contract.given import ManualClock, drain, facts_of, memory, user_says, work
 from tests.endpoint import ScriptedEndpoint, user_text
@@ -178,7 +178,8 @@ def test_above_the_daily_cap_a_conversation_waits_for_tomorrow(
         service.transcripts.poll()
         work(service)
         service.transcripts.poll()
-        assert statuses(service) == ["archived", "processing"]
+        assert statuses(service) == ["archived", "ready"]
+        assert service.transcripts.poll() == 0
         clock.advance(DAY_SECONDS)
         extract_all(service, clock)
         assert statuses(service) == ["archived", "archived"]
@@ -315,6 +316,76 @@ def test_a_long_session_does_not_keep_others_from_being_extracted(
     assert {item.key for item in service.items(ADA)} == {"long", "short"}
 
 
+def test_all_conversations_of_a_session_are_handed_on_at_once_but_for_what_lies_between_them(
+    service: Service, path: Path, clock: ManualClock, endpoint: ScriptedEndpoint
+) -> None:
+    long = [line for hour in range(0, 8, 2) for line in exchange(hour * 100, hour * 100 + 6)]
+    short = [line for hour in range(1, 8, 2) for line in exchange(hour * 100, hour * 100 + 2)]
+    take_in(service, path, sorted([*long, *short], key=lambda line: str(line["timestamp"])))
+    service.transcripts.poll()
+    assert statuses(service) == ["processing", "skipped"] * 4
+    assert len(service.items(ADA)) == 4
+    extract_all(service, clock)
+    assert asked_about(endpoint) == wishes(*(hour * 100 + n for hour in range(0, 8, 2) for n in (0, 2, 4)))
+    assert statuses(service) == ["archived", "skipped"] * 4
+
+
+def test_a_user_with_many_conversations_leaves_others_their_places(
+    service: Service, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(processing, "AT_ONCE", 4)
+    for number in range(9):
+        take_in(service, tmp_path / "base" / "kettle" / f"s{number}.jsonl", exchange(0, 6))
+    for number in range(2):
+        path = write(tmp_path / "bobs" / "teapot" / f"s{number}.jsonl", exchange(900, 906))
+        service.transcripts.ingest("bob", path)
+    service.transcripts.poll()
+    assert (len(service.items(ADA)), len(service.items("bob"))) == (2, 2)
+
+
+@pytest.mark.parametrize("queue_limit", [0, 3])
+def test_a_user_over_the_daily_cap_holds_nobodys_place(
+    url: str,
+    tmp_path: Path,
+    clock: ManualClock,
+    endpoint: ScriptedEndpoint,
+    monkeypatch: pytest.MonkeyPatch,
+    queue_limit: int,
+) -> None:
+    monkeypatch.setattr(processing, "AT_ONCE", 3)
+    limits = {"memory_extraction_daily_tokens": 10, "memory_extraction_queue_limit": queue_limit}
+    with memory(url, clock, endpoint.url, **limits) as service:
+        for number in range(6):
+            take_in(service, tmp_path / "base" / "kettle" / f"s{number}.jsonl", exchange(0, 6))
+        service.transcripts.poll()
+        work(service)
+        service.transcripts.ingest("bob", write(tmp_path / "bobs" / "t" / "b.jsonl", exchange(50, 56)))
+        service.transcripts.poll()
+        assert [item.status for item in service.items("bob")] == ["waiting"]
+        work(service)
+        assert facts_of(service, "bob")["wish_50"] == "tea_50"
+        for _ in range(6):
+            clock.advance(DAY_SECONDS)
+            service.transcripts.poll()
+            work(service)
+        service.transcripts.poll()
+        assert statuses(service) == ["archived"] * 6
+        assert service.status().items["dropped"] == 0
+
+
+def test_what_waits_for_tomorrow_in_a_chat_holds_no_place_of_transcripts(
+    url: str, path: Path, clock: ManualClock, endpoint: ScriptedEndpoint, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(processing, "AT_ONCE", 2)
+    with memory(url, clock, endpoint.url, memory_extraction_daily_tokens=10) as service:
+        for number in range(4):
+            service.remember("bob", [user_says(f"my wish_{number} is cocoa")], f"chat{number}")
+        work(service)
+        take_in(service, path, exchange(50, 56))
+        service.transcripts.poll()
+        assert statuses(service) == ["processing"]
+
+
 def test_a_secret_that_was_cut_off_while_an_answer_grew_is_not_kept(service: Service, path: Path) -> None:
     whole = "the key is sk-ant-" + "api03-Zq8vT2nLx4WcR7yKp1Bd" * 4
     take_in(service, path, [user_line(0), agent_line(1, whole[:19]), agent_line(1, whole)])
@@ -368,8 +439,10 @@ def test_what_a_conversation_got_after_the_poll_found_it_is_extracted_too(
     found_at = []
     find = conversations.to_hand_on
 
-    def find_and_grow(connection: Connection, kind: str, limit: int) -> list[tuple[str, Conversation]]:
-        found = find(connection, kind, limit)
+    def find_and_grow(
+        connection: Connection, kind: str, allowance: Allowance, limit: int
+    ) -> list[tuple[str, Conversation]]:
+        found = find(connection, kind, allowance, limit)
         if found and not found_at:
             found_at.append(clock())
             append(path, exchange(12, 20))
@@ -425,19 +498,25 @@ class Explaining:
         return next(iter(self.rows(sql, **parameters)), None)
 
 
+JOB_INDEXES = (("jobs_open", "<"), ("jobs_of_key", "="), ("jobs_of_key", "<"))
+
+
 def test_a_poll_looks_only_at_what_is_open_and_at_its_own_items(service: Service, url: str) -> None:
     if not url.startswith("sqlite"):
         pytest.skip("Postgres chooses by the size of the tables")
     with service.database.read() as connection:
         explaining: Any = Explaining(connection)
         conversations.is_any_open(explaining)
-        conversations.to_hand_on(explaining, "extract", 9)
+        conversations.to_hand_on(explaining, "extract", Allowance(9, "2026-02-14"), 9)
+        conversations.to_give_back(explaining, "extract", Allowance(9, "2026-02-14"), 9)
         conversations.to_archive(explaining, "extract", 9)
         jobs.has_open_stretch(explaining, ADA, "extract", "s", ("waiting", "failed"), 1, 9)
         conversations.for_grouping(explaining, ADA, "f")
     plans = "\n".join(explaining.plans)
-    assert plans.count("transcript_conversations_open (status=?") == 3
-    assert plans.count("jobs_of_key (user_id=? AND kind=? AND key=? AND watermark_from<?)") == 2
+    assert plans.count("transcript_conversations_open (status=?") == 4
+    of_session = "(user_id=? AND kind=? AND key=? AND watermark_from"
+    assert [plans.count(f"{index} {of_session}{how}?)") for index, how in JOB_INDEXES] == [1, 1, 2]
+    assert plans.count("PRIMARY KEY (user_id=? AND day=? AND purpose=?)") == 2
     assert "SCAN jobs" not in plans
     assert "transcript_conversations USING PRIMARY KEY (user_id=?)" not in plans
 
@@ -505,6 +584,37 @@ def test_a_session_that_is_forgotten_while_its_file_is_read_stays_forgotten(
     read = service.transcripts.read(ADA, "session")
     assert [to_us(one.created_at) for one in read] == [BEGAN + 12 * MINUTE, BEGAN + 13 * MINUTE]
     assert service.transcripts.ingest(ADA, path).outcome == "unchanged"
+
+
+def test_what_was_not_read_yet_when_its_session_was_forgotten_stays_out_of_a_reimport(
+    service: Service, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ingestion, "BATCH_ENTRIES", 3)
+    write(path, exchange(0, 12))
+    service.transcripts.ingest(ADA, path, should_stop=lambda: True)
+    assert service.forget(ADA, session="session").documents == 3
+    assert service.transcripts.ingest(ADA, path, reimport=True).entries == 0
+    append(path, exchange(12, 14))
+    for _ in range(2):
+        again = service.transcripts.ingest(ADA, path, reimport=True)
+        assert (again.entries, again.skipped["forgotten"]) == (2, 12)
+    # Who was erased begins anew.
+    service.erase(ADA)
+    assert service.transcripts.ingest(ADA, path).entries == 0
+    assert service.transcripts.ingest(ADA, path, reimport=True).entries == 14
+
+
+def test_a_file_that_is_written_anew_after_it_was_forgotten_does_not_bring_it_back(
+    service: Service, path: Path
+) -> None:
+    take_in(service, path, exchange(0, 12))
+    service.forget(ADA, session="session")
+    append(path, exchange(12, 14))
+    service.transcripts.ingest(ADA, path)
+    # The same words under other ids, as an agent writes them that copies a session.
+    write(path, [line | {"uuid": f"copy-{at}"} for at, line in enumerate(exchange(0, 11))])
+    assert service.transcripts.ingest(ADA, path).outcome == "rewritten"
+    assert list(service.transcripts.read(ADA, "session")) == []
 
 
 def test_entries_are_put_beside_what_was_handed_on_and_the_last_conversation(

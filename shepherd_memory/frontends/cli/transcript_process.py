@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from shepherd_memory import endpoints, jobs
+from shepherd_memory import endpoints, jobs, ledger
+from shepherd_memory.clock import day_of, now_us
 from shepherd_memory.endpoints import EndpointState
 from shepherd_memory.errors import EndpointUnavailable
 from shepherd_memory.frontends.cli.advice import how_to_configure
@@ -33,6 +34,8 @@ class _State:
     processing: int
     archived: int
     failed: int
+    is_spent: bool
+    """Whether the user's tokens of today are spent."""
 
     @property
     def open(self) -> int:
@@ -83,7 +86,19 @@ def process(invocation: Invocation, wait: float | None, user: str | None, as_jso
 def _state(service: "Service", user_id: str) -> _State:
     counts = service.transcripts.health(user_id).conversations
     failed = len(service.items(user_id, jobs.FAILED))
-    return _State(counts["ready"], counts["processing"], counts["archived"], failed)
+    return _State(
+        counts["ready"], counts["processing"], counts["archived"], failed, _is_spent(service, user_id)
+    )
+
+
+def _is_spent(service: "Service", user_id: str) -> bool:
+    cap, today = service.config.memory_extraction_daily_tokens, day_of(now_us())
+    spent = sum(
+        used.prompt_tokens + used.completion_tokens
+        for used in service.usage(user_id)
+        if (used.day, used.purpose) == (today, ledger.EXTRACTION)
+    )
+    return 0 < cap <= spent
 
 
 def _work(
@@ -112,9 +127,11 @@ def _look(service: "Service", user_id: str, before: _State, step: "Step") -> _St
 
 
 def _can_go_on(service: "Service", user_id: str, state: _State) -> bool:
-    """Whether waiting helps: not for what has failed, nor while the endpoint is paused."""
+    """Whether waiting helps: not for what has failed or waits for tomorrow, nor for a paused endpoint."""
     if not state.open or service.endpoint().state == endpoints.PAUSED:
         return False
+    if state.is_spent:
+        return bool(service.items(user_id, jobs.RUNNING, limit=1))
     waits = any(service.items(user_id, status, limit=1) for status in (jobs.WAITING, jobs.RUNNING))
     return waits or bool(state.ready) or not state.failed
 
@@ -122,6 +139,9 @@ def _can_go_on(service: "Service", user_id: str, state: _State) -> bool:
 def _why_left(state: _State, endpoint: EndpointState, wait: float | None) -> str:
     if endpoint.state != endpoints.OK:
         return f"{state.open} conversations are left: the endpoint is {endpoint.state}, {endpoint.reason}"
+    if state.is_spent:
+        how = "the tokens of today are spent (memory_extraction_daily_tokens), and they go on tomorrow"
+        return f"{state.open} conversations are left: {how}"
     if state.failed:
         return f"{state.open} conversations are left: `shepherd queue list --status failed` says why"
     return f"{state.open} conversations are left after {wait or 0:g} s: the same command goes on"
