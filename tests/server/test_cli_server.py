@@ -198,7 +198,7 @@ def test_requests_are_answered_in_the_order_in_which_they_came(
     for number in range(8):
         reply = shared.ask(f"prompt {number}", **{"async": True})
         assert reply.status == 202
-        assert (reply.json["success"], reply.json["queued"]) == (True, True)
+        assert (reply.json["success"], reply.json["queued"], reply.json["durable"]) == (True, True, False)
         places.append(reply.json["queue_position"])
         if number == 0:
             shared.wait_until_running()

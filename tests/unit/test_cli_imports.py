@@ -65,6 +65,7 @@ def test_help_imports_no_command() -> None:
     assert {name for name in loaded_by("--help") if name.startswith(prefix)} == {
         f"{prefix}invocation",
         f"{prefix}output",
+        f"{prefix}streams",
     }
 
 

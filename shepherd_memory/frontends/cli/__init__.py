@@ -10,6 +10,7 @@ from typing import Any
 import click
 
 from shepherd_memory.errors import ShepherdError
+from shepherd_memory.frontends.cli import streams
 from shepherd_memory.frontends.cli.invocation import Invocation
 from shepherd_memory.frontends.cli.output import exit_code, say, suggest
 
@@ -72,11 +73,16 @@ class LazyGroup(click.Group):
         except ShepherdError as error:
             if ctx.params["debug"]:
                 raise
-            # Late: only trouble needs it. An error may quote what an endpoint or a file said.
-            from shepherd_memory.frontends.cli.screen import one_line
+            raise click.exceptions.Exit(_explain_ours(error)) from error
 
-            say(f"shepherd: {one_line(str(error))}")
-            raise click.exceptions.Exit(exit_code(error)) from error
+
+def _explain_ours(error: ShepherdError) -> int:
+    """One line for what we raise on purpose; the exit code."""
+    # Late: only trouble needs it. An error may quote what an endpoint or a file said.
+    from shepherd_memory.frontends.cli.screen import one_line
+
+    say(f"shepherd: {one_line(str(error))}")
+    return exit_code(error)
 
 
 def _show_tracebacks(ctx: click.Context, option: click.Parameter, debug: bool) -> bool:
@@ -112,6 +118,7 @@ def cli(ctx: click.Context, config_path: Path | None, debug: bool) -> None:
 def main() -> None:
     """Run the command line of this process."""
     sys.excepthook = _explain
+    streams.secure()
     # For recall's matrix products, before numpy is loaded: a second thread spins, at several times the cost.
     for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
         os.environ.setdefault(variable, "1")
@@ -120,4 +127,8 @@ def main() -> None:
 
 def _explain(kind: type[BaseException], error: BaseException, traceback: TracebackType | None) -> None:
     """One line for what nobody expected; the exit code is 1."""
+    if isinstance(error, ShepherdError):
+        # Raised before any command began, as by `shepherd --help` with nowhere to print to.
+        _explain_ours(error)
+        return
     click.echo(f"shepherd: unexpected {kind.__name__}: {error} (`shepherd --debug …` shows where)", err=True)

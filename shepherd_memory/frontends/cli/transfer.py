@@ -3,8 +3,8 @@
 import os
 import stat
 import sys
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Generator, Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, BinaryIO
 
@@ -13,7 +13,7 @@ import click
 from shepherd_memory.errors import InvalidInput
 from shepherd_memory.frontends.cli.invocation import Invocation, pass_invocation
 from shepherd_memory.frontends.cli.opening import user_option, writing
-from shepherd_memory.frontends.cli.output import json_option
+from shepherd_memory.frontends.cli.output import is_terminal, json_option
 from shepherd_memory.frontends.cli.screen import emit_json, emit_result, note, safe_json
 from shepherd_memory.rows import as_json as plain
 
@@ -62,11 +62,13 @@ def import_(invocation: Invocation, source: BinaryIO, user: str | None, as_json:
     emit_result(as_json, plain(taken), f"imported for {user_id}: {kinds}")
 
 
-def _write(lines: Iterable[bytes], write: Callable[[bytes], object]) -> int:
+def _write(lines: Generator[bytes, None, None], write: Callable[[bytes], object]) -> int:
     number = 0
-    for line in lines:
-        write(line)
-        number += 1
+    # Closed before the database, also when whoever reads stdout has left.
+    with closing(lines):
+        for line in lines:
+            write(line)
+            number += 1
     return number
 
 
@@ -77,15 +79,15 @@ def _to_stdout() -> Callable[[bytes], object]:
     return lambda line: sys.stdout.buffer.write(line)
 
 
-def _watched(service: "Service", user_id: str) -> Iterator[bytes]:
+def _watched(service: "Service", user_id: str) -> Generator[bytes, None, None]:
     """The lines of an export, with a progress bar if somebody is watching."""
-    lines = service.export(user_id)
-    if not sys.stderr.isatty():
-        yield from lines
-        return
-    expected = sum(service.row_counts(user_id).values())
-    with click.progressbar(lines, length=expected, label="exporting", file=sys.stderr) as bar:
-        yield from bar
+    with closing(service.export(user_id)) as lines:
+        if not is_terminal(sys.stderr):
+            yield from lines
+            return
+        expected = sum(service.row_counts(user_id).values())
+        with click.progressbar(lines, length=expected, label="exporting", file=sys.stderr) as bar:
+            yield from bar
 
 
 @contextmanager

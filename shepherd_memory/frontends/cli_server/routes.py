@@ -70,12 +70,17 @@ async def ask(request: Request) -> Any:
     turn = Turn(asked, follows_all=asked.stream)
     position = session.put(turn)
     if asked.is_async:
-        queued = {"success": True, "queued": True, "queue_position": position, "request": turn.id}
-        return json_response(queued, ACCEPTED)
+        return json_response(_queued(turn, position), ACCEPTED)
     if asked.stream:
         return EventStream(follow(turn, position))
     answered = await _end_of(turn, request)
     return json_response({"success": not answered.fields["cancelled"], **answered.fields})
+
+
+def _queued(turn: Turn, position: int) -> dict[str, Any]:
+    """What an async request is told; `durable`: the line is in memory only, and a server may be killed."""
+    place = {"queue_position": position, "durable": False}
+    return {"success": True, "queued": True, **place, "request": turn.id}
 
 
 async def clear(request: Request) -> Response:
