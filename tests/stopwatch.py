@@ -10,7 +10,7 @@ from typing import Any
 import psutil
 
 SAMPLE_SECONDS = 0.02
-SLOWEST = 5
+SLOWEST = 10
 """A busy machine takes at most so many times as long: beyond that, something hangs."""
 
 

@@ -4,6 +4,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import psutil
 import pytest
 
 from tests.acceptance.processes import Processes, children
@@ -18,7 +19,8 @@ LONGEST_LOG = 20_000
 @pytest.fixture(autouse=True)
 def _no_process_is_left() -> Iterator[None]:
     yield
-    left = children()
+    # One that is on its way out is waited for; a busy machine takes its time over that.
+    _, left = psutil.wait_procs(children(), timeout=10)
     for process in left:
         process.kill()
     assert not left, f"left behind: {left}"

@@ -10,6 +10,9 @@ from shepherd_memory.service import Service
 
 LEASE_SECONDS = 1.0
 
+WITHOUT_EMBEDDING = {"embedding_engine": "none"}
+"""To load the model takes most of the time of each start; tests in which it matters set another engine."""
+
 IMPATIENT = {
     "memory_extraction_model": "scripted",
     "memory_extraction_lease": LEASE_SECONDS,
@@ -23,7 +26,8 @@ class SettingsFile:
 
     def __init__(self, path: Path, memory_database: str, endpoint: str) -> None:
         self.path = path
-        self.set(memory_database=memory_database, memory_extraction_endpoint=endpoint, **IMPATIENT)
+        self.set(memory_database=memory_database, memory_extraction_endpoint=endpoint)
+        self.set(**IMPATIENT, **WITHOUT_EMBEDDING)
 
     def set(self, **values: object) -> None:
         for key, value in values.items():

@@ -22,6 +22,9 @@ SAID = "My code_1 is zebra_1."
 SIGNALS = (signal.SIGTERM, signal.SIGINT)
 STOP_SECONDS = 30
 
+one_database = pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
+"""For what happens before the database or behind the provider; the other tests try both."""
+
 
 @pytest.fixture
 def gate() -> threading.Event:
@@ -138,6 +141,7 @@ def test_an_async_request_is_finished_though_nobody_waits_for_it(site: Site, gat
     assert site.said("steve") == [("user", SAID), ("assistant", "Hello Steve.")]
 
 
+@one_database
 def test_an_idle_observer_keeps_nobody_waiting(site: Site) -> None:
     site.settings.set(server_shutdown_timeout=10 * STOP_SECONDS)
     server = share(site)
@@ -189,6 +193,7 @@ def test_each_answer_is_queued_and_extracted_once_for_the_servers_user(
         assert service.status().users == 1
 
 
+@one_database
 def test_the_greeting_says_how_to_try_it_and_json_leaves_it_out(site: Site) -> None:
     share(site)
     greeting = site.processes.logs()
@@ -199,6 +204,7 @@ def test_the_greeting_says_how_to_try_it_and_json_leaves_it_out(site: Site) -> N
     assert "To try it" not in log.read_text()
 
 
+@one_database
 @pytest.mark.parametrize("is_kept", [True, False])
 def test_the_end_says_that_it_can_be_gone_on_with_if_it_can(site: Site, is_kept: bool) -> None:
     site.settings.set(memory_documents=is_kept)
@@ -226,6 +232,7 @@ def client(
     )
 
 
+@one_database
 def test_a_client_asks_and_keeps_nothing_itself(site: Site, tmp_path: Path) -> None:
     site.provider.default = chat("Hello Steve.")
     server = share(site)
@@ -241,6 +248,7 @@ def test_a_client_asks_and_keeps_nothing_itself(site: Site, tmp_path: Path) -> N
         assert service.status().users == 1
 
 
+@one_database
 def test_a_client_whose_server_dies_says_so(site: Site, tmp_path: Path, gate: threading.Event) -> None:
     site.provider.script(openai_stream("Hello ", gate))
     server = share(site)
@@ -252,6 +260,7 @@ def test_a_client_whose_server_dies_says_so(site: Site, tmp_path: Path, gate: th
     assert server.url in done.stderr
 
 
+@one_database
 def test_a_client_shows_no_password(site: Site, tmp_path: Path) -> None:
     server = share(site)
     url = server.url.replace("://", "://me:geheim@")
@@ -262,6 +271,7 @@ def test_a_client_shows_no_password(site: Site, tmp_path: Path) -> None:
         assert b"geheim" not in screen.raw
 
 
+@one_database
 def test_ctrl_c_in_a_client_stops_the_answer_at_the_server(
     site: Site, tmp_path: Path, gate: threading.Event
 ) -> None:

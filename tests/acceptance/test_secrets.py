@@ -24,6 +24,12 @@ USER = "steve"
 
 
 @pytest.fixture
+def settings(settings: SettingsFile) -> SettingsFile:
+    settings.set(embedding_engine="onnx")
+    return settings
+
+
+@pytest.fixture
 def hoard() -> Hoard:
     return Hoard(seed=7)
 

@@ -35,6 +35,9 @@ from tests.provider import (
 SAID = "My bicycle is called Rosinante."
 BUDGET_SECONDS = 0.3
 
+one_database = pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
+"""For what happens before the database or behind the provider; the other tests try both."""
+
 
 @pytest.fixture
 def site(site: Site) -> Site:
@@ -116,6 +119,7 @@ def is_remembered(server: Server, site: Site, user: str) -> bool:
 def test_a_chat_goes_through_when_memory_fails_in_a_way_that_nobody_thought_of(
     stream: bool, site: Site
 ) -> None:
+    site.settings.set(embedding_engine="onnx")
     server = site.serve()
     server.chat(SAID, "steve")
     with site.settings.service() as service:
@@ -154,6 +158,7 @@ BREAKS: dict[str, tuple[str, Step]] = {
 }
 
 
+@one_database
 @pytest.mark.parametrize("name", BREAKS)
 def test_a_provider_that_breaks_off_its_stream_breaks_off_ours(name: str, site: Site) -> None:
     path, step = BREAKS[name]
@@ -167,6 +172,7 @@ def test_a_provider_that_breaks_off_its_stream_breaks_off_ours(name: str, site: 
     assert server.ask("POST", path, both_named("Hello?", "steve")).memory == "on"
 
 
+@one_database
 @pytest.mark.parametrize("path", [CHAT, MESSAGES])
 def test_a_provider_that_breaks_off_a_whole_answer_is_said_to_have_failed(path: str, site: Site) -> None:
     server = site.serve()
@@ -227,6 +233,7 @@ def break_documents(database: Database) -> None:
 ERRORS = (400, 401, 403, 404, 413, 422, 429, 500, 503, 529)
 
 
+@one_database
 @pytest.mark.parametrize("stream", [False, True])
 @pytest.mark.parametrize("path", [CHAT, MESSAGES])
 def test_an_error_of_the_provider_is_passed_on_and_nothing_is_remembered(
@@ -245,6 +252,7 @@ def test_an_error_of_the_provider_is_passed_on_and_nothing_is_remembered(
     assert server.exchanges("unremembered") == 0
 
 
+@one_database
 def test_an_error_in_the_middle_of_a_stream_is_passed_on_and_nothing_is_remembered(site: Site) -> None:
     server = site.serve()
     broken = {"error": {"message": "overloaded", "type": "server_error"}}

@@ -175,8 +175,6 @@ def test_every_delivered_exchange_is_remembered_once_whenever_the_server_is_kill
     sys.stdout.write(f"SHEPHERD_TEST_SEED={SEED}\n")
     endpoint.default = answering()
     site.provider.default = Model()
-    # Loading the model would take most of the time of each start; recall goes by keyword.
-    site.settings.set(embedding_engine="none")
     town = Town(site.serve())
     with ThreadPoolExecutor(CLIENTS, "client") as pool:
         clients = [pool.submit(Client(town, number).talk) for number in range(CLIENTS)]

@@ -20,7 +20,7 @@ def database_url(postgres_url: str) -> str:
 def site(site: Site) -> Site:
     site.provider.default = chat("Understood.")
     # Room for all of it: this is about what is there, not about what is best.
-    site.settings.set(rag_max_results=200, rag_max_tokens=20_000)
+    site.settings.set(rag_max_results=200, rag_max_tokens=20_000, embedding_engine="onnx")
     return site
 
 

@@ -4,11 +4,19 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+import pytest
+
 from tests.acceptance.server_site import CHAT, MESSAGES, Server, Site
 from tests.provider import chat
 
 TOLD = "My bicycle is called Rosinante and it is bright green."
 ASKED = "What is my bicycle called?"
+
+
+@pytest.fixture
+def site(site: Site) -> Site:
+    site.settings.set(embedding_engine="onnx")
+    return site
 
 
 @dataclass(frozen=True)

@@ -75,6 +75,8 @@ def visitor(site: Site) -> Visitor:
 @pytest.fixture(params=WAYS)
 def server(request: pytest.FixtureRequest, visitor: Visitor) -> Server:
     before, options = WAYS[request.param]
+    if request.param == "debug":  # With a model where most is logged.
+        visitor.site.settings.set(embedding_engine="onnx")
     started = visitor.site.serve(*options, before=before)
     assert visitor.say(started).status == 200
     return started

@@ -24,6 +24,7 @@ from shepherd_memory.documents import NewDocument
 from shepherd_memory.recall import Recalled
 from shepherd_memory.recall.cache import ShelfCache
 from shepherd_memory.recall.recall import Recall
+from shepherd_memory.recall.wanted import Within
 from tests.postgres import running_postgres
 
 OTHERS = int(sys.argv[1]) if len(sys.argv) > 1 else 100_000
@@ -177,7 +178,7 @@ class Store:
         self._recall = Recall(self.database, lambda: embedder, ShelfCache(lambda: 2_000_000_000))
 
     def recall(self, user_id: str, query: str) -> Recalled:
-        return self._recall.recall(user_id, query, 10, 0.0, from_us(NOW), None, False)
+        return self._recall.recall(user_id, query, 10, 0.0, from_us(NOW), Within(), False)
 
 
 @contextmanager

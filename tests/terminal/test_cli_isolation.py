@@ -1,6 +1,7 @@
 """Whatever a command does for one user, another's memory stays as it is and out of sight."""
 
 import json
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from shepherd_memory.jobs import STATUSES
 from shepherd_memory.service import Service
 from tests.terminal.shell import data, good, run, with_service
 
+FILES = ("memory.db", "bob.jsonl")
 MARK = "anns own words"
 """In everything that ann has; no bob may ever see it."""
 
@@ -73,9 +75,28 @@ def test_every_command_that_takes_a_user_is_tried_here() -> None:
     assert set(commands_with_user(cli)) - STAYING - OPENING_NO_MEMORY == set(COMMANDS)
 
 
+@pytest.fixture(scope="module")
+def shelf(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where the first test leaves a copy of what all begin with."""
+    return tmp_path_factory.mktemp("shelf")
+
+
 @pytest.fixture
-def anns(no_answer: None, tmp_path: Path) -> dict[str, str]:
+def anns(no_answer: None, tmp_path: Path, shelf: Path) -> dict[str, str]:
     """One of everything, for ann; where it is."""
+    numbers = shelf / "numbers.json"
+    if numbers.exists():
+        for name in FILES:
+            shutil.copy(shelf / name, tmp_path)
+    else:
+        found = _stock(tmp_path)
+        for name in FILES:
+            shutil.copy(tmp_path / name, shelf)
+        numbers.write_text(json.dumps(found))
+    return {**json.loads(numbers.read_text()), "file": str(tmp_path / "bob.jsonl")}
+
+
+def _stock(folder: Path) -> dict[str, str]:
     good("facts", "set", "secret", f"{MARK} before")
     good("facts", "set", "secret", MARK)
     good("context", "add", "What did ann say?", MARK)
@@ -83,14 +104,13 @@ def anns(no_answer: None, tmp_path: Path) -> dict[str, str]:
     with_service(_reject)
     with_service(lambda service: service.inject("ann", [{"role": "user", "content": MARK}]))
     good("documents", "add", "another note", "--user", "bob")
-    file = tmp_path / "bob.jsonl"
-    good("memory", "export", str(file), "--user", "bob")
+    good("memory", "export", str(folder / "bob.jsonl"), "--user", "bob")
+    assert not list(folder.glob("memory.db-*")), "the database is closed, and all of it in one file"
     return {
         "context": str(data("context")[0]["id"]),
         "document": str(data("documents")[0]["id"]),
         "item": str(data("queue", "list")[0]["id"]),
         "rejection": str(data("memory", "rejected")[0]["id"]),
-        "file": str(file),
     }
 
 

@@ -181,6 +181,19 @@ def test_process_does_not_wait_for_what_has_failed(endpoint: ScriptedEndpoint, f
     assert (result.exit_code, "queue list --status failed" in result.stderr) == (5, True)
 
 
+def test_process_does_not_wait_for_tomorrow(endpoint: ScriptedEndpoint, folder: Path) -> None:
+    good("config", "memory_extraction_daily_tokens", "1")
+    session_file(folder, "one", texts=FACTS)
+    session_file(folder, "two", texts=FACTS)
+    good("memory", "ingest", "--dir", str(folder))
+    result = run("memory", "process")
+    assert (result.exit_code, "1 conversations are left: the tokens of today are spent" in result.stderr) == (
+        5,
+        True,
+    )
+    assert sorted(statuses()) == ["archived", "ready"]
+
+
 def test_process_of_bob_leaves_the_count_to_bob(endpoint: ScriptedEndpoint, folder: Path) -> None:
     session_file(folder, "one", texts=FACTS)
     good("memory", "ingest", "--dir", str(folder), "--user", "bob")
