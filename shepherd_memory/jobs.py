@@ -95,15 +95,19 @@ def put(
 
 
 def take_out(tx: Connection, user_id: str, kind: str, key: str, after: int, through: int) -> bool:
-    """Forget the waiting job of exactly this stretch: whoever put it will put it again."""
+    """Forget the waiting job of exactly this stretch: whoever put it will put it again.
+
+    One that has lost a try stays: put again it would have all of them, and be tried for ever.
+    """
     touched = tx.execute(
         "delete from jobs where user_id = :user_id and kind = :kind and key = :key and status = 'waiting'"
-        " and watermark_from = :after and watermark_through = :through",
+        " and watermark_from = :after and watermark_through = :through and tries_left = :tries",
         user_id=user_id,
         kind=kind,
         key=key,
         after=after,
         through=through,
+        tries=TRIES,
     )
     return touched > 0
 

@@ -26,6 +26,10 @@ def _bare_span(match: re.Match[str]) -> Span:
     return start, _trimmed(match.string, start, end)
 
 
+def _given_span(match: re.Match[str]) -> Span:
+    return _bare_span(match) if match["quoted"] is None else match.span("quoted")
+
+
 def _extended(match: re.Match[str], span: Span) -> Span:
     """Take in what the bounded pattern left of a very long value."""
     rest = _REST().match(match.string, span[1]) if span[1] - span[0] >= MAX_VALUE else None
@@ -67,7 +71,7 @@ def _is_assigned_word(match: re.Match[str], value: str, end: int) -> bool:
 
 
 def assigned_key(match: re.Match[str]) -> Span | None:
-    span = _bare_span(match) if match["quoted"] is None else match.span("quoted")
+    span = _given_span(match)
     return _extended(match, span) if is_key_like(_value(match, span)) else None
 
 
@@ -84,8 +88,10 @@ _STRICT_KEY = lazy(r"(?=[\w-]*[a-z])(?=[\w-]*[A-Z])(?=[\w-]*\d)[\w-]{20,}", re.A
 
 def plain_key_span(match: re.Match[str]) -> Span | None:
     """A mere `key` names anything; its value must be random beyond doubt."""
-    span = assigned_key(match)
-    return span if span and _STRICT_KEY().fullmatch(_value(match, span)) else None
+    span = _given_span(match)
+    value = _value(match, span)
+    # Before the rest of it is taken in: a value that is refused is searched again, from its next `key` on.
+    return _extended(match, span) if is_key_like(value) and _STRICT_KEY().fullmatch(value) else None
 
 
 def element_span(match: re.Match[str]) -> Span | None:
@@ -117,7 +123,7 @@ def spoken_key(match: re.Match[str]) -> Span | None:
 
 def told_span(match: re.Match[str]) -> Span | None:
     """Without a verb between (`password hunter2`) only what is plainly no word counts."""
-    span = match.span("quoted") if match["quoted"] is not None else _bare_span(match)
+    span = _given_span(match)
     value = _value(match, span)
     return span if " " not in value and has_letter_and_digit(value) and is_key_like(value) else None
 

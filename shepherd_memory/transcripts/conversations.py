@@ -309,30 +309,53 @@ _SPENT_OUT = (
 """The user's tokens of the day are spent: whatever is queued for them waits for tomorrow."""
 
 
+LOOKED_AT = 1000
+"""Of a user's ready conversations no more than so many, the oldest, are looked at in one poll."""
+
+_NEXT_USERS = (
+    "select c.user_id, min(c.last_message_at) as oldest, (select count(*) from jobs where"
+    " jobs.user_id = c.user_id and jobs.kind = :kind and jobs.status in ('waiting', 'running')) as held,"
+    " coalesce((select t.prompt_tokens + t.completion_tokens from token_usage t where t.user_id = c.user_id"
+    f" and t.day = :day and t.purpose = '{ledger.EXTRACTION}'), 0) as spent"
+    f" from transcript_conversations c where {_OPEN} and status = 'ready' group by c.user_id"
+)
+"""Who has something ready, how many places they hold, and what they have spent today."""
+
+
 def to_hand_on(
     connection: Connection, kind: str, allowance: Allowance, limit: int
 ) -> list[tuple[str, Conversation]]:
     """(user, conversation) pairs of which no job waits or runs: for the poll.
 
     Users take turns, and the sessions of each: neither a user nor a session with many conversations stands
-    before everybody else's. Otherwise the oldest come first.
+    before everybody else's. A place that gets free goes to who holds the fewest, and of those to who has
+    spent the least today, so that nobody waits for ever; otherwise the oldest come first.
     """
+    # Users first, and of each only the oldest: all of a large import, at every poll, would be felt.
     rows = connection.rows(
-        "with ours as (select c.user_id, c.id, c.last_message_at, row_number() over (partition by c.user_id,"
-        f" c.session_id order by c.last_message_at) as place from transcript_conversations c where {_OPEN}"
-        f" and status = 'ready' and not {_SPENT_OUT} and not exists (select 1 from jobs"
-        " where jobs.user_id = c.user_id and jobs.kind = :kind and jobs.key = c.session_id"
-        " and jobs.status in ('waiting', 'running') and jobs.watermark_from < c.last_document"
-        " and jobs.watermark_through >= c.first_document)),"
-        " turns as (select user_id, id, last_message_at, row_number() over (partition by user_id"
-        " order by place, last_message_at) as turn from ours),"
-        " chosen as (select user_id, id, turn from turns order by turn, last_message_at limit :limit)"
+        f"with users_ready as ({_NEXT_USERS}), next_users as (select user_id, held, spent from users_ready"
+        " where not (:cap > 0 and spent >= :cap) order by held, spent, oldest limit :limit),"
+        " oldest as (select c.user_id, c.id, row_number() over (partition by c.user_id"
+        f" order by c.last_message_at) as age from transcript_conversations c where {_OPEN}"
+        " and status = 'ready' and c.user_id in (select user_id from next_users)),"
+        " ours as (select c.user_id, c.id, c.last_message_at, row_number() over (partition by c.user_id,"
+        " c.session_id order by c.last_message_at) as place from oldest join transcript_conversations c"
+        " on c.user_id = oldest.user_id and c.id = oldest.id where oldest.age <= :looked_at"
+        " and not exists (select 1 from jobs where jobs.user_id = c.user_id and jobs.kind = :kind"
+        " and jobs.key = c.session_id and jobs.status in ('waiting', 'running')"
+        " and jobs.watermark_from < c.last_document and jobs.watermark_through >= c.first_document)),"
+        " turns as (select ours.user_id, id, last_message_at, spent, held + row_number() over (partition by"
+        " ours.user_id order by place, last_message_at) as turn from ours join next_users"
+        " on next_users.user_id = ours.user_id),"
+        " chosen as (select user_id, id, turn, spent from turns order by turn, spent, last_message_at"
+        " limit :limit)"
         f" select c.user_id, {', '.join(f'c.{name}' for name in COLUMNS.split(', '))} from chosen"
         " join transcript_conversations c on c.user_id = chosen.user_id and c.id = chosen.id"
-        " order by chosen.turn, c.last_message_at, c.user_id, c.id",
+        " order by chosen.turn, chosen.spent, c.last_message_at, c.user_id, c.id",
         kind=kind,
         day=allowance.day,
         cap=allowance.tokens,
+        looked_at=LOOKED_AT,
         limit=limit,
     )
     return _pairs(rows)
@@ -346,10 +369,11 @@ def to_give_back(
         connection,
         f"status = 'processing' and {_SPENT_OUT} and exists (select 1 from jobs"
         " where jobs.user_id = c.user_id and jobs.kind = :kind and jobs.key = c.session_id"
-        " and jobs.status = 'waiting' and jobs.watermark_from = c.first_document - 1"
-        " and jobs.watermark_through = c.last_document)",
+        " and jobs.status = 'waiting' and jobs.tries_left = :tries"
+        " and jobs.watermark_from = c.first_document - 1 and jobs.watermark_through = c.last_document)",
         limit,
         kind=kind,
+        tries=jobs.TRIES,
         day=allowance.day,
         cap=allowance.tokens,
     )

@@ -10,8 +10,8 @@ from shepherd_memory.ids import digest_of
 from shepherd_memory.redaction import redact
 
 SUFFIX = ".jsonl"
-ARCHIVE = "archived_sessions"
-"""Where Codex moves sessions, out of folders for each day."""
+SESSIONS, ARCHIVE = "sessions", "archived_sessions"
+"""Where Codex writes sessions, in folders for each day, and where it moves them."""
 
 LONGEST_KEY = 400
 """Characters: keys are in indexes, and Postgres takes no more than 2,700 bytes there."""
@@ -34,8 +34,13 @@ def file_key_of(path: Path, base: Path) -> str:
 
 def _before_archiving(place: Path, base: Path) -> Path:
     """Where a session of Codex was before it was archived: it is the same file."""
-    dated = _ROLLOUT.match(place.name) if base.name == ARCHIVE and len(place.parts) == 1 else None
-    return Path(*dated.groups(), place.name) if dated else place
+    folder = Path(base.name, place).parent.name
+    dated = _ROLLOUT.match(place.name) if folder == ARCHIVE else None
+    if dated is None:
+        return place
+    by_day = Path(*dated.groups(), place.name)
+    # Under a folder that has both, sessions of each day are beside the archive.
+    return by_day if len(place.parts) == 1 else place.parents[1] / SESSIONS / by_day
 
 
 def _relative(path: Path, base: Path) -> Path:

@@ -51,16 +51,19 @@ class _Places:
     """How many items may be open at once."""
 
     def __init__(self, queue_limit: int, now: int) -> None:
-        self._most = min(queue_limit or AT_ONCE, AT_ONCE)
-        # Where nothing is dropped, what waits for tomorrow stands in nobody's way.
-        self._due_before = None if queue_limit else next_day(now)
+        self._limit = queue_limit
+        self._tomorrow = next_day(now)
 
     def free(self, connection: Connection) -> int:
-        return self._most - jobs.count_open(connection, queue.KIND, self._most, self._due_before)
+        """What waits for tomorrow stands in nobody's way; but it counts where items are dropped."""
+        free = AT_ONCE - jobs.count_open(connection, queue.KIND, AT_ONCE, self._tomorrow)
+        if not self._limit:
+            return free
+        return min(free, self._limit - jobs.count_open(connection, queue.KIND, self._limit))
 
     def are_left(self, tx: Connection) -> bool:
         """Counted again where items are dropped beyond the limit: others put items too."""
-        return self._due_before is not None or self.free(tx) > 0
+        return not self._limit or self.free(tx) > 0
 
 
 def _mark_ready(database: Database, silent_since: int, fewest: int, now: int) -> int:

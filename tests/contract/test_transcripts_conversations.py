@@ -8,15 +8,16 @@ from typing import Any
 
 import pytest
 
-from shepherd_memory import jobs, queue
+from shepherd_memory import jobs, ledger, queue
 from shepherd_memory.clock import from_us, to_us
 from shepherd_memory.database import Connection
+from shepherd_memory.ledger import Spent
 from shepherd_memory.service import Service
 from shepherd_memory.transcripts import conversations, files, ingestion, processing
 from shepherd_memory.transcripts.conversations import Allowance, Conversation
 from shepherd_memory.transcripts.library import Library
 from tests.contract.given import ManualClock, drain, facts_of, memory, user_says, work
-from tests.endpoint import ScriptedEndpoint, user_text
+from tests.endpoint import ScriptedEndpoint, by_content, echo, raw_reply, user_text
 from tests.transcripts import BEGAN, MINUTE, agent_line, append, exchange, user_line, write
 
 ADA = "ada"
@@ -343,6 +344,63 @@ def test_a_user_with_many_conversations_leaves_others_their_places(
     assert (len(service.items(ADA)), len(service.items("bob"))) == (2, 2)
 
 
+def finish_one(service: Service, clock: ManualClock) -> str:
+    """End the next item; whose it was."""
+    claimed = queue.claim(service.database, "worker", clock(), clock() + MINUTE)
+    assert claimed is not None
+    with service.database.write() as tx:
+        assert jobs.finish(tx, claimed, "done", clock())
+        ledger.record(tx, claimed.user_id, ledger.EXTRACTION, Spent(calls=1, prompt_tokens=100), clock())
+    return claimed.user_id
+
+
+def test_a_single_place_that_gets_free_goes_to_who_holds_the_fewest(
+    service: Service, tmp_path: Path, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(processing, "AT_ONCE", 3)
+    for number in range(9):
+        take_in(service, tmp_path / "base" / "kettle" / f"s{number}.jsonl", exchange(0, 6))
+    service.transcripts.poll()
+    service.transcripts.ingest("bob", write(tmp_path / "bobs" / "t" / "b.jsonl", exchange(900, 906)))
+    finish_one(service, clock)
+    service.transcripts.poll()
+    assert (len(service.items("bob")), len(service.items(ADA, "waiting"))) == (1, 2)
+
+
+def test_more_users_than_places_are_all_served_though_the_first_have_older_conversations(
+    service: Service, tmp_path: Path, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(processing, "AT_ONCE", 2)
+    users = [f"user{number}" for number in range(5)]
+    for at, user_id in enumerate(users):
+        for number in range(6):
+            lines = exchange(at * 1000 + number * 100, at * 1000 + number * 100 + 6)
+            service.transcripts.ingest(user_id, write(tmp_path / user_id / "t" / f"s{number}.jsonl", lines))
+    served = []
+    for _ in users:
+        service.transcripts.poll()
+        clock.advance(30)
+        served.append(finish_one(service, clock))
+    assert set(served) == set(users)
+
+
+def test_conversations_beyond_those_that_a_poll_looks_at_get_their_turn_later(
+    service: Service,
+    tmp_path: Path,
+    clock: ManualClock,
+    endpoint: ScriptedEndpoint,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(conversations, "LOOKED_AT", 2)
+    for first in (0, 100, 200, 300, 400):
+        take_in(service, tmp_path / "base" / "kettle" / f"s{first}.jsonl", exchange(first, first + 6))
+    service.transcripts.poll()
+    assert [item.key for item in service.items(ADA)] == ["s0", "s100"]
+    extract_all(service, clock)
+    assert len(asked_about(endpoint)) == 15
+    assert set(asked_about(endpoint).values()) == {1}
+
+
 @pytest.mark.parametrize("queue_limit", [0, 3])
 def test_a_user_over_the_daily_cap_holds_nobodys_place(
     url: str,
@@ -373,11 +431,34 @@ def test_a_user_over_the_daily_cap_holds_nobodys_place(
         assert service.status().items["dropped"] == 0
 
 
+def test_a_conversation_that_no_answer_can_be_had_for_is_given_up_though_the_day_is_over_each_time(
+    url: str, tmp_path: Path, clock: ManualClock, endpoint: ScriptedEndpoint
+) -> None:
+    endpoint.default = by_content(lambda body: raw_reply("no") if "wish_0 " in user_text(body) else echo())
+    with memory(url, clock, endpoint.url, memory_extraction_daily_tokens=10) as service:
+        take_in(service, tmp_path / "base" / "kettle" / "first.jsonl", exchange(0, 6))
+        take_in(service, tmp_path / "base" / "kettle" / "second.jsonl", exchange(50, 56))
+        for _ in range(8):
+            service.transcripts.poll()
+            work(service)
+            service.transcripts.poll()
+            clock.advance(DAY_SECONDS)
+        assert facts_of(service, ADA)["wish_50"] == "tea_50"
+        assert [item.key for item in service.items(ADA, "failed")] == ["first"]
+
+
+@pytest.mark.parametrize("queue_limit", [0, 9])
 def test_what_waits_for_tomorrow_in_a_chat_holds_no_place_of_transcripts(
-    url: str, path: Path, clock: ManualClock, endpoint: ScriptedEndpoint, monkeypatch: pytest.MonkeyPatch
+    url: str,
+    path: Path,
+    clock: ManualClock,
+    endpoint: ScriptedEndpoint,
+    monkeypatch: pytest.MonkeyPatch,
+    queue_limit: int,
 ) -> None:
     monkeypatch.setattr(processing, "AT_ONCE", 2)
-    with memory(url, clock, endpoint.url, memory_extraction_daily_tokens=10) as service:
+    limits = {"memory_extraction_daily_tokens": 10, "memory_extraction_queue_limit": queue_limit}
+    with memory(url, clock, endpoint.url, **limits) as service:
         for number in range(4):
             service.remember("bob", [user_says(f"my wish_{number} is cocoa")], f"chat{number}")
         work(service)
@@ -513,7 +594,7 @@ def test_a_poll_looks_only_at_what_is_open_and_at_its_own_items(service: Service
         jobs.has_open_stretch(explaining, ADA, "extract", "s", ("waiting", "failed"), 1, 9)
         conversations.for_grouping(explaining, ADA, "f")
     plans = "\n".join(explaining.plans)
-    assert plans.count("transcript_conversations_open (status=?") == 4
+    assert plans.count("transcript_conversations_open (status=?") == 5
     of_session = "(user_id=? AND kind=? AND key=? AND watermark_from"
     assert [plans.count(f"{index} {of_session}{how}?)") for index, how in JOB_INDEXES] == [1, 1, 2]
     assert plans.count("PRIMARY KEY (user_id=? AND day=? AND purpose=?)") == 2

@@ -179,6 +179,7 @@ def cpu_seconds(text: str) -> float:
         "mysql",
         "\x1b[0msk-",
         "password is a ",
+        "=AGE-SECRET-KEY-1",
     ],
 )
 def test_time_grows_with_the_text_and_not_with_its_square(unit: str) -> None:

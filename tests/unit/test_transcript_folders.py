@@ -72,6 +72,10 @@ def test_a_session_that_codex_archives_keeps_its_key(projects: Path, tmp_path: P
     archived = live.rename(archive / name)
     assert key_of_named(archived) == file_key_of(archived, archive) == key == f"2026/02/23/{name}"
     assert file_key_of(a_file(archive / "notes.jsonl"), archive) == "notes.jsonl"
+    both = archive.parent
+    assert file_key_of(archived, both) == file_key_of(live, both) == f"sessions/{key}"
+    assert file_key_of(archived, both.parent) == file_key_of(live, both.parent) == f".codex/sessions/{key}"
+    assert file_key_of(archive / "notes.jsonl", both) == "archived_sessions/notes.jsonl"
     assert file_key_of(a_file(archive / "old" / name), archive) == f"old/{name}"
     assert file_key_of(a_file(sessions / name), sessions) == name
 

@@ -247,7 +247,13 @@ def test_where_an_editor_says_all_the_user_has_typed_nothing(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["# My notes\n\n## My request:\nsee there", "so:\n## My request: x", "# Why?"]
+    "text",
+    [
+        "# My notes\n\n## My request:\nsee there",
+        "so:\n## My request: x",
+        "# Why?",
+        "## My requests\n\nare two",
+    ],
 )
 def test_headings_that_a_user_types_stay(text: str) -> None:
     assert [one.text for one in entries_of(CODEX, [typed(text)])] == [text]

@@ -204,7 +204,6 @@ WRAPPINGS = (
     "# Selected text:",
     "# Response annotations:",
     "# In app browser:",
-    "## My request",
 )
 """How a text begins before which an editor has put something."""
 
@@ -454,7 +453,7 @@ def _made_at(given_id: object) -> int | None:
 def _request(text: str) -> str:
     """What a user typed, without what an editor or another program puts before it; it may be nothing."""
     text = text.strip()
-    if text.startswith(WRAPPINGS):
+    if text.startswith(WRAPPINGS) or _REQUEST.match(text):
         start = max((found.end() for found in _REQUEST.finditer(text)), default=len(text))
         text = text[start:].strip()
     return without_leading(text)
