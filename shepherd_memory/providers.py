@@ -215,8 +215,8 @@ def api_url(provider: Provider, path: str = "") -> str:
     if not base:
         how = f"`shepherd provider {provider.name} set base_url URL` sets it"
         raise EndpointMisconfigured(f"{provider.name} has no base_url; {how}")
-    address, _, query = base.partition("?")
-    address = address.removesuffix("/").removesuffix("/chat/completions")
+    address, _, query = base.partition("#")[0].partition("?")
+    address = address.rstrip("/").removesuffix("/chat/completions")
     root = address if "v1" in address.split("/")[3:] else f"{address}/v1"
     if not query:
         return root + path

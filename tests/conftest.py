@@ -2,6 +2,7 @@
 
 import functools
 import os
+import signal
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -12,6 +13,11 @@ from hypothesis import HealthCheck, settings
 
 from shepherd_memory.embedding import onnx
 from tests.postgres import PostgresServer, PostgresUnavailable, running_postgres
+
+# Whoever runs the tests may ignore these, as nohup and `&` do, and then what we start would as well.
+for number, handler in ((signal.SIGINT, signal.default_int_handler), (signal.SIGHUP, signal.SIG_DFL)):
+    if signal.getsignal(number) is signal.SIG_IGN:
+        signal.signal(number, handler)
 
 # Loaded everywhere, not only in CI: a database's first query or a busy machine is no failure of a property.
 settings.register_profile(

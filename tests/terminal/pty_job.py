@@ -33,8 +33,6 @@ def be_shell(reports: int, command: list[str]) -> None:
 
 def _come_to_the_foreground() -> None:
     os.setpgid(0, 0)
-    # Whoever runs the tests may have told us to ignore it, as nohup does.
-    signal.signal(signal.SIGHUP, signal.SIG_DFL)
     # Whoever is not in the foreground yet is stopped for asking.
     before = signal.signal(signal.SIGTTOU, signal.SIG_IGN)
     os.tcsetpgrp(0, os.getpgrp())

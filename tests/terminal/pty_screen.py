@@ -163,6 +163,10 @@ class Terminal:
         """How the terminal driver is set: echo, line mode, special characters."""
         return termios.tcgetattr(self._ours)
 
+    def set(self, settings: list[Any]) -> None:
+        """Set it so, as a shell does for a job that goes on."""
+        termios.tcsetattr(self._ours, termios.TCSANOW, settings)
+
     def is_raw(self) -> bool:
         """Whether the program reads each key by itself, Ctrl-C among them."""
         return not self.settings()[3] & termios.ISIG

@@ -218,10 +218,10 @@ def test_an_answer_cannot_drive_the_terminal(
 
 
 def test_line_ends_of_any_kind_are_line_ends(site: ChatSite, provider: ScriptedProvider) -> None:
-    provider.script(chat("one\r\ntwo\nthree"))
+    provider.script(openai_stream("one\r\ntwo\nthree\r", "\nfour"))
     with site.on_terminal() as screen:
         say(screen, "Count.")
-        screen.wait_for("one\ntwo\nthree")
+        screen.wait_for("one\ntwo\nthree\nfour")
         leave(screen)
 
 
@@ -328,6 +328,25 @@ def test_ctrl_c_may_come_at_any_moment_of_a_line(site: ChatSite, provider: Scrip
         leave(screen)
 
 
+def test_ctrl_c_at_any_moment_of_a_command_ends_that_alone(site: ChatSite) -> None:
+    # The first of each is imported meanwhile.
+    lines = ("/recall soup", "/facts", "/queue", "/context", "/documents", "/whoami") * 3
+    with site.on_terminal() as screen:
+        for number, line in enumerate(lines):
+            screen.type(line)
+            screen.wait_for_line(f"> {line}")
+            screen.type("\r")
+            for _ in range(number * 20):
+                screen.is_raw()  # Takes a moment, so that it is another one each time.
+            screen.send_signal(signal.SIGINT)
+            screen.wait_for_line(PROMPT)
+            say(screen, f"/no{number}")
+            screen.wait_for(f"there is no /no{number};")
+            screen.wait_for_line(PROMPT)
+        assert b"unexpected" not in screen.raw
+        leave(screen)
+
+
 def test_ctrl_c_is_heard_while_an_answer_rushes_by(site: ChatSite, provider: ScriptedProvider) -> None:
     provider.script(openai_stream(*("word " * 20 for _ in range(5000)), threading.Event()))
     with site.on_terminal() as screen:
@@ -370,6 +389,28 @@ def test_what_is_typed_while_an_answer_comes_is_the_next_line(
         screen.wait_for("begun, done", "> two", "Hello there.")
         leave(screen)
     assert site.heard() == ["one", "two"]
+
+
+def test_it_is_so_again_after_a_shell_has_set_the_terminal(
+    site: ChatSite, provider: ScriptedProvider
+) -> None:
+    gate = threading.Event()
+    provider.script(openai_stream("first ", threading.Event()), openai_stream("second ", gate, "over"))
+    with site.on_terminal() as screen:
+        say(screen, "Hello?")
+        screen.wait_for("first")
+        # Stopped with Ctrl-Z, and brought back.
+        screen.set(screen.settings_before)
+        screen.type(ctrl("c"))
+        screen.wait_for("(cancelled)")
+        screen.wait_for_line(PROMPT)
+        say(screen, "Once more?")
+        screen.wait_for("second")
+        screen.type("typed ahead\r")
+        gate.set()
+        screen.wait_for("second over", "> typed ahead", "Hello there.")
+        leave(screen)
+    assert site.heard()[-1] == "typed ahead"
 
 
 def test_ctrl_c_empties_the_line_and_twice_leaves(site: ChatSite) -> None:

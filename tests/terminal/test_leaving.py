@@ -5,9 +5,11 @@ import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+import click
 import pytest
 
 from shepherd_memory.frontends.chat.leaving import Signals, Told, exit_code
+from shepherd_memory.frontends.cli.signals import INTERRUPTED, interrupted
 
 
 @pytest.fixture
@@ -115,3 +117,19 @@ def test_only_the_first_that_tells_us_to_leave_counts(signals: Signals) -> None:
         press(signal.SIGHUP)
     press(signal.SIGHUP)
     press(signal.SIGTERM)
+
+
+def test_one_that_is_raised_where_it_was_kept_leaves_the_others_as_they_were(signals: Signals) -> None:
+    with signals.kept():
+        press()
+        with pytest.raises(KeyboardInterrupt), signals.raised():
+            raise AssertionError("not reached")
+        press()
+        with pytest.raises(KeyboardInterrupt), signals.raised():
+            raise AssertionError("not reached")
+
+
+def test_ctrl_c_that_leaves_is_an_exit_code_without_a_word(signals: Signals) -> None:
+    with pytest.raises(click.exceptions.Exit) as left, interrupted():
+        press()
+    assert left.value.exit_code == INTERRUPTED

@@ -3,9 +3,12 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from textual.geometry import Size
+from textual.selection import Selection
 
 from shepherd_memory.frontends.tui.chat.chunks import LINES, SIZE, Chunk, Chunks
 from shepherd_memory.frontends.tui.chat.markdown import laid_out
+from shepherd_memory.frontends.tui.chat.reply import Reply
 
 MARKDOWN = st.text(alphabet="ab *_`#->|[]()!~1.\n\t\\<&é猫", max_size=400)
 
@@ -75,6 +78,37 @@ def test_code_that_is_cut_stays_code() -> None:
     shown = [line for chunk in found for line in lines(chunk.text)]
     assert shown == [f" line_{number} = 1" for number in range(300)]
     assert max(chunk.text.count("\n") for chunk in found) <= LINES + 3
+
+
+@pytest.mark.parametrize("before", ["", "Like so:\n", "Like so:\n\n"])
+def test_code_looks_the_same_wherever_it_is_cut(before: str) -> None:
+    for length in range(20, 80):
+        code = "".join(f"line_{number} = 1\n" for number in range(length))
+        text = f"{before}```python\n{code}```\n\nThat is all.\n"
+        assert shown(text) == lines(text)
+
+
+def test_a_table_that_ends_at_a_cut_has_its_head_once() -> None:
+    for length in range(20, 40):
+        rows = "".join(f"| {number} | x |\n" for number in range(length))
+        *_, last, blank, after = shown(f"| n | x |\n|---|---|\n{rows}\nThat is all.\n")
+        assert (last, blank, after) == (f"{length - 1} │ x", "", "That is all.")
+
+
+def test_line_ends_of_any_kind_are_line_ends() -> None:
+    text = "```\r\nx = 1\r\n```\r\n\r\nThat is all.\r\n"
+    assert shown(text) == shown(text, 1) == [" x = 1", "", "That is all."]
+
+
+def shown(text: str, size: int = 50) -> list[str]:
+    """What stands on the screen after all of it has come in."""
+    reply = Reply()
+    for at in range(0, len(text), size):
+        reply.add(text[at : at + size])
+    reply.get_content_height(Size(40, 20), Size(40, 20), 40)
+    selection = reply.get_selection(Selection(None, None))
+    assert selection is not None
+    return selection[0].split("\n")
 
 
 def test_a_table_that_is_cut_has_its_head_again() -> None:

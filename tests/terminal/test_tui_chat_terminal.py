@@ -1,6 +1,7 @@
 """`shepherd tui` as a process on a real terminal, and the terminal after it."""
 
 import os
+import re
 import signal
 import sys
 import threading
@@ -74,6 +75,25 @@ def test_a_paste_is_one_message(site: ChatSite, provider: ScriptedProvider) -> N
         screen.type(ctrl("q"))
         assert screen.exit_code() == 0
     assert [text.partition("\n\n")[0] for text in site.heard()] == ["one\ntwo\nthree"]
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=lambda number: number.name)
+def test_a_signal_ends_it_in_order_while_it_starts(site: ChatSite, number: signal.Signals) -> None:
+    with on_terminal(site) as screen:
+        before = screen.settings()
+        while not handles_hangups(screen.pid):
+            os.sched_yield()
+        screen.send_signal(number)
+        assert screen.exit_code() == 128 + number
+        assert screen.settings() == before
+        assert b"Aborted" not in screen.raw
+
+
+def handles_hangups(pid: int) -> bool:
+    """As only a program does that has said so."""
+    caught = re.search(r"SigCgt:\s*(\w+)", Path(f"/proc/{pid}/status").read_text())
+    assert caught is not None
+    return bool(int(caught[1], 16) >> signal.SIGHUP - 1 & 1)
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP], ids=lambda number: number.name)

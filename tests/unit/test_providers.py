@@ -250,6 +250,7 @@ def test_a_query_of_the_base_url_goes_before_that_of_a_path() -> None:
     versioned = Provider("a", base_url="https://h/v1?api-version=2024")
     assert api_url(versioned, "/files?limit=2") == "https://h/v1/files?api-version=2024&limit=2"
     assert api_url(Provider("a", base_url="https://h"), "/files?") == "https://h/v1/files?"
+    assert api_url(Provider("a", base_url="https://h/v1//#part"), "/files") == "https://h/v1/files"
 
 
 def test_the_public_apis_need_no_base_url_and_a_remote_shepherd_does() -> None:

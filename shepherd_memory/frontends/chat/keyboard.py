@@ -21,7 +21,7 @@ class Keyboard:
     @contextmanager
     def kept(self) -> Iterator[None]:
         """Keep the keys for whoever reads next; Ctrl-C interrupts as ever."""
-        _set(_quiet(self._found))
+        self.keep()
         try:
             yield
         finally:
@@ -34,7 +34,11 @@ class Keyboard:
         try:
             yield
         finally:
-            _set(_quiet(self._found))
+            self.keep()
+
+    def keep(self) -> None:
+        """Do so again, where somebody else may have changed it: a shell does when a job was stopped."""
+        _set(_quiet(self._found))
 
 
 def _settings() -> Settings:

@@ -41,12 +41,14 @@ class Signals:
     @contextmanager
     def taken_by(self, take: Take) -> Iterator[None]:
         """Within the block they are handed to `take`, first of all one that was kept."""
-        self._takers.append(take)
+        before = len(self._takers)
         try:
+            self._takers.append(take)
             self.hand_on()
             yield
         finally:
-            self._takers.pop()
+            # Not the last one: a signal may be raised before there is another, or before a block is entered.
+            del self._takers[before:]
             self.hand_on()
 
     def kept(self) -> AbstractContextManager[None]:

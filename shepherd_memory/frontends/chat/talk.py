@@ -2,7 +2,9 @@
 
 import json
 import shutil
+import sys
 from collections.abc import Iterable, Iterator
+from types import FrameType
 from typing import Any
 
 from shepherd_memory.canonical import canonical_text
@@ -11,7 +13,7 @@ from shepherd_memory.frontends.chat import commands
 from shepherd_memory.frontends.chat.asking import Chat, Last, ask
 from shepherd_memory.frontends.chat.events import Event, Failed
 from shepherd_memory.frontends.chat.keyboard import Keyboard
-from shepherd_memory.frontends.chat.leaving import Signals
+from shepherd_memory.frontends.chat.leaving import Signals, Told
 from shepherd_memory.frontends.chat.shapes import shape_of
 from shepherd_memory.frontends.chat.terminal import Printer
 from shepherd_memory.frontends.cli.invocation import Invocation
@@ -96,6 +98,7 @@ class Conversation:
                 self._command(text)
             elif text.strip():
                 said = text.replace("//", "/", 1) if text.startswith("//") else text
+                self._keyboard.keep()
                 ask(self._chat, said, printer.show, self._signals)
 
     def _lines(self) -> Iterator[str]:
@@ -123,8 +126,15 @@ class Conversation:
             case _ if self._invocation is None:
                 note("a shared session is its server's: there are /clear, /help and /exit")
             case _:
-                with self._keyboard.shown(), self._signals.raised():
-                    commands.run(self._invocation, line)
+                self._run(self._invocation, line)
+
+    def _run(self, invocation: Invocation, line: str) -> None:
+        try:
+            with self._keyboard.shown(), self._signals.taken_by(_raise_between_imports):
+                commands.run(invocation, line)
+        except KeyboardInterrupt:
+            # Just before or behind what the command itself does, which takes it for a no.
+            say("interrupted")
 
     def _clear(self) -> None:
         try:
@@ -133,6 +143,16 @@ class Conversation:
             return note(str(error))
         problem = f" ({self._chat.problem})" if self._chat.problem else ""
         note(f"a new session begins{problem}")
+
+
+def _raise_between_imports(told: Told) -> bool:
+    """Numpy, for one, cannot be imported again where that was broken off."""
+    frame: FrameType | None = sys._getframe()
+    while frame is not None:
+        if frame.f_code.co_filename.startswith("<frozen importlib"):
+            return False
+        frame = frame.f_back
+    raise told
 
 
 def _help() -> None:

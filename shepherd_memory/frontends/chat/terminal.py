@@ -55,7 +55,7 @@ class Printer:
     def _answer(self, text: str) -> None:
         self._end_thinking()
         # `color`: without it click takes escape sequences out of what goes into a pipe.
-        shown = block(text.replace("\r\n", "\n")) if self._is_terminal else text
+        shown = _plain(text) if self._is_terminal else text
         click.echo(shown, nl=False, color=True)
         sys.stdout.flush()
         self._ends_with_newline = text.endswith("\n")
@@ -64,7 +64,7 @@ class Printer:
         if self._is_quiet:
             return
         self._is_thinking = True
-        click.echo(_styled(block(text), dim=True), nl=False, err=True)
+        click.echo(_styled(_plain(text), dim=True), nl=False, err=True)
 
     def _end_thinking(self) -> None:
         if self._is_thinking:
@@ -83,6 +83,11 @@ class Printer:
         self._end_line()
         shown = one_line(text) if fg else clip(one_line(text), LONGEST_LINE)
         click.echo(_styled(shown, fg=fg, dim=fg is None), err=True)
+
+
+def _plain(text: str) -> str:
+    """Without carriage returns: of a line end in two characters the second may come in the next piece."""
+    return block(text.replace("\r", ""))
 
 
 def _styled(text: str, **style: Any) -> str:

@@ -1,8 +1,6 @@
 """`shepherd chat`: chat with the provider in use, and be remembered."""
 
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -16,7 +14,7 @@ from shepherd_memory.frontends.cli.invocation import Invocation, pass_invocation
 from shepherd_memory.frontends.cli.opening import user_of, user_option
 from shepherd_memory.frontends.cli.output import is_terminal, say
 from shepherd_memory.frontends.cli.screen import note, one_line
-from shepherd_memory.frontends.cli.signals import INTERRUPTED
+from shepherd_memory.frontends.cli.signals import INTERRUPTED, interrupted
 
 if TYPE_CHECKING:
     from shepherd_memory.frontends.chat.asking import Last
@@ -63,7 +61,7 @@ def chat(
     if server is not None and (resume or nomemory or memtools or user is not None):
         raise InvalidInput("--continue, --nomemory, --memtools and --user are for the server to say")
     signals = Signals()
-    with signals.handled(), hung_up(), _interrupted():
+    with signals.handled(), hung_up(), interrupted():
         talk = _Talk(prompt, as_json, signals)
         if server is None:
             options = Options(memory=not nomemory, memtools=memtools, place=here())
@@ -76,15 +74,6 @@ def chat(
 def _is_key_typed() -> bool:
     """Not if it is in the environment, where it waits for the next time that a server is asked."""
     return click.get_current_context().get_parameter_source("key") is ParameterSource.COMMANDLINE
-
-
-@contextmanager
-def _interrupted() -> Iterator[None]:
-    """Ctrl-C where it leaves: by now everything is closed in order, and there is nothing to say."""
-    try:
-        yield
-    except KeyboardInterrupt:
-        raise click.exceptions.Exit(INTERRUPTED) from None
 
 
 @dataclass(frozen=True)

@@ -130,7 +130,7 @@ def recall(
             until=until,
         )
         found = asked(limit=limit, threshold=threshold)
-        is_guessed = found.abstained and found.words and threshold != 0
+        is_guessed = found.abstained and found.words and threshold != 0 and not as_json
         nearest = asked(limit=min(limit, MOST_GUESSED), threshold=0.0).hits if is_guessed else ()
         around = {hit.id: neighbours(service, user_id, hit, turns) for hit in found.hits} if turns else {}
         _say_what_is_missing(invocation, service, user_id)

@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from types import FrameType
 
+import click
+
 SIGNALS = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name))
 
 INTERRUPTED = 128 + signal.SIGINT
@@ -40,3 +42,12 @@ def stop_signals() -> Iterator[threading.Event]:
 
     with handled(SIGNALS, handle):
         yield stop
+
+
+@contextmanager
+def interrupted() -> Iterator[None]:
+    """Ctrl-C where it leaves: by now everything is closed in order, and there is nothing to say."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        raise click.exceptions.Exit(INTERRUPTED) from None

@@ -15,6 +15,7 @@ from shepherd_memory.frontends.cli.invocation import Invocation, pass_invocation
 from shepherd_memory.frontends.cli.opening import user_of, user_option
 from shepherd_memory.frontends.cli.output import is_terminal
 from shepherd_memory.frontends.cli.screen import note, one_line
+from shepherd_memory.frontends.cli.signals import interrupted
 
 if TYPE_CHECKING:
     from shepherd_memory.frontends.chat.leaving import Signals
@@ -36,7 +37,7 @@ def tui(invocation: Invocation, resume: bool, nomemory: bool, memtools: bool, us
     from shepherd_memory.frontends.chat.leaving import Signals, hung_up
 
     signals = Signals()
-    with signals.handled(), hung_up():
+    with signals.handled(), hung_up(), interrupted():
         code = _run(invocation, user, resume, not nomemory, memtools, signals)
     if code:
         raise click.exceptions.Exit(code)

@@ -58,7 +58,18 @@ class _Cut:
 def _divided(chunk: Chunk, size: int) -> tuple[Chunk, Chunk]:
     cut = _best_cut(chunk.text[:size])
     before = chunk.text[: cut.at] + cut.ending
-    return Chunk(before, chunk.joined), Chunk(cut.repeat + chunk.text[cut.at :], cut.joined)
+    return Chunk(before, chunk.joined), _behind(cut, chunk.text[cut.at :])
+
+
+def _behind(cut: _Cut, text: str) -> Chunk:
+    """What follows a cut; a table, or code, that ends just there is not begun again."""
+    line, end, rest = text.partition("\n")
+    is_between_lines = not cut.ending.startswith("\n")
+    if end and not cut.ending and not line.strip():
+        return Chunk(text)
+    if end and cut.ending and is_between_lines and not _fence_after(line, cut.repeat.rstrip("\n")):
+        return Chunk(rest)
+    return Chunk(cut.repeat + text, cut.joined)
 
 
 def _best_cut(text: str) -> _Cut:
@@ -95,7 +106,7 @@ def _cut_in_fence(text: str, fence: str, line: int) -> _Cut:
     """Before the code if anything is there, else in it: it ends, and begins again behind the cut."""
     begins = text.rfind(f"{fence}\n")
     if begins > 0:
-        return _Cut(begins)
+        return _Cut(begins, joined=False)
     marks = fence.strip()[: len(fence.strip()) - len(fence.strip().lstrip("`~"))]
     if line > len(fence) + 1:
         return _Cut(line, marks, f"{fence}\n")

@@ -54,7 +54,8 @@ class Reply(Widget):
     def add(self, text: str) -> None:
         """More of the answer, which `draw` brings to the screen."""
         self._text.append(text)
-        done = self._chunks.feed(block(text))
+        # Of a line end in two characters the second may come in the next piece.
+        done = self._chunks.feed(block(text.replace("\r", "")))
         self._complete += done
         self._tail = None
         self._is_drawn = False
