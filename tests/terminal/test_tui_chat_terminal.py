@@ -84,7 +84,8 @@ def test_a_signal_ends_it_in_order_while_it_starts(site: ChatSite, number: signa
         while not handles_hangups(screen.pid):
             os.sched_yield()
         screen.send_signal(number)
-        assert screen.exit_code() == 128 + number
+        # Interrupted in some imports, Python ends by the signal itself, which a shell shows as the same code.
+        assert screen.exit_code() in {128 + number, *([-number] if number == signal.SIGINT else [])}
         assert screen.settings() == before
         assert b"Aborted" not in screen.raw
 

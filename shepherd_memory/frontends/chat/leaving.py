@@ -2,6 +2,7 @@
 
 import errno
 import signal
+from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from types import FrameType
@@ -29,7 +30,8 @@ class Signals:
 
     def __init__(self) -> None:
         self._takers: list[Take] = [_raise]
-        self._kept: Told | None = None
+        # At most one Ctrl-C and what tells us to leave; changed in single steps, between which another comes.
+        self._kept: deque[Told] = deque()
         self._is_leaving = False
 
     @contextmanager
@@ -67,15 +69,14 @@ class Signals:
 
     def keep(self, told: Told) -> None:
         """Have it wait for the next who can act on it."""
-        if isinstance(told, KeyboardInterrupt) and self._kept is not None:
+        if isinstance(told, KeyboardInterrupt) and self._kept:
             raise told
-        self._kept = told
+        self._kept.append(told)
 
     def hand_on(self) -> None:
         """Offer what was kept to whoever takes it now."""
-        told, self._kept = self._kept, None
-        if told is not None:
-            self._hand(told)
+        if self._kept:
+            self._hand(self._kept.pop())
 
     def _hand(self, told: Told) -> None:
         if not self._takers[-1](told):

@@ -61,7 +61,7 @@ def chat(
     if server is not None and (resume or nomemory or memtools or user is not None):
         raise InvalidInput("--continue, --nomemory, --memtools and --user are for the server to say")
     signals = Signals()
-    with signals.handled(), hung_up(), interrupted():
+    with interrupted(), signals.handled(), hung_up():
         talk = _Talk(prompt, as_json, signals)
         if server is None:
             options = Options(memory=not nomemory, memtools=memtools, place=here())

@@ -37,7 +37,7 @@ def tui(invocation: Invocation, resume: bool, nomemory: bool, memtools: bool, us
     from shepherd_memory.frontends.chat.leaving import Signals, hung_up
 
     signals = Signals()
-    with signals.handled(), hung_up(), interrupted():
+    with interrupted(), signals.handled(), hung_up():
         code = _run(invocation, user, resume, not nomemory, memtools, signals)
     if code:
         raise click.exceptions.Exit(code)

@@ -100,8 +100,9 @@ class TuiApp(App[None]):
 
         return TerminalDriver
 
-    def on_mount(self) -> None:
-        self.push_screen(self.chat)
+    async def on_mount(self) -> None:
+        # To its end: who leaves before finds a screen without its parts.
+        await self.push_screen(self.chat)
         self._event_loop = asyncio.get_running_loop()
         self._signals.hand_on()
 
