@@ -90,9 +90,13 @@ class Hands:
 
     async def until(self, true: Callable[[], object], what: str = "") -> None:
         deadline = time.monotonic() + PATIENCE_SECONDS
-        while not true():
-            assert time.monotonic() < deadline, f"not {what}:\n{self.seen()}"
-            await self.pilot.pause(0.01)
+        while True:
+            looked = time.monotonic()
+            if true():
+                return
+            assert looked < deadline, f"not {what}:\n{self.seen()}"
+            # To look at the screen takes long, and meanwhile nothing is drawn.
+            await self.pilot.pause(max(0.01, 4 * (time.monotonic() - looked)))
 
     async def sees(self, *texts: str) -> None:
         await self.until(lambda: all(text in self.seen() for text in texts), f"{texts} on the screen")

@@ -83,9 +83,13 @@ class Hands:
 
     async def until(self, true: Callable[[], bool]) -> None:
         deadline = time.monotonic() + PATIENCE_SECONDS
-        while not true():
-            assert time.monotonic() < deadline, f"waited in vain:\n{self.seen}\n{self.page}"
-            await self.pilot.pause(0.01)
+        while True:
+            looked = time.monotonic()
+            if true():
+                return
+            assert looked < deadline, f"waited in vain:\n{self.seen}\n{self.page}"
+            # To look at the screen takes long, and meanwhile nothing is drawn.
+            await self.pilot.pause(max(0.01, 4 * (time.monotonic() - looked)))
 
     async def settled(self) -> None:
         """Wait until nothing is read any more."""
