@@ -6,7 +6,7 @@ import sqlite3
 import threading
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib.resources import files
@@ -139,9 +139,7 @@ class SqliteDatabase:
         self._location = location
         self._writer_lock = _writer_lock_of(location.path)
         self._idle_readers: deque[sqlite3.Connection] = deque()
-        self._opened: list[sqlite3.Connection] = []
         self._closed = False
-        self._guard = threading.Lock()
         self._writer = self._open()
 
     @contextmanager
@@ -226,12 +224,10 @@ class SqliteDatabase:
         return f"{left}copies of the file made earlier (backups, snapshots) still hold what was erased"
 
     def close(self) -> None:
-        with self._writer_lock, self._guard:
+        with self._writer_lock:
             self._closed = True
-            for raw in self._opened:
-                raw.close()
-            self._opened.clear()
-            self._idle_readers.clear()
+            self._writer.close()
+        self._close_idle()
 
     @contextmanager
     def _reader(self) -> Iterator[sqlite3.Connection]:
@@ -244,6 +240,14 @@ class SqliteDatabase:
             yield raw
         finally:
             self._idle_readers.append(raw)
+            if self._closed:
+                self._close_idle()
+
+    def _close_idle(self) -> None:
+        """What somebody still reads from stays open until they are done: to close it would crash them."""
+        with suppress(IndexError):
+            while True:
+                self._idle_readers.pop().close()
 
     def _refuse_closed(self) -> None:
         if self._closed:
@@ -262,8 +266,6 @@ class SqliteDatabase:
         except BaseException:
             raw.close()
             raise
-        with self._guard:
-            self._opened.append(raw)
         return raw
 
     def _prepare(self, raw: sqlite3.Connection) -> None:
