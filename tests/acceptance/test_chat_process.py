@@ -450,7 +450,8 @@ def test_a_closed_window_ends_a_chat_in_order(
     with chats.on_terminal("--memtools") as screen:
         begin(screen, provider, situation)
         screen.hang_up()
-        assert screen.exit_code() in (0, 128 + signal.SIGHUP)
+        # Kernel and shell both say so, and the second may find it done: to a shell the last two are the same.
+        assert screen.exit_code() in (0, 128 + signal.SIGHUP, -signal.SIGHUP)
         assert screen.left_behind() == []
     assert_kept(chats)
 

@@ -5,7 +5,7 @@ import functools
 import threading
 import time
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -96,6 +96,14 @@ class Hands:
         await self.pilot.pause()
         await self.until(lambda: not any(w.group in LOADING and not w.is_finished for w in self.app.workers))
         await self.pilot.pause()
+
+    async def looks_like(self, name: str) -> None:
+        """As in the snapshot; what is still being drawn is waited for."""
+        for _ in range(20):
+            with suppress(AssertionError):
+                return assert_looks_like(self.app, name)
+            await self.pilot.pause(0.1)
+        assert_looks_like(self.app, name)
 
     async def press(self, *keys: str) -> None:
         await self.pilot.press(*keys)
@@ -251,10 +259,10 @@ class Between:
 async def test_every_tab_looks_as_it_should(service: Service, size: tuple[int, int], name: str) -> None:
     async with opened(service, size) as hands:
         await hands.press("down", "down")
-        assert_looks_like(hands.app, f"memory-facts-{name}")
+        await hands.looks_like(f"memory-facts-{name}")
         for key, tab in (("2", "context"), ("3", "documents"), ("4", "rejected")):
             await hands.press(key)
-            assert_looks_like(hands.app, f"memory-{tab}-{name}")
+            await hands.looks_like(f"memory-{tab}-{name}")
 
 
 @pytest.mark.parametrize(("size", "name"), [(SMALL, "80x24"), (LARGE, "120x40"), (TINY, "40x12")])
@@ -265,15 +273,15 @@ async def test_search_dialogs_and_keys_look_as_they_should(
     async with opened(service, size) as hands:
         await hands.press("3")
         await hands.search("lisbon")
-        assert_looks_like(hands.app, f"memory-search-{name}")
+        await hands.looks_like(f"memory-search-{name}")
         await hands.press("escape", "1", "end", "w")
         await hands.asked()
-        assert_looks_like(hands.app, f"memory-wrong-{name}")
+        await hands.looks_like(f"memory-wrong-{name}")
         await hands.press("escape", "e")
         await hands.asked(Editor)
-        assert_looks_like(hands.app, f"memory-edit-{name}")
+        await hands.looks_like(f"memory-edit-{name}")
         await hands.press("escape", "question_mark")
-        assert_looks_like(hands.app, f"memory-keys-{name}")
+        await hands.looks_like(f"memory-keys-{name}")
 
 
 @driven
