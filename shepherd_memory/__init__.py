@@ -4,18 +4,18 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from shepherd_memory.config import Config, load_config
-    from shepherd_memory.context import Context
-    from shepherd_memory.documents import Document
-    from shepherd_memory.erasure import Receipt
     from shepherd_memory.errors import ShepherdError
-    from shepherd_memory.facts import Fact, PastFact
-    from shepherd_memory.forgetting import Forgotten
-    from shepherd_memory.intake import Remembered
-    from shepherd_memory.prompting import Injected
+    from shepherd_memory.injection.prompting import Injected
+    from shepherd_memory.intake.store import Remembered
+    from shepherd_memory.maintenance.erasure import Receipt
+    from shepherd_memory.maintenance.forgetting import Forgotten
+    from shepherd_memory.maintenance.status import Status
+    from shepherd_memory.memory.context import Context
+    from shepherd_memory.memory.documents import Document
+    from shepherd_memory.memory.facts import Fact, PastFact
+    from shepherd_memory.memory.rejections import Rejection
     from shepherd_memory.recall import Hit, Recalled
-    from shepherd_memory.rejections import Rejection
     from shepherd_memory.service import Service, open_service
-    from shepherd_memory.status import Status
 
 __all__ = [
     "Config",
@@ -39,20 +39,20 @@ __all__ = [
 
 _HOMES = {
     "Config": "config",
-    "Context": "context",
-    "Document": "documents",
-    "Fact": "facts",
-    "Forgotten": "forgetting",
+    "Context": "memory.context",
+    "Document": "memory.documents",
+    "Fact": "memory.facts",
+    "Forgotten": "maintenance.forgetting",
     "Hit": "recall",
-    "Injected": "prompting",
-    "PastFact": "facts",
+    "Injected": "injection.prompting",
+    "PastFact": "memory.facts",
     "Recalled": "recall",
-    "Receipt": "erasure",
-    "Rejection": "rejections",
-    "Remembered": "intake",
+    "Receipt": "maintenance.erasure",
+    "Rejection": "memory.rejections",
+    "Remembered": "intake.store",
     "Service": "service",
     "ShepherdError": "errors",
-    "Status": "status",
+    "Status": "maintenance.status",
     "load_config": "config",
     "open_service": "service",
 }

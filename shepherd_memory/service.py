@@ -11,60 +11,43 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
-from shepherd_memory import (
-    blocks,
-    context,
-    documents,
-    endpoints,
-    entries,
-    erasure,
-    facts,
-    forgetting,
-    guard,
-    indexing,
-    intake,
-    jobs,
-    ledger,
-    legacy,
-    portability,
-    prompting,
-    queue,
-    rejections,
-    saved_chats,
-    sessions,
-    users,
-)
-from shepherd_memory.blocks import Blocks, Kept
-from shepherd_memory.canonical import as_text, canonical_text
-from shepherd_memory.clock import SECOND, Clock, from_us, now_us, parse_us
 from shepherd_memory.config import Config, LiveConfig, default_database_path
-from shepherd_memory.context import Context
-from shepherd_memory.database import Connection, Database, open_database
-from shepherd_memory.documents import Document, Facets, NewDocument
+from shepherd_memory.config.identity import is_known
 from shepherd_memory.embedding import Unavailable, backlog
 from shepherd_memory.embedding.thread import EmbeddingThread
-from shepherd_memory.endpoints import EndpointState
-from shepherd_memory.erasure import Receipt
 from shepherd_memory.errors import DatabaseError, InvalidInput, NotFound
-from shepherd_memory.exchanges import GAP_SECONDS, Exchange, read_exchange
-from shepherd_memory.extraction import ExtractionClient
-from shepherd_memory.facts import Fact, PastFact
-from shepherd_memory.forgetting import Forgotten
-from shepherd_memory.identity import is_known
-from shepherd_memory.ids import checked_user_id, storable_id
-from shepherd_memory.injection import inject
-from shepherd_memory.intake import Intake, Remembered
-from shepherd_memory.jobs import Job
-from shepherd_memory.prompting import Injected, Injection
-from shepherd_memory.provenance import Provenance
+from shepherd_memory.extraction import endpoint_state, guard, jobs, ledger, queue
+from shepherd_memory.extraction.endpoint_state import EndpointState
+from shepherd_memory.extraction.jobs import Job
+from shepherd_memory.extraction.worker import Worker, extraction_endpoint
+from shepherd_memory.injection import prompting, stored_blocks
+from shepherd_memory.injection.prompt import inject
+from shepherd_memory.injection.prompting import Injected, Injection
+from shepherd_memory.injection.stored_blocks import Blocks, Kept
+from shepherd_memory.intake import store
+from shepherd_memory.intake.exchange import GAP_SECONDS, Exchange, read_exchange
+from shepherd_memory.intake.store import Intake, Remembered
+from shepherd_memory.llm.completion_client import ExtractionClient
+from shepherd_memory.maintenance import erasure, forgetting, legacy, portability, reindexing
+from shepherd_memory.maintenance.erasure import Receipt
+from shepherd_memory.maintenance.forgetting import Forgotten
+from shepherd_memory.maintenance.status import Status, Totals, read_status, read_totals
+from shepherd_memory.memory import context, documents, entries, facts, rejections, saved_chats, sessions
+from shepherd_memory.memory.context import Context
+from shepherd_memory.memory.documents import Document, Facets, NewDocument
+from shepherd_memory.memory.facts import Fact, PastFact
+from shepherd_memory.memory.rejections import Rejection
 from shepherd_memory.recall import Recalled
-from shepherd_memory.recall.wanted import Within
-from shepherd_memory.redaction import redact
-from shepherd_memory.rejections import Rejection
-from shepherd_memory.status import Status, Totals, read_status, read_totals
+from shepherd_memory.recall.scope import Within
+from shepherd_memory.storage import users
+from shepherd_memory.storage.clock import SECOND, Clock, from_us, now_us, parse_us
+from shepherd_memory.storage.database import Connection, Database, open_database
+from shepherd_memory.storage.provenance import Provenance
+from shepherd_memory.text.canonical import as_text, canonical_text
+from shepherd_memory.text.ids import checked_user_id, storable_id
+from shepherd_memory.text.redaction import redact
 from shepherd_memory.transcripts.library import Library
 from shepherd_memory.transcripts.watching import Watcher
-from shepherd_memory.worker import Worker, extraction_endpoint
 
 if TYPE_CHECKING:
     from shepherd_memory.recall.recall import Recall
@@ -99,8 +82,8 @@ def open_service(
         url = config.memory_database or str(default_database_path())
         database = stack.enter_context(closing(open_database(url)))
         legacy.adopt(database, clock())
-        if indexing.is_needed(database):
-            indexing.index_everybody(database, clock())
+        if reindexing.is_needed(database):
+            reindexing.index_everybody(database, clock())
         embedding = EmbeddingThread(database, live.current, clock)
         client = stack.enter_context(closing(ExtractionClient()))
         thread = Worker(database, live.current, clock, client)
@@ -165,7 +148,7 @@ class Service:
         how = Intake(
             config.memory_documents, extraction_endpoint(config) is not None, round(rest_seconds * SECOND)
         )
-        result = intake.remember(
+        result = store.remember(
             self.database, user_id, _listed(messages), session_id, group, how, extract, self._clock()
         )
         if result.queued:
@@ -264,7 +247,7 @@ class Service:
 
     def _kept_block(self, connection: Connection, user_id: str, key: str) -> Kept | None:
         """What an earlier round of a tool loop was told, if nothing of it was deleted since."""
-        kept = self._blocks.get(user_id, key) or blocks.load(connection, user_id, key)
+        kept = self._blocks.get(user_id, key) or stored_blocks.load(connection, user_id, key)
         return kept if kept is not None and kept.is_current(connection, user_id) else None
 
     def _compose(
@@ -481,7 +464,7 @@ class Service:
             tool_names=tool_names,
             cwd=cwd,
         )
-        document_id, _ = intake.add_document(self.database, user_id, document, extra, now)
+        document_id, _ = store.add_document(self.database, user_id, document, extra, now)
         self.embedding.wake()
         return document_id
 
@@ -661,7 +644,7 @@ class Service:
     def endpoint(self) -> EndpointState:
         """How the extraction endpoint was last seen, without counting anything."""
         with self.database.read() as connection:
-            return endpoints.get(connection, endpoints.EXTRACTION)
+            return endpoint_state.get(connection, endpoint_state.EXTRACTION)
 
     def status(self) -> Status:
         """How the memory is doing: database, queue, endpoint, health."""

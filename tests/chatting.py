@@ -4,10 +4,10 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final
 
+from shepherd_memory.config.providers import Provider
 from shepherd_memory.errors import ShepherdError
-from shepherd_memory.frontends.chat.client import ProviderClient
-from shepherd_memory.frontends.chat.parts import Call, End, Part, Request, Text, Thinking
-from shepherd_memory.providers import Provider
+from shepherd_memory.llm.chat_client import ProviderClient
+from shepherd_memory.llm.parts import Call, End, Part, Request, Text, Thinking
 from tests.provider import Happening, Piece, Stream, ToolCall, anthropic_events, openai_events
 
 PATIENCE_SECONDS: Final = 60.0

@@ -6,9 +6,9 @@ from typing import Any
 
 import orjson
 
-from shepherd_memory.clock import SECOND, iso
-from shepherd_memory.database import Connection, Database
-from shepherd_memory.entries import number_of
+from shepherd_memory.memory.entries import number_of
+from shepherd_memory.storage.clock import SECOND, iso
+from shepherd_memory.storage.database import Connection, Database
 
 BEGAN = 1_790_000_000 * SECOND
 """When the first of the lines was written, in 2026."""

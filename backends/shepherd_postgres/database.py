@@ -9,8 +9,8 @@ from importlib.resources.abc import Traversable
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
-from shepherd_memory.database import Connection, Neighbour, Row
 from shepherd_memory.errors import DatabaseError, DatabaseRefused, DatabaseUnavailable
+from shepherd_memory.storage.database import Connection, Neighbour, Row
 from shepherd_postgres import search
 
 if TYPE_CHECKING:

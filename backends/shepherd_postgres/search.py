@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from shepherd_memory.database import Connection, Neighbour, nearest_by_scan
+from shepherd_memory.storage.database import Connection, Neighbour, nearest_by_scan
 
 
 def prepare(tx: Connection) -> bool:

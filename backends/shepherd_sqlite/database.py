@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl, unquote, urlsplit
 
-from shepherd_memory.database import Connection, Neighbour, Row
 from shepherd_memory.errors import DatabaseError, DatabaseRefused, DatabaseUnavailable
+from shepherd_memory.storage.database import Connection, Neighbour, Row
 from shepherd_sqlite import search
 
 BUSY_TIMEOUT_SECONDS = 5.0

@@ -4,7 +4,7 @@ from array import array
 from collections.abc import Sequence
 from typing import Any
 
-from shepherd_memory.database import Connection, Neighbour, nearest_by_scan
+from shepherd_memory.storage.database import Connection, Neighbour, nearest_by_scan
 
 
 def to_blob(values: Sequence[float]) -> bytes:

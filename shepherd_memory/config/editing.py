@@ -5,7 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from shepherd_memory import private_files
+from shepherd_memory.config import private_files
 from shepherd_memory.config.loading import known_setting, problems, read_table, refuse_special
 from shepherd_memory.errors import ConfigError, NotFound
 

@@ -6,12 +6,12 @@ from dataclasses import dataclass, field, replace
 from itertools import groupby, islice
 from typing import Any
 
-from shepherd_memory import users
-from shepherd_memory.clock import SECOND
-from shepherd_memory.database import Connection, Database
 from shepherd_memory.embedding.chunks import split_text
 from shepherd_memory.embedding.engine import Embedder, Refused
-from shepherd_memory.entries import context_text, fact_text
+from shepherd_memory.memory.entries import context_text, fact_text
+from shepherd_memory.storage import users
+from shepherd_memory.storage.clock import SECOND
+from shepherd_memory.storage.database import Connection, Database
 
 BATCH = 64
 """Most entries, and most pieces of long ones, that are stored at a time."""

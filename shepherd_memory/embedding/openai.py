@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING
 
 from shepherd_memory.embedding.engine import Refused, Unavailable
 from shepherd_memory.errors import EndpointError, ItemRejected
-from shepherd_memory.extraction.client import endpoint_url, place_of, timed_call
-from shepherd_memory.extraction.reply import Reply, failure_of
-from shepherd_memory.http.call import Call
+from shepherd_memory.llm.completion import Reply, failure_of
+from shepherd_memory.llm.completion_client import endpoint_url, place_of, timed_call
+from shepherd_memory.llm.http.call import Call
 
 if TYPE_CHECKING:
     from shepherd_memory.embedding.engine import Vectors
-    from shepherd_memory.extraction.transport import Transport
+    from shepherd_memory.llm.transport import Transport
 
 BATCH = 64
 
@@ -104,7 +104,7 @@ class OpenAIEmbedder:
 
 def _transport() -> "Transport":
     # Late: requests takes a fifth of a second to import.
-    from shepherd_memory.extraction.transport import Transport
+    from shepherd_memory.llm.transport import Transport
 
     return Transport()
 

@@ -4,9 +4,7 @@ import logging
 import threading
 from collections.abc import Callable
 
-from shepherd_memory.clock import Clock
 from shepherd_memory.config import Config
-from shepherd_memory.database import Connection, Database
 from shepherd_memory.embedding import backlog
 from shepherd_memory.embedding.engine import (
     Embedder,
@@ -16,6 +14,8 @@ from shepherd_memory.embedding.engine import (
     what_is_missing,
 )
 from shepherd_memory.errors import DatabaseError
+from shepherd_memory.storage.clock import Clock
+from shepherd_memory.storage.database import Connection, Database
 
 Choice = tuple[str, str, str, str, str]
 

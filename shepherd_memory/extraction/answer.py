@@ -4,9 +4,9 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from shepherd_memory.canonical import canonical_text
 from shepherd_memory.errors import ItemRejected
 from shepherd_memory.extraction.loose_json import Document, Unreadable, Value, parse
+from shepherd_memory.text.canonical import canonical_text
 
 # A usual answer has 2,000 characters and five entries; these stop a model that has run away.
 LONGEST_ANSWER = 200_000

@@ -3,13 +3,13 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from shepherd_memory.clock import from_us
 from shepherd_memory.errors import ItemRejected
 from shepherd_memory.extraction.answer import Answer, read_answer
-from shepherd_memory.extraction.client import Endpoint, ExtractionClient
+from shepherd_memory.extraction.ledger import Spent
 from shepherd_memory.extraction.prompt import SCHEMA, Statement, build_messages
-from shepherd_memory.extraction.reply import Completion
-from shepherd_memory.ledger import Spent
+from shepherd_memory.llm.completion import Completion
+from shepherd_memory.llm.completion_client import Endpoint, ExtractionClient
+from shepherd_memory.storage.clock import from_us
 
 ASKED = 2
 """A model that answered with something unreadable often does better when asked again."""

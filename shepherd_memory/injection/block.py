@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from shepherd_memory.injection.escaping import escape_fact, escape_label, escape_said
-from shepherd_memory.injection.excerpt import ELLIPSIS, shorten
-from shepherd_memory.injection.seal import seal
-from shepherd_memory.injection.tokens import UNITS, estimate_tokens, fair_shares, weigh
+from shepherd_memory.text.block_seal import seal
+from shepherd_memory.text.excerpt import ELLIPSIS, shorten
+from shepherd_memory.text.tokens import UNITS, estimate_tokens, fair_shares, weigh
 
 BLANK_LINE = "\n\n"
 LONGEST_TEXT = 100_000

@@ -2,7 +2,7 @@
 
 import re
 
-from shepherd_memory.canonical import canonical_text
+from shepherd_memory.text.canonical import canonical_text
 
 LONGEST_LABEL = 60
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from shepherd_memory.injection.block import BLANK_LINE, Block
-from shepherd_memory.injection.seal import starts_block
+from shepherd_memory.text.block_seal import starts_block
 
 # Where the text of a list's parts is joined by newlines, as it is for storing, this makes the blank line.
 _BEFORE_PART = "\n"

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from shepherd_memory.database import Connection, Database
 from shepherd_memory.recall.shelf import Shelf, Version, empty, extend, version_of
+from shepherd_memory.storage.database import Connection, Database
 
 if TYPE_CHECKING:
     from shepherd_memory.recall.shelf import Ints

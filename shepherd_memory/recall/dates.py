@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 
-from shepherd_memory.clock import DAY, to_us
+from shepherd_memory.storage.clock import DAY, to_us
 
 MONTHS = (
     *("january", "february", "march", "april", "may", "june"),

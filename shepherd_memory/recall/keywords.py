@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from shepherd_memory.database import Connection
 from shepherd_memory.recall.shelf import AT_ONCE, Shelf
+from shepherd_memory.storage.database import Connection
 
 if TYPE_CHECKING:
     from shepherd_memory.recall.shelf import Floats, Ints

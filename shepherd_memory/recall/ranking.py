@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from shepherd_memory.clock import DAY, to_us
 from shepherd_memory.recall.dates import Span
 from shepherd_memory.recall.keywords import NEXT_WEIGHT, SECOND_WEIGHT, Keywords
 from shepherd_memory.recall.shelf import KINDS, Shelf
-from shepherd_memory.words import words
+from shepherd_memory.storage.clock import DAY, to_us
+from shepherd_memory.text.words import words
 
 if TYPE_CHECKING:
     from shepherd_memory.recall.shelf import Floats, Ints

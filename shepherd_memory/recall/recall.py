@@ -9,21 +9,21 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from shepherd_memory.database import Connection, Database
 from shepherd_memory.embedding import Embedder, Unavailable
-from shepherd_memory.entries import terms_of
+from shepherd_memory.memory.entries import terms_of
 from shepherd_memory.recall.cache import ShelfCache, View
 from shepherd_memory.recall.confidence import confidences
 from shepherd_memory.recall.dates import read_dates
+from shepherd_memory.recall.filters import allowed
 from shepherd_memory.recall.hits import Hit, Recalled
 from shepherd_memory.recall.keywords import MOST_TERMS, fetch_postings, score, shared_lengths, shortness
 from shepherd_memory.recall.ranking import POOL, Question, Ranked, rank, said_within, speakers_named
 from shepherd_memory.recall.rows import Found, fetch
+from shepherd_memory.recall.scope import Within
 from shepherd_memory.recall.shelf import KINDS, Shelf
-from shepherd_memory.recall.wanted import Within
-from shepherd_memory.recall.within import allowed
-from shepherd_memory.redaction import redact
-from shepherd_memory.words import words
+from shepherd_memory.storage.database import Connection, Database
+from shepherd_memory.text.redaction import redact
+from shepherd_memory.text.words import words
 
 if TYPE_CHECKING:
     from shepherd_memory.recall.shelf import Floats, Ints

@@ -4,9 +4,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from shepherd_memory.clock import from_us
-from shepherd_memory.database import Connection
-from shepherd_memory.entries import context_text, fact_text
+from shepherd_memory.memory.entries import context_text, fact_text
+from shepherd_memory.storage.clock import from_us
+from shepherd_memory.storage.database import Connection
 
 
 @dataclass(frozen=True)

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from shepherd_memory.database import Connection, Database, Row
 from shepherd_memory.recall.vectors import Vectors
+from shepherd_memory.storage.database import Connection, Database, Row
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -4,14 +4,14 @@ import logging
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from shepherd_memory.canonical import as_text
+from shepherd_memory.config.identity import is_known
 from shepherd_memory.errors import InvalidInput, ShepherdError
-from shepherd_memory.identity import is_known
-from shepherd_memory.ids import checked_user_id
 from shepherd_memory.service import UNKNOWN_USER
+from shepherd_memory.text.canonical import as_text
+from shepherd_memory.text.ids import checked_user_id
+from shepherd_memory.tools.advanced import FURTHER_TOOLS
 from shepherd_memory.tools.arguments import Arguments
 from shepherd_memory.tools.basic import BASIC_TOOLS
-from shepherd_memory.tools.further import FURTHER_TOOLS
 from shepherd_memory.tools.tool import ERROR, Answer, Effect, Tool
 
 if TYPE_CHECKING:

@@ -5,8 +5,8 @@ from typing import Any
 
 import msgspec
 
-from shepherd_memory.canonical import as_text
 from shepherd_memory.errors import InvalidInput
+from shepherd_memory.text.canonical import as_text
 
 
 class Arguments:

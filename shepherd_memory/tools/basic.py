@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from shepherd_memory.facts import Fact, fact_key
+from shepherd_memory.memory.facts import Fact, fact_key
 from shepherd_memory.tools.arguments import Arguments
 from shepherd_memory.tools.tool import Answer, Effect, Tool, count, counted, shortened, taking, text
 

@@ -2,7 +2,7 @@
 
 from typing import BinaryIO
 
-from shepherd_memory.clock import to_us
+from shepherd_memory.storage.clock import to_us
 from shepherd_memory.transcripts import files, reading
 from shepherd_memory.transcripts.files import File
 from shepherd_memory.transcripts.sources import Source, source_named, source_of

@@ -5,10 +5,10 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
-from shepherd_memory.clock import to_us
-from shepherd_memory.documents import NewDocument
-from shepherd_memory.ids import storable_id
-from shepherd_memory.redaction import redact, redact_each
+from shepherd_memory.memory.documents import NewDocument
+from shepherd_memory.storage.clock import to_us
+from shepherd_memory.text.ids import storable_id
+from shepherd_memory.text.redaction import redact, redact_each
 from shepherd_memory.transcripts.files import File
 from shepherd_memory.transcripts.sources import Entry
 

@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from shepherd_memory import jobs, ledger
-from shepherd_memory.clock import SECOND, to_us
-from shepherd_memory.database import Connection, Database, Row
-from shepherd_memory.rows import build
+from shepherd_memory.extraction import jobs, ledger
+from shepherd_memory.storage.clock import SECOND, to_us
+from shepherd_memory.storage.database import Connection, Database, Row
+from shepherd_memory.storage.rows import build
 
 ACTIVE, READY, PROCESSING, ARCHIVED, SKIPPED = "active", "ready", "processing", "archived", "skipped"
 STATUSES = (ACTIVE, READY, PROCESSING, ARCHIVED, SKIPPED)

@@ -5,12 +5,12 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from shepherd_memory import stops
-from shepherd_memory.canonical import dump_json, load_json
-from shepherd_memory.clock import SECOND, to_us
-from shepherd_memory.database import Connection
-from shepherd_memory.ids import digest_of
-from shepherd_memory.rows import build
+from shepherd_memory.storage import transcript_stops
+from shepherd_memory.storage.clock import SECOND, to_us
+from shepherd_memory.storage.database import Connection
+from shepherd_memory.storage.rows import build
+from shepherd_memory.text.canonical import dump_json, load_json
+from shepherd_memory.text.ids import digest_of
 
 IDLE, INGESTING = "idle", "ingesting"
 """A file that was not read to its end stays `ingesting`, so that what was said last is not taken for over."""
@@ -104,7 +104,7 @@ def add(tx: Connection, user_id: str, file_key: str, stem: str, source: str, now
         file_key=file_key,
         session_id=_free_session(tx, user_id, file_key, stem),
         source=source,
-        through=stops.stopped_at(tx, user_id, file_key),
+        through=transcript_stops.stopped_at(tx, user_id, file_key),
         now=now,
     )
 

@@ -6,7 +6,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from shepherd_memory.transcripts.keys import ARCHIVE, SUFFIX
+from shepherd_memory.transcripts.file_keys import ARCHIVE, SUFFIX
 
 
 @dataclass(frozen=True)

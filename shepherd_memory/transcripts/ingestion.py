@@ -10,20 +10,23 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from shepherd_memory import documents, entries, intake, queue, sessions, stops, users
-from shepherd_memory.canonical import canonical_text, dump_json, load_json
-from shepherd_memory.clock import SECOND, Clock, to_us
-from shepherd_memory.database import Connection, Database
-from shepherd_memory.documents import MAIN_GROUP, NewDocument
 from shepherd_memory.errors import DatabaseError, InvalidInput
-from shepherd_memory.ids import storable_id
-from shepherd_memory.redaction import redact
+from shepherd_memory.extraction import queue
+from shepherd_memory.intake import store
+from shepherd_memory.memory import documents, entries, sessions
+from shepherd_memory.memory.documents import MAIN_GROUP, NewDocument
+from shepherd_memory.storage import transcript_stops, users
+from shepherd_memory.storage.clock import SECOND, Clock, to_us
+from shepherd_memory.storage.database import Connection, Database
+from shepherd_memory.text.canonical import canonical_text, dump_json, load_json
+from shepherd_memory.text.ids import storable_id
+from shepherd_memory.text.redaction import redact
 from shepherd_memory.transcripts import conversations, files, reading
 from shepherd_memory.transcripts.changes import REWRITTEN, UNCHANGED, outcome_of, source_now
 from shepherd_memory.transcripts.cleaning import clean, clean_state, documents_of
 from shepherd_memory.transcripts.conversations import Grouping, Said
+from shepherd_memory.transcripts.file_keys import file_key_of
 from shepherd_memory.transcripts.files import File
-from shepherd_memory.transcripts.keys import file_key_of
 from shepherd_memory.transcripts.sources import Entry, Reader, Skipped, Source
 
 BATCH_ENTRIES, BATCH_CHARACTERS, BATCH_BYTES = 500, 100_000, 8 << 20
@@ -199,7 +202,7 @@ class _Ingestion:
         with self._database.write() as tx:
             users.lock(tx, self._user_id, now)
             if self._how.reimport:
-                stops.lift(tx, self._user_id, self._key)
+                transcript_stops.lift(tx, self._user_id, self._key)
             if before is None and files.get(tx, self._user_id, self._key) is None:
                 files.add(tx, self._user_id, self._key, storable_id(Path(self._key).stem), source.name, now)
             elif not _is_as_judged(before, files.get(tx, self._user_id, self._key)):
@@ -226,7 +229,7 @@ class _Ingestion:
             tx,
             purging=1,
             source=source.name,
-            read_through=stops.stopped_at(tx, self._user_id, self._key),
+            read_through=transcript_stops.stopped_at(tx, self._user_id, self._key),
             read_check="",
             reader="",
             entries=0,
@@ -259,7 +262,7 @@ class _Ingestion:
         """Read on to the end, or until it is to stop."""
         with self._database.read() as connection:
             state = files.get(connection, self._user_id, self._key)
-            forgotten = stops.forgotten_through(connection, self._user_id, self._key)
+            forgotten = transcript_stops.forgotten_through(connection, self._user_id, self._key)
         if state is None:
             raise _NoLongerOurs
         reader = source.reader(load_json(state.reader) if state.reader else None)
@@ -290,7 +293,7 @@ class _Ingestion:
                 raise _NoLongerOurs
             new = documents_of(read, state, now)
             stored = documents.insert(tx, self._user_id, first_id, new, now)
-            intake.index(tx, self._user_id, first_id, new, terms, stored, now)
+            store.index(tx, self._user_id, first_id, new, terms, stored, now)
             _let_grow(tx, self._user_id, first_id, new, terms, stored, now)
             self._group(tx, state, first_id, new, stored, now)
             self._note(tx, state, batch, reader, check, new, len(stored), is_last)
@@ -377,5 +380,5 @@ def _let_grow(
         was = documents.grow(tx, user_id, document) if document_id not in stored else None
         if was is not None:
             entries.remove(tx, user_id, *was)
-            entries.add(tx, user_id, [intake.entry_of(was[0], document, counted)], now)
+            entries.add(tx, user_id, [store.entry_of(was[0], document, counted)], now)
             users.raise_epoch(tx, user_id)

@@ -4,19 +4,19 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from shepherd_memory import documents
-from shepherd_memory.clock import SECOND, Clock
 from shepherd_memory.config import Config
-from shepherd_memory.database import Database
-from shepherd_memory.documents import Document
+from shepherd_memory.config.identity import is_known
 from shepherd_memory.errors import ConfigError, InvalidInput, NotFound
-from shepherd_memory.identity import is_known
-from shepherd_memory.ids import checked_user_id, storable_id
+from shepherd_memory.extraction.worker import extraction_endpoint
+from shepherd_memory.memory import documents
+from shepherd_memory.memory.documents import Document
+from shepherd_memory.storage.clock import SECOND, Clock
+from shepherd_memory.storage.database import Database
+from shepherd_memory.text.ids import checked_user_id, storable_id
 from shepherd_memory.transcripts import conversations, files, ingestion, processing
 from shepherd_memory.transcripts.conversations import MINUTE, STATUSES, Conversation
 from shepherd_memory.transcripts.files import File
 from shepherd_memory.transcripts.ingestion import How, Ingested
-from shepherd_memory.worker import extraction_endpoint
 
 PAGE = 500
 

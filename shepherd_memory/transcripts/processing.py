@@ -2,9 +2,11 @@
 
 from collections.abc import Callable, Sequence
 
-from shepherd_memory import documents, jobs, queue, sessions, users
-from shepherd_memory.clock import day_of, next_day
-from shepherd_memory.database import Connection, Database
+from shepherd_memory.extraction import jobs, queue
+from shepherd_memory.memory import documents, sessions
+from shepherd_memory.storage import users
+from shepherd_memory.storage.clock import day_of, next_day
+from shepherd_memory.storage.database import Connection, Database
 from shepherd_memory.transcripts import conversations
 from shepherd_memory.transcripts.conversations import ARCHIVED, PROCESSING, READY, Allowance, Conversation
 

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from shepherd_memory.config import Config
+from shepherd_memory.config.identity import is_known
 from shepherd_memory.errors import DatabaseError, ShepherdError
-from shepherd_memory.identity import is_known
 from shepherd_memory.transcripts.folders import files_under, is_candidate, is_through_link, watched
 from shepherd_memory.transcripts.ingestion import BUSY
 from shepherd_memory.transcripts.library import Library

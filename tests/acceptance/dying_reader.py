@@ -13,8 +13,8 @@ from contextlib import closing
 from pathlib import Path
 from typing import NoReturn
 
-from shepherd_memory.clock import now_us
-from shepherd_memory.database import open_database
+from shepherd_memory.storage.clock import now_us
+from shepherd_memory.storage.database import open_database
 from shepherd_memory.transcripts import ingestion
 from shepherd_memory.transcripts.ingestion import How, ingest_file
 

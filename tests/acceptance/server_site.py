@@ -13,9 +13,9 @@ from urllib.parse import urlsplit
 
 import tomli_w
 
-from shepherd_memory import users
-from shepherd_memory.clock import now_us
 from shepherd_memory.service import Service
+from shepherd_memory.storage import users
+from shepherd_memory.storage.clock import now_us
 from tests.acceptance.processes import Processes, wait_until
 from tests.acceptance.settings import SettingsFile
 from tests.provider import Exchange, ScriptedProvider

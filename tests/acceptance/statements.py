@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from shepherd_memory.jobs import RUNNING, WAITING
+from shepherd_memory.extraction.jobs import RUNNING, WAITING
 from shepherd_memory.service import Service
 from tests.acceptance.processes import wait_until
 from tests.endpoint import Body, Step, by_content, garbage, reply, user_text

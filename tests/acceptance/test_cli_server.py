@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from shepherd_memory.jobs import DONE
+from shepherd_memory.extraction.jobs import DONE
 from tests.acceptance.processes import ROOT, kill, wait_until
 from tests.acceptance.server_site import BROKEN, Conversation, Server, Site
 from tests.acceptance.statements import answering, drain

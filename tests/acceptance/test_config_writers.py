@@ -16,7 +16,7 @@ from shepherd_memory.config import load_config, set_value
 ADD_PROVIDERS = """
 import sys
 from pathlib import Path
-from shepherd_memory.providers import Provider, add_provider
+from shepherd_memory.config.providers import Provider, add_provider
 path, writer, count = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3])
 for number in range(count):
     add_provider(path, Provider(f"w{writer}-{number}", model="m"))

@@ -5,7 +5,7 @@ import subprocess
 import sys
 from typing import Any
 
-from shepherd_memory.jobs import FAILED, WAITING
+from shepherd_memory.extraction.jobs import FAILED, WAITING
 from shepherd_memory.service import Service
 from tests.acceptance.processes import ROOT, Processes, wait_until
 from tests.acceptance.settings import SettingsFile

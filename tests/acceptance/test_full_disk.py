@@ -11,7 +11,7 @@ import psutil
 import pytest
 
 from shepherd_memory.errors import DatabaseUnavailable
-from shepherd_memory.jobs import RUNNING
+from shepherd_memory.extraction.jobs import RUNNING
 from shepherd_memory.service import Service
 from tests.acceptance.processes import Processes, wait_until
 from tests.acceptance.settings import SettingsFile

@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 import pytest
 
-from shepherd_memory.jobs import DONE, FAILED
+from shepherd_memory.extraction.jobs import DONE, FAILED
 from shepherd_memory.service import Service
 from tests.acceptance.enqueue import acknowledged
 from tests.acceptance.processes import Processes, kill, wait_until

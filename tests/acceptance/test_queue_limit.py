@@ -4,7 +4,7 @@ import logging
 
 import pytest
 
-from shepherd_memory import jobs
+from shepherd_memory.extraction import jobs
 from shepherd_memory.service import Service
 from tests.acceptance.processes import Processes, wait_until
 from tests.acceptance.settings import SettingsFile

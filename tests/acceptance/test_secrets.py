@@ -12,7 +12,7 @@ import psycopg
 import pytest
 from psycopg import sql
 
-from shepherd_memory import jobs
+from shepherd_memory.extraction import jobs
 from shepherd_memory.service import Service
 from tests.acceptance.processes import Processes, wait_until
 from tests.acceptance.secrets_said import TOKENS, Hoard

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from shepherd_memory.database import Database
+from shepherd_memory.storage.database import Database
 from tests.acceptance.processes import wait_until
 from tests.acceptance.server_site import (
     BROKEN,

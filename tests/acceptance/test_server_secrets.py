@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from shepherd_memory.database import Database
+from shepherd_memory.storage.database import Database
 from tests.acceptance.processes import wait_until
 from tests.acceptance.server_site import CHAT, MESSAGES, PROVIDER_KEY, Reply, Server, Site, held_memory
 from tests.endpoint import ScriptedEndpoint, close, garbage, status

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from shepherd_memory.jobs import DONE, RUNNING, WAITING
+from shepherd_memory.extraction.jobs import DONE, RUNNING, WAITING
 from tests.acceptance.processes import wait_until
 from tests.acceptance.server_site import (
     BROKEN,

@@ -9,7 +9,7 @@ import psutil
 import pytest
 
 from shepherd_memory.config import load_config
-from shepherd_memory.jobs import DONE, RUNNING, WAITING
+from shepherd_memory.extraction.jobs import DONE, RUNNING, WAITING
 from shepherd_memory.service import Service, open_service
 from tests.acceptance.processes import Processes, wait_until
 from tests.acceptance.settings import SettingsFile

@@ -4,7 +4,7 @@ import os
 from contextlib import closing
 from pathlib import Path
 
-from shepherd_memory.database import open_database
+from shepherd_memory.storage.database import open_database
 from tests.acceptance.processes import Processes
 from tests.contract.recalling import check_indexes
 from tests.transcripts import agent_line, exchange, output_line, taken_in, write

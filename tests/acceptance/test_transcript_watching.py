@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 
 from shepherd_memory import open_service
-from shepherd_memory.clock import now_us
 from shepherd_memory.config import load_config, set_value
 from shepherd_memory.errors import DatabaseUnavailable
 from shepherd_memory.service import Service
+from shepherd_memory.storage.clock import now_us
 from shepherd_memory.transcripts import ingestion
 from shepherd_memory.transcripts.folders import files_under
 from shepherd_memory.transcripts.library import Library

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 import psutil
 import pytest
 
-from shepherd_memory import jobs, queue
-from shepherd_memory.clock import now_us
+from shepherd_memory.extraction import jobs, queue
 from shepherd_memory.service import Service
+from shepherd_memory.storage.clock import now_us
 from tests.acceptance.processes import Processes, kill, wait_until
 from tests.acceptance.settings import SettingsFile
 from tests.acceptance.statements import answering, assert_stored_once, drain, owner, remember

@@ -10,10 +10,10 @@ from contextlib import closing
 from pathlib import Path
 
 from shepherd_memory import open_service
-from shepherd_memory.clock import now_us
 from shepherd_memory.config import load_config
-from shepherd_memory.extraction import ExtractionClient
-from shepherd_memory.worker import Worker
+from shepherd_memory.extraction.worker import Worker
+from shepherd_memory.llm.completion_client import ExtractionClient
+from shepherd_memory.storage.clock import now_us
 
 
 def signal_at(wanted: str | None, number: signal.Signals, visit: int) -> Callable[[str], None]:

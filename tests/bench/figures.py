@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 
-from shepherd_memory.database import Database, open_database
+from shepherd_memory.storage.database import Database, open_database
 from tests.postgres import PostgresUnavailable, running_postgres
 
 

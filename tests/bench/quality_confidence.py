@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from shepherd_memory.clock import from_us, now_us
-from shepherd_memory.database import Connection, Database
-from shepherd_memory.entries import terms_of
+from shepherd_memory.memory.entries import terms_of
 from shepherd_memory.recall.confidence import LOOKED_AT, Weights, confidences
 from shepherd_memory.recall.dates import read_dates
 from shepherd_memory.recall.keywords import MOST_TERMS, fetch_postings, score, shared_lengths, shortness
 from shepherd_memory.recall.ranking import POOL, Question, Ranked, rank, said_within, speakers_named
 from shepherd_memory.recall.shelf import Shelf, empty, extend, version_of
 from shepherd_memory.service import Service
+from shepherd_memory.storage.clock import from_us, now_us
+from shepherd_memory.storage.database import Connection, Database
 from tests.bench.figures import write_line, write_table
 from tests.bench.quality_data import Corpus
 

@@ -165,13 +165,13 @@ def report_start(folder: Path) -> None:
         "import what a one-shot chat needs": [
             sys.executable,
             "-c",
-            "import shepherd_memory.frontends.chat.session, shepherd_memory.frontends.chat.talk",
+            "import shepherd_memory.chat.session, shepherd_memory.frontends.repl.loop",
         ],
         "import what a typed chat needs": [
             sys.executable,
             "-c",
-            "import shepherd_memory.frontends.chat.session, shepherd_memory.frontends.chat.talk,"
-            " shepherd_memory.frontends.chat.line",
+            "import shepherd_memory.chat.session, shepherd_memory.frontends.repl.loop,"
+            " shepherd_memory.frontends.repl.line_editor",
         ],
     }
     spent: dict[str, list[float]] = {name: [] for name in commands}

@@ -4,8 +4,8 @@ import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
-from shepherd_memory.candidates import is_about_assistant, is_transient
-from shepherd_memory.grounding import ground
+from shepherd_memory.extraction.guard_topics import is_about_assistant, is_transient
+from shepherd_memory.text.grounding import ground
 from tests.unit.grounding_corpus import GROUNDED, REFUSED, Case
 
 BOOLEANS = frozenset({"true", "false", "yes", "no"})

@@ -10,8 +10,9 @@ from pathlib import Path
 
 import psutil
 
-from shepherd_memory import queue, users
-from shepherd_memory.database import Database, open_database
+from shepherd_memory.extraction import queue
+from shepherd_memory.storage import users
+from shepherd_memory.storage.database import Database, open_database
 from tests.bench.figures import each_backend, write_table
 from tests.bench.workload import START, item
 

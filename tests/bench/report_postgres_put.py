@@ -11,7 +11,7 @@ from itertools import count
 
 import psycopg
 
-from shepherd_memory.database import open_database
+from shepherd_memory.storage.database import open_database
 from tests.bench.figures import ratio, write_line, write_table
 from tests.bench.workload import STORED, putting
 from tests.postgres import PostgresServer, PostgresUnavailable, running_postgres

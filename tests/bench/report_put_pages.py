@@ -5,7 +5,7 @@ from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 
-from shepherd_memory.database import open_database
+from shepherd_memory.storage.database import open_database
 from tests.bench.figures import ratio, write_table
 from tests.bench.workload import USERS, bare_connection, inserting, putting
 

@@ -17,14 +17,16 @@ from typing import Any
 
 import numpy as np
 
-from shepherd_memory import Config, Service, documents, entries, open_service, users
-from shepherd_memory.clock import from_us
-from shepherd_memory.database import Connection, Database
-from shepherd_memory.documents import NewDocument
+from shepherd_memory import Config, Service, open_service
+from shepherd_memory.memory import documents, entries
+from shepherd_memory.memory.documents import NewDocument
 from shepherd_memory.recall import Recalled
 from shepherd_memory.recall.cache import ShelfCache
 from shepherd_memory.recall.recall import Recall
-from shepherd_memory.recall.wanted import Within
+from shepherd_memory.recall.scope import Within
+from shepherd_memory.storage import users
+from shepherd_memory.storage.clock import from_us
+from shepherd_memory.storage.database import Connection, Database
 from tests.postgres import running_postgres
 
 OTHERS = int(sys.argv[1]) if len(sys.argv) > 1 else 100_000

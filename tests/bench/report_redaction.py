@@ -9,7 +9,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
-from shepherd_memory.redaction import find_secrets, redact
+from shepherd_memory.text.redaction import find_secrets, redact
 from tests.unit.redaction_corpus import NEGATIVES_HELD_OUT, NEGATIVES_TUNED, POSITIVES, Example, leaks
 
 # Where measuring data lies beside a checkout; absent elsewhere.
@@ -25,7 +25,7 @@ def main() -> None:
         "texts", nargs="*", type=Path, help="JSON, JSONL or text files to list the findings of"
     )
     arguments = parser.parse_args()
-    report("shepherd_memory.redaction", redact)
+    report("shepherd_memory.text.redaction", redact)
     report_speed()
     other = detect_secrets_redactor()
     if other:

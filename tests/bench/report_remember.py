@@ -5,13 +5,16 @@ from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 
-from shepherd_memory import documents, entries, intake, queue, sessions, users
-from shepherd_memory.canonical import canonical_text
-from shepherd_memory.database import Database
-from shepherd_memory.documents import MAIN_GROUP
-from shepherd_memory.intake import Intake
-from shepherd_memory.messages import read_messages
-from shepherd_memory.redaction import redact
+from shepherd_memory.extraction import queue
+from shepherd_memory.intake import store
+from shepherd_memory.intake.messages import read_messages
+from shepherd_memory.intake.store import Intake
+from shepherd_memory.memory import documents, entries, sessions
+from shepherd_memory.memory.documents import MAIN_GROUP
+from shepherd_memory.storage import users
+from shepherd_memory.storage.database import Database
+from shepherd_memory.text.canonical import canonical_text
+from shepherd_memory.text.redaction import redact
 from tests.bench.figures import each_database, write_line, write_shares
 from tests.bench.workload import START, exchange
 
@@ -66,7 +69,7 @@ def remember_in_parts(database: Database, parts: Parts, number: int) -> None:
 def seconds_of_whole(database: Database) -> float:
     began = time.process_time()
     for number in range(EXCHANGES):
-        intake.remember(
+        store.remember(
             database,
             f"whole{number % 50}",
             exchange(number),

@@ -14,13 +14,13 @@ from typing import Any
 
 import orjson
 
-from shepherd_memory import entries
-from shepherd_memory.clock import now_us
 from shepherd_memory.config import Config
-from shepherd_memory.database import Database, open_database
 from shepherd_memory.embedding import Unavailable
-from shepherd_memory.redaction import redact_each
+from shepherd_memory.memory import entries
 from shepherd_memory.service import open_service
+from shepherd_memory.storage.clock import now_us
+from shepherd_memory.storage.database import Database, open_database
+from shepherd_memory.text.redaction import redact_each
 from shepherd_memory.transcripts import ingestion, reading
 from shepherd_memory.transcripts.ingestion import How, ingest_file
 from shepherd_memory.transcripts.sources import Entry, source_named

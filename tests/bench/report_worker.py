@@ -6,14 +6,14 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager, closing
 from typing import Any
 
-from shepherd_memory import intake
-from shepherd_memory.clock import now_us
 from shepherd_memory.config import Config
-from shepherd_memory.database import Connection, Database
-from shepherd_memory.documents import MAIN_GROUP
-from shepherd_memory.extraction import ExtractionClient
-from shepherd_memory.intake import Intake
-from shepherd_memory.worker import Worker
+from shepherd_memory.extraction.worker import Worker
+from shepherd_memory.intake import store
+from shepherd_memory.intake.store import Intake
+from shepherd_memory.llm.completion_client import ExtractionClient
+from shepherd_memory.memory.documents import MAIN_GROUP
+from shepherd_memory.storage.clock import now_us
+from shepherd_memory.storage.database import Connection, Database
 from tests.bench.figures import each_database, write_line, write_shares
 from tests.bench.instant_endpoint import instant_endpoint
 from tests.bench.workload import START, exchange
@@ -79,7 +79,7 @@ def put_items(database: Database, prefix: str, number: int) -> None:
     """One exchange each of so many users."""
     how = Intake(keep_documents=True, can_extract=True)
     for index in range(number):
-        intake.remember(
+        store.remember(
             database, f"{prefix}{index}", exchange(index), "session", MAIN_GROUP, how, True, START + index
         )
 

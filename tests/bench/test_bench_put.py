@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from pytest_benchmark.fixture import BenchmarkFixture
 
-from shepherd_memory.database import Database, open_database
+from shepherd_memory.storage.database import Database, open_database
 from tests.bench.workload import ITEM, START, STORED, USERS, bare_connection, inserting, putting
 
 # Many in a row: a write-ahead log is carried over into the database only every thousand pages.

@@ -8,9 +8,10 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
-from shepherd_memory import queue, users
-from shepherd_memory.database import Database, open_database
-from shepherd_memory.queue import Said
+from shepherd_memory.extraction import queue
+from shepherd_memory.extraction.queue import Said
+from shepherd_memory.storage import users
+from shepherd_memory.storage.database import Database, open_database
 
 USERS = 50
 

@@ -7,7 +7,7 @@ from uuid import uuid4
 
 import pytest
 
-from shepherd_memory.database import Database, open_database
+from shepherd_memory.storage.database import Database, open_database
 from tests.contract.given import ManualClock, empty
 from tests.endpoint import ScriptedEndpoint, echo
 from tests.postgres import PostgresServer

@@ -8,14 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from shepherd_memory import entries
-from shepherd_memory.database import Connection, Database
 from shepherd_memory.embedding import Embedder, Unavailable, backlog
+from shepherd_memory.memory import entries
 from shepherd_memory.recall import Hit
 from shepherd_memory.recall.cache import ShelfCache
 from shepherd_memory.recall.recall import Recall
 from shepherd_memory.service import Service
-from shepherd_memory.words import content_stems
+from shepherd_memory.storage.database import Connection, Database
+from shepherd_memory.text.words import content_stems
 from tests.contract.given import ManualClock, memory
 
 WIDTH = 64

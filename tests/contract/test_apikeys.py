@@ -11,29 +11,29 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from shepherd_memory import apikeys
-from shepherd_memory.apikeys import KEY_PREFIX, ApiKey
-from shepherd_memory.clock import SECOND, from_us
-from shepherd_memory.database import Database, connect, load_migrations, open_database, schema_version
-from shepherd_memory.erasure import erase
 from shepherd_memory.errors import InvalidInput, NotFound
-from shepherd_memory.ids import checked_user_id
-from shepherd_memory.redaction import redact
+from shepherd_memory.maintenance.erasure import erase
+from shepherd_memory.memory import api_keys
+from shepherd_memory.memory.api_keys import KEY_PREFIX, ApiKey
+from shepherd_memory.storage.clock import SECOND, from_us
+from shepherd_memory.storage.database import Database, connect, load_migrations, open_database, schema_version
+from shepherd_memory.text.ids import checked_user_id
+from shepherd_memory.text.redaction import redact
 from tests.contract.given import NOON, ManualClock, memory
 
 
 def made(database: Database, name: str = "steve", **options: Any) -> tuple[ApiKey, str]:
-    return apikeys.create(database, name, **{"now": NOON, **options})
+    return api_keys.create(database, name, **{"now": NOON, **options})
 
 
 def found(database: Database, presented: str) -> ApiKey | None:
     with database.read() as connection:
-        return apikeys.find(connection, presented)
+        return api_keys.find(connection, presented)
 
 
 def looked_up(database: Database, id_or_name: str) -> ApiKey:
     with database.read() as connection:
-        return apikeys.get(connection, id_or_name)
+        return api_keys.get(connection, id_or_name)
 
 
 def test_a_key_opens_what_it_was_made_for(database: Database) -> None:
@@ -59,8 +59,8 @@ def test_only_the_hash_of_a_key_is_in_the_files(tmp_path: Path) -> None:
         keys = [made(database, f"user{number}") for number in range(20)]
         for key, text in keys:
             assert found(database, text) == key
-            apikeys.note_use(database, key.id, NOON)
-        apikeys.revoke(database, keys[0][0].id, NOON)
+            api_keys.note_use(database, key.id, NOON)
+        api_keys.revoke(database, keys[0][0].id, NOON)
         assert_in_no_file(tmp_path, [text for _, text in keys])
     assert_in_no_file(tmp_path, [text for _, text in keys])
 
@@ -123,7 +123,7 @@ SPOILT: dict[str, Callable[[str], str]] = {
     "twice": lambda text: text + text,
     "huge": lambda text: text * 100_000,
     "huge of separators": lambda text: KEY_PREFIX + "_" * 10_000_000,
-    "the hash": lambda text: apikeys._hash(text),
+    "the hash": lambda text: api_keys._hash(text),
     "with its scheme": lambda text: f"Bearer {text}",
 }
 
@@ -153,19 +153,19 @@ def test_no_text_is_too_odd_to_be_refused(kept: Database, presented: str) -> Non
 
 def test_a_revoked_key_is_nobodys_from_the_next_look_on(database: Database) -> None:
     (key, text), (other, others_text) = made(database), made(database, "ann")
-    revoked = apikeys.revoke(database, "steve", NOON + SECOND)
+    revoked = api_keys.revoke(database, "steve", NOON + SECOND)
     assert revoked == dataclasses.replace(key, revoked_at=from_us(NOON + SECOND))
     assert found(database, text) is None
     assert found(database, others_text) == other
     with database.read() as connection:
-        assert apikeys.listing(connection) == sorted([revoked, other], key=lambda one: one.id)
+        assert api_keys.listing(connection) == sorted([revoked, other], key=lambda one: one.id)
 
 
 def test_revoking_twice_keeps_the_first_time(database: Database) -> None:
     key, text = made(database)
-    first = apikeys.revoke(database, key.id, NOON + SECOND)
-    assert apikeys.revoke(database, key.id, NOON + 9 * SECOND) == first
-    assert apikeys.revoke(database, "steve", NOON + 9 * SECOND) == first
+    first = api_keys.revoke(database, key.id, NOON + SECOND)
+    assert api_keys.revoke(database, key.id, NOON + 9 * SECOND) == first
+    assert api_keys.revoke(database, "steve", NOON + 9 * SECOND) == first
     assert found(database, text) is None
 
 
@@ -173,7 +173,7 @@ def test_another_process_refuses_a_revoked_key_at_once(url: str) -> None:
     with closing(open_database(url)) as server, closing(open_database(url)) as command:
         key, text = made(command)
         assert found(server, text) == key
-        apikeys.revoke(command, key.id, NOON)
+        api_keys.revoke(command, key.id, NOON)
         assert found(server, text) is None
 
 
@@ -184,17 +184,17 @@ def test_a_key_is_rotated_under_its_name(database: Database) -> None:
     with pytest.raises(InvalidInput, match=f"2 keys have the name 'steve'.*{old.id}, {new.id}"):
         looked_up(database, "steve")
     with pytest.raises(InvalidInput, match="say which by its id"):
-        apikeys.revoke(database, "steve", NOON)
-    apikeys.revoke(database, old.id, NOON)
+        api_keys.revoke(database, "steve", NOON)
+    api_keys.revoke(database, old.id, NOON)
     assert looked_up(database, "steve") == new
     assert (found(database, old_text), found(database, new_text)) == (None, new)
-    last = apikeys.revoke(database, "steve", NOON)
+    last = api_keys.revoke(database, "steve", NOON)
     assert looked_up(database, "steve") == last, "the newest, where none is live"
 
 
 def test_a_leaked_key_is_revoked_by_its_text(database: Database) -> None:
     key, text = made(database)
-    assert apikeys.revoke(database, text, NOON).id == key.id
+    assert api_keys.revoke(database, text, NOON).id == key.id
     assert found(database, text) is None
 
 
@@ -207,7 +207,7 @@ def test_an_id_comes_before_a_name_that_is_the_same(database: Database) -> None:
 @pytest.mark.parametrize("wanted", ["nobody", "", "0" * 12, "\0", "\ud800", "%", "x" * 100_000])
 def test_what_is_not_there_is_said_to_be_missing(database: Database, wanted: str) -> None:
     made(database)
-    for look in (looked_up, lambda database, name: apikeys.revoke(database, name, NOON)):
+    for look in (looked_up, lambda database, name: api_keys.revoke(database, name, NOON)):
         with pytest.raises(NotFound, match=r"no API key .*shepherd apikey list"):
             look(database, wanted)
 
@@ -240,7 +240,7 @@ def test_a_name_may_be_what_a_user_id_is(database: Database, name: str) -> None:
     key, text = made(database, name, namespace="n" * 64)
     assert key.name == name
     assert found(database, text) == key == looked_up(database, name)
-    assert checked_user_id(apikeys.acting_name(key, name)) == f"{'n' * 64}/{name}"
+    assert checked_user_id(api_keys.acting_name(key, name)) == f"{'n' * 64}/{name}"
 
 
 @pytest.mark.parametrize(
@@ -267,7 +267,7 @@ def test_a_name_that_cannot_be_one_is_refused_with_what_it_takes(database: Datab
     with pytest.raises(InvalidInput, match="1 to 128 letters, digits and"):
         made(database, name)
     with database.read() as connection:
-        assert not apikeys.exists(connection)
+        assert not api_keys.exists(connection)
 
 
 def test_a_key_in_the_place_of_a_name_is_neither_stored_nor_repeated(database: Database) -> None:
@@ -294,27 +294,27 @@ def test_a_limit_that_cannot_be_one_is_refused(database: Database, limit: str, v
 
 def test_once_there_was_a_key_there_always_was_one(database: Database) -> None:
     with database.read() as connection:
-        assert not apikeys.exists(connection)
-        assert apikeys.listing(connection) == []
+        assert not api_keys.exists(connection)
+        assert api_keys.listing(connection) == []
     made(database)
-    apikeys.revoke(database, "steve", NOON)
+    api_keys.revoke(database, "steve", NOON)
     with database.read() as connection:
-        assert apikeys.exists(connection)
+        assert api_keys.exists(connection)
 
 
 def test_the_namespaces_of_revoked_keys_stay_taken(database: Database) -> None:
     for name, namespace in (("a", "shop"), ("b", "shop"), ("c", "blog"), ("d", "")):
         made(database, name, namespace=namespace)
-    apikeys.revoke(database, "c", NOON)
+    api_keys.revoke(database, "c", NOON)
     with database.read() as connection:
-        assert apikeys.namespaces(connection) == {"shop", "blog"}
+        assert api_keys.namespaces(connection) == {"shop", "blog"}
 
 
 def test_the_last_use_is_the_latest_that_was_noted(database: Database) -> None:
     key, text = made(database)
     for seconds in (5, 9, 7):
-        apikeys.note_use(database, key.id, NOON + seconds * SECOND)
-    apikeys.note_use(database, "no such key", NOON)
+        api_keys.note_use(database, key.id, NOON + seconds * SECOND)
+    api_keys.note_use(database, "no such key", NOON)
     used = found(database, text)
     assert used is not None
     assert used.last_used_at == from_us(NOON + 9 * SECOND)
@@ -322,11 +322,11 @@ def test_the_last_use_is_the_latest_that_was_noted(database: Database) -> None:
 
 def test_in_a_namespace_users_are_its_own_and_nobody_is_nobody(database: Database) -> None:
     (plain, _), (shop, _) = made(database), made(database, any_user=True, namespace="shop")
-    assert apikeys.acting_name(plain, "ann") == "ann"
-    assert apikeys.acting_name(shop, "ann") == "shop/ann"
-    assert apikeys.acting_name(shop, "blog/ann") == "shop/blog/ann"
+    assert api_keys.acting_name(plain, "ann") == "ann"
+    assert api_keys.acting_name(shop, "ann") == "shop/ann"
+    assert api_keys.acting_name(shop, "blog/ann") == "shop/blog/ann"
     for nobody in ("unknown", "", " ", " unknown "):
-        assert apikeys.acting_name(shop, nobody) == nobody
+        assert api_keys.acting_name(shop, nobody) == nobody
 
 
 def test_a_database_from_before_there_were_keys_gets_them(database_url: str, clock: ManualClock) -> None:
@@ -342,7 +342,7 @@ def test_a_database_from_before_there_were_keys_gets_them(database_url: str, clo
     with memory(database_url, clock) as service:
         with service.database.read() as connection:
             assert schema_version(connection) >= 3
-            assert not apikeys.exists(connection)
+            assert not api_keys.exists(connection)
             assert connection.rows("select name, changed_at from endpoints where name = 'x'") == [("x", 7)]
         key, text = made(service.database)
         assert found(service.database, text) == key
@@ -367,19 +367,19 @@ def test_a_key_in_a_chat_is_redacted(url: str, clock: ManualClock) -> None:
 
 
 def test_erasing_a_user_takes_their_name_out_of_revoked_keys_only(database: Database) -> None:
-    revoked, _ = apikeys.create(database, "ada", now=NOON)
-    live, text = apikeys.create(database, "ada", now=NOON)
+    revoked, _ = api_keys.create(database, "ada", now=NOON)
+    live, text = api_keys.create(database, "ada", now=NOON)
     others = [
-        apikeys.create(database, "ada", namespace="shop", now=NOON)[0],
-        apikeys.create(database, "ada", any_user=True, now=NOON)[0],
+        api_keys.create(database, "ada", namespace="shop", now=NOON)[0],
+        api_keys.create(database, "ada", any_user=True, now=NOON)[0],
     ]
     for key in (revoked, *others):
-        apikeys.revoke(database, key.id, NOON)
+        api_keys.revoke(database, key.id, NOON)
     erase(database, "ada", NOON)
     with database.read() as connection:
-        names = {key.id: key.name for key in apikeys.listing(connection)}
+        names = {key.id: key.name for key in api_keys.listing(connection)}
         assert names == {revoked.id: "", live.id: "ada"} | {key.id: "ada" for key in others}
-        assert apikeys.find(connection, text) is not None
+        assert api_keys.find(connection, text) is not None
     erase(database, "shop/ada", NOON)
     with database.read() as connection:
-        assert {key.id: key.name for key in apikeys.listing(connection)}[others[0].id] == ""
+        assert {key.id: key.name for key in api_keys.listing(connection)}[others[0].id] == ""

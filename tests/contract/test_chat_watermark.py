@@ -12,14 +12,14 @@ from typing import Any
 from hypothesis import HealthCheck, example, given, note, settings
 from hypothesis import strategies as st
 
-from shepherd_memory import saved_chats
+from shepherd_memory.chat.events import Delta, Event, Evicted
+from shepherd_memory.chat.session import ChatSession, Options
 from shepherd_memory.config import Config, LiveConfig, Provider
-from shepherd_memory.database import Connection, Database, open_database
 from shepherd_memory.errors import DatabaseUnavailable
-from shepherd_memory.extraction import ExtractionClient
-from shepherd_memory.frontends.chat.events import Delta, Event, Evicted
-from shepherd_memory.frontends.chat.session import ChatSession, Options
-from shepherd_memory.worker import Worker, extraction_endpoint
+from shepherd_memory.extraction.worker import Worker, extraction_endpoint
+from shepherd_memory.llm.completion_client import ExtractionClient
+from shepherd_memory.memory import saved_chats
+from shepherd_memory.storage.database import Connection, Database, open_database
 from tests.contract.given import ManualClock, config_for, empty, service_with
 from tests.endpoint import Body, ScriptedEndpoint, Step, by_content, garbage, reply, status, user_text
 from tests.provider import CUT, RESET, ScriptedProvider, ToolCall, chat, openai_error, openai_stream

@@ -8,10 +8,11 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from shepherd_memory import documents, users
-from shepherd_memory.database import Database
-from shepherd_memory.documents import Facets
+from shepherd_memory.memory import documents
+from shepherd_memory.memory.documents import Facets
 from shepherd_memory.service import Service, open_service
+from shepherd_memory.storage import users
+from shepherd_memory.storage.database import Database
 from tests.contract.given import NOON, config_for, facts_of, user_says
 from tests.endpoint import ScriptedEndpoint, echo, flapping
 

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from shepherd_memory.canonical import canonical_text
 from shepherd_memory.errors import InvalidInput
 from shepherd_memory.service import Service
+from shepherd_memory.text.canonical import canonical_text
 from tests.contract.given import ManualClock, drain, facts_of, memory, texts_of, user_says
 from tests.endpoint import ScriptedEndpoint
 

@@ -4,11 +4,14 @@ import json
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from shepherd_memory import ledger, legacy, rejections, tombstones, users
-from shepherd_memory.database import Database
-from shepherd_memory.erasure import user_tables
-from shepherd_memory.provenance import Provenance
+from shepherd_memory.extraction import ledger
+from shepherd_memory.maintenance import legacy
+from shepherd_memory.maintenance.erasure import user_tables
+from shepherd_memory.memory import rejections
 from shepherd_memory.service import Service
+from shepherd_memory.storage import tombstones, users
+from shepherd_memory.storage.database import Database
+from shepherd_memory.storage.provenance import Provenance
 from tests.contract.given import ManualClock, everything_of, facts_of, memory, texts_of, user_says, work
 from tests.endpoint import ScriptedEndpoint
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from shepherd_memory.exchanges import GAP_SECONDS
+from shepherd_memory.intake.exchange import GAP_SECONDS
 from shepherd_memory.service import Service
 from tests.contract.given import NOON, ManualClock, memory, user_says
 

@@ -5,11 +5,13 @@ from typing import Any
 
 import pytest
 
-from shepherd_memory import facts, jobs, users
 from shepherd_memory.errors import InvalidInput, NotFound
-from shepherd_memory.provenance import Provenance
-from shepherd_memory.rejections import KEPT_PER_USER, Refused
+from shepherd_memory.extraction import jobs
+from shepherd_memory.memory import facts
+from shepherd_memory.memory.rejections import KEPT_PER_USER, Refused
 from shepherd_memory.service import Service
+from shepherd_memory.storage import users
+from shepherd_memory.storage.provenance import Provenance
 from shepherd_memory.tools import execute
 from tests.contract.given import ManualClock, drain, facts_of, memory, pairs_of, user_says, work
 from tests.endpoint import ScriptedEndpoint, by_content, reply, user_text
@@ -313,8 +315,9 @@ def test_what_was_refused_because_it_was_deleted_can_be_accepted_by_hand(
 def test_a_refusal_with_nothing_in_it_cannot_be_accepted(
     url: str, clock: ManualClock, endpoint: ScriptedEndpoint
 ) -> None:
-    from shepherd_memory import rejections, users
-    from shepherd_memory.provenance import Provenance
+    from shepherd_memory.memory import rejections
+    from shepherd_memory.storage import users
+    from shepherd_memory.storage.provenance import Provenance
 
     with memory(url, clock) as service:
         with service.database.write() as tx:
@@ -335,8 +338,9 @@ def test_a_refusal_with_nothing_in_it_cannot_be_accepted(
 
 
 def test_only_so_many_refusals_are_kept_and_the_newest_stay(url: str, clock: ManualClock) -> None:
-    from shepherd_memory import rejections, users
-    from shepherd_memory.provenance import Provenance
+    from shepherd_memory.memory import rejections
+    from shepherd_memory.storage import users
+    from shepherd_memory.storage.provenance import Provenance
 
     with memory(url, clock) as service:
         with service.database.write() as tx:

@@ -4,10 +4,11 @@ from typing import Any
 
 import pytest
 
-from shepherd_memory import documents, tombstones, users
-from shepherd_memory.database import Database
-from shepherd_memory.documents import LOOKED_UP, NewDocument
 from shepherd_memory.errors import DatabaseError
+from shepherd_memory.memory import documents
+from shepherd_memory.memory.documents import LOOKED_UP, NewDocument
+from shepherd_memory.storage import tombstones, users
+from shepherd_memory.storage.database import Database
 from tests.contract.given import NOON
 
 COLUMNS = ("user_id", "id", "kind", "session_id", "role", "speaker_name", "stated_at", "length")

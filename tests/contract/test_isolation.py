@@ -18,51 +18,42 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
 
 import shepherd_memory
-from shepherd_memory import (
-    apikeys,
-    blocks,
+from shepherd_memory import tools
+from shepherd_memory.config.identity import is_known
+from shepherd_memory.embedding import backlog
+from shepherd_memory.errors import NotFound
+from shepherd_memory.extraction import guard, jobs, ledger, queue
+from shepherd_memory.extraction.answer import Answer
+from shepherd_memory.extraction.guard import Proposal, Review
+from shepherd_memory.extraction.queue import KIND, Said
+from shepherd_memory.injection import prompting, stored_blocks
+from shepherd_memory.injection.block import Block
+from shepherd_memory.injection.stored_blocks import Kept
+from shepherd_memory.intake import store
+from shepherd_memory.intake.store import Intake
+from shepherd_memory.maintenance import erasure, forgetting, portability, reindexing
+from shepherd_memory.memory import (
+    api_keys,
     context,
     documents,
     entries,
-    erasure,
     facts,
-    forgetting,
-    guard,
-    indexing,
-    intake,
-    jobs,
-    ledger,
-    portability,
-    prompting,
-    queue,
     rejections,
     saved_chats,
     sessions,
-    stops,
-    tombstones,
-    tools,
-    users,
 )
-from shepherd_memory.blocks import Kept
-from shepherd_memory.clock import from_us
-from shepherd_memory.database import Connection, Database
-from shepherd_memory.documents import Facets, NewDocument
-from shepherd_memory.embedding import backlog
-from shepherd_memory.errors import NotFound
-from shepherd_memory.extraction import Answer
-from shepherd_memory.guard import Proposal, Review
-from shepherd_memory.identity import is_known
-from shepherd_memory.injection import Block
-from shepherd_memory.intake import Intake
-from shepherd_memory.provenance import Provenance
-from shepherd_memory.queue import KIND, Said
+from shepherd_memory.memory.documents import Facets, NewDocument
+from shepherd_memory.memory.rejections import Refused
+from shepherd_memory.memory.saved_chats import History, SavedChat
 from shepherd_memory.recall import Hit, Recalled, rows, shelf
-from shepherd_memory.recall import within as recall_within
-from shepherd_memory.recall.wanted import Within
-from shepherd_memory.rejections import Refused
-from shepherd_memory.saved_chats import History, SavedChat
+from shepherd_memory.recall import filters as recall_within
+from shepherd_memory.recall.scope import Within
 from shepherd_memory.service import Service
-from shepherd_memory.tools import basic, further
+from shepherd_memory.storage import tombstones, transcript_stops, users
+from shepherd_memory.storage.clock import from_us
+from shepherd_memory.storage.database import Connection, Database
+from shepherd_memory.storage.provenance import Provenance
+from shepherd_memory.tools import advanced, basic
 from shepherd_memory.tools.arguments import Arguments
 from shepherd_memory.transcripts import conversations, files, ingestion
 from shepherd_memory.transcripts.ingestion import How
@@ -130,7 +121,7 @@ def _insert_rows(service: Service, user_id: str, word: str) -> None:
             user_id=user_id,
             vector=service.database.vector([1.0, 0.0]),
         )
-        blocks.save(tx, user_id, "key", Kept(Block(word, 1, (), ())), NOW)
+        stored_blocks.save(tx, user_id, "key", Kept(Block(word, 1, (), ())), NOW)
         prompting_row = {"user_id": user_id, "word": word, "id": LOGGED}
         tx.execute(
             "insert into injections (user_id, id, request, session_id, query, kind, entry_id, score,"
@@ -228,7 +219,7 @@ def _index_again(pair: Pair) -> Any:
         tx.execute("delete from entries where user_id = :me", me=pair.me)
         tx.execute("delete from unembedded where user_id = :me", me=pair.me)
         tx.execute("delete from postings where user_number = :me", me=entries.number_of(tx, pair.me))
-    missing = indexing.index_missing(pair.database, pair.me, NOW)
+    missing = reindexing.index_missing(pair.database, pair.me, NOW)
     assert missing >= 7
     return missing
 
@@ -253,124 +244,140 @@ NEW = NewDocument("chat", "m1", "text", NOW)
 Case = Callable[[Pair], Any]
 
 CORE: dict[str, list[Case]] = {
-    "context.delete": [in_transaction(context.delete, FIRST_PAIR, NOW)],
-    "context.listing": [in_transaction(context.listing)],
-    "context.newest": [in_transaction(context.newest, 100)],
-    "context.of_session": [in_transaction(context.of_session, "")],
-    "context.put": [
+    "memory.context.delete": [in_transaction(context.delete, FIRST_PAIR, NOW)],
+    "memory.context.listing": [in_transaction(context.listing)],
+    "memory.context.newest": [in_transaction(context.newest, 100)],
+    "memory.context.of_session": [in_transaction(context.of_session, "")],
+    "memory.context.put": [
         in_transaction(context.put, 9000, "The same?", "the same", WHERE, NOW),
         in_transaction(context.put, 9000, "Where then?", "There", WHERE, NOW, FIRST_PAIR),
     ],
-    "context.put_by_hand": [in_transaction(context.put_by_hand, 9000, "Where?", "BobsPlace", WHERE, NOW)],
-    "context.replace_answer": [
+    "memory.context.put_by_hand": [
+        in_transaction(context.put_by_hand, 9000, "Where?", "BobsPlace", WHERE, NOW)
+    ],
+    "memory.context.replace_answer": [
         in_transaction(context.replace_answer, FIRST_PAIR, 9000, "BobsPlace", WHERE, NOW),
         in_transaction(context.replace_answer, 9999, 9000, "Nowhere", WHERE, NOW),
     ],
-    "documents.delete": [in_transaction(documents.delete, FIRST_DOCUMENT)],
-    "documents.delete_session": [in_transaction(documents.delete_session, "chat")],
-    "documents.insert": [in_transaction(documents.insert, 9000, [NEW], NOW)],
-    "documents.select": [
+    "memory.documents.delete": [in_transaction(documents.delete, FIRST_DOCUMENT)],
+    "memory.documents.delete_session": [in_transaction(documents.delete_session, "chat")],
+    "memory.documents.insert": [in_transaction(documents.insert, 9000, [NEW], NOW)],
+    "memory.documents.select": [
         in_transaction(documents.select, Facets()),
         in_transaction(documents.select, Facets(session_id="chat"), 0, 0, 10, True),
     ],
-    "documents.statements": [in_transaction(documents.statements, "chat", 0, 10**9, 100)],
+    "memory.documents.statements": [in_transaction(documents.statements, "chat", 0, 10**9, 100)],
     "embedding.backlog.size_of": [in_transaction(backlog.size_of)],
-    "entries.add": [in_transaction(entries.add, [ENTRY], NOW)],
-    "entries.number_of": [in_transaction(entries.number_of)],
-    "entries.remove": [in_transaction(entries.remove, FIRST_DOCUMENT, "my city is BobsWord")],
-    "entries.restate": [in_transaction(entries.restate, FIRST_DOCUMENT, NOW)],
-    "erasure.count_rows": [on_database(erasure.count_rows)],
-    "erasure.erase": [on_database(erasure.erase, NOW)],
-    "facts.delete": [in_transaction(facts.delete, "city", NOW)],
-    "facts.delete_session": [in_transaction(facts.delete_session, "", NOW)],
-    "facts.get": [in_transaction(facts.get, "city")],
-    "facts.history": [in_transaction(facts.history, "city")],
-    "facts.listing": [in_transaction(facts.listing)],
-    "facts.put": [in_transaction(facts.put, "city", "Rome", WHERE, NOW, 9000)],
-    "facts.put_by_hand": [in_transaction(facts.put_by_hand, "city", "Rome", WHERE, NOW, 9000)],
-    "forgetting.forget_context": [on_database(forgetting.forget_context, FIRST_PAIR, NOW)],
-    "forgetting.forget_document": [on_database(forgetting.forget_document, FIRST_DOCUMENT, NOW)],
-    "forgetting.forget_fact": [on_database(forgetting.forget_fact, "city", NOW)],
-    "forgetting.forget_question": [on_database(forgetting.forget_question, "Where?", NOW)],
-    "forgetting.forget_session": [on_database(forgetting.forget_session, "chat", NOW)],
-    "guard.admit": [in_transaction(guard.admit, 9000, REVIEW, NOW)],
-    "guard.admit_by_hand": [_accept_by_hand],
-    "guard.review": [
+    "memory.entries.add": [in_transaction(entries.add, [ENTRY], NOW)],
+    "memory.entries.number_of": [in_transaction(entries.number_of)],
+    "memory.entries.remove": [in_transaction(entries.remove, FIRST_DOCUMENT, "my city is BobsWord")],
+    "memory.entries.restate": [in_transaction(entries.restate, FIRST_DOCUMENT, NOW)],
+    "maintenance.erasure.count_rows": [on_database(erasure.count_rows)],
+    "maintenance.erasure.erase": [on_database(erasure.erase, NOW)],
+    "memory.facts.delete": [in_transaction(facts.delete, "city", NOW)],
+    "memory.facts.delete_session": [in_transaction(facts.delete_session, "", NOW)],
+    "memory.facts.get": [in_transaction(facts.get, "city")],
+    "memory.facts.history": [in_transaction(facts.history, "city")],
+    "memory.facts.listing": [in_transaction(facts.listing)],
+    "memory.facts.put": [in_transaction(facts.put, "city", "Rome", WHERE, NOW, 9000)],
+    "memory.facts.put_by_hand": [in_transaction(facts.put_by_hand, "city", "Rome", WHERE, NOW, 9000)],
+    "maintenance.forgetting.forget_context": [on_database(forgetting.forget_context, FIRST_PAIR, NOW)],
+    "maintenance.forgetting.forget_document": [on_database(forgetting.forget_document, FIRST_DOCUMENT, NOW)],
+    "maintenance.forgetting.forget_fact": [on_database(forgetting.forget_fact, "city", NOW)],
+    "maintenance.forgetting.forget_question": [on_database(forgetting.forget_question, "Where?", NOW)],
+    "maintenance.forgetting.forget_session": [on_database(forgetting.forget_session, "chat", NOW)],
+    "extraction.guard.admit": [in_transaction(guard.admit, 9000, REVIEW, NOW)],
+    "extraction.guard.admit_by_hand": [_accept_by_hand],
+    "extraction.guard.review": [
         in_transaction(guard.review, "chat", SAID, Answer((("city", "AdasWord"),), (("Where?", "AdasWord"),)))
     ],
-    "identity.is_known": [lambda pair: is_known(pair.me)],
-    "indexing.index_missing": [on_database(indexing.index_missing, NOW), _index_again],
-    "intake.add_document": [on_database(intake.add_document, NEW, {"a": 1}, NOW)],
-    "intake.remember": [
-        on_database(intake.remember, [MESSAGE], "chat", "main", Intake(True, True), True, NOW)
+    "config.identity.is_known": [lambda pair: is_known(pair.me)],
+    "maintenance.reindexing.index_missing": [on_database(reindexing.index_missing, NOW), _index_again],
+    "intake.store.add_document": [on_database(store.add_document, NEW, {"a": 1}, NOW)],
+    "intake.store.remember": [
+        on_database(store.remember, [MESSAGE], "chat", "main", Intake(True, True), True, NOW)
     ],
-    "jobs.defer_user": [in_transaction(jobs.defer_user, KIND, NOW * 2, "later")],
-    "jobs.drop": [
+    "extraction.jobs.defer_user": [in_transaction(jobs.defer_user, KIND, NOW * 2, "later")],
+    "extraction.jobs.drop": [
         in_transaction(jobs.drop, WAITING, "no", NOW),
         in_transaction(jobs.drop, PARKED, "no", NOW),
     ],
-    "jobs.get": [in_transaction(jobs.get, PARKED)],
-    "jobs.listing": [in_transaction(jobs.listing, KIND), in_transaction(jobs.listing, KIND, "failed")],
-    "jobs.put": [in_transaction(jobs.put, 9000, KIND, "chat", NOW)],
-    "jobs.retry": [in_transaction(jobs.retry, PARKED, NOW)],
-    "jobs.take_back": [in_transaction(jobs.take_back, KIND, "chat")],
-    "jobs.take_out": [in_transaction(jobs.take_out, KIND, "chat", 0, 0)],
-    "ledger.listing": [in_transaction(ledger.listing)],
-    "ledger.record": [in_transaction(ledger.record, ledger.EXTRACTION, ledger.Spent(1, 1, 1, 1), NOW)],
-    "ledger.spent_on": [in_transaction(ledger.spent_on, ledger.EXTRACTION, NOW)],
-    "portability.export": [_export_of_me],
-    "portability.take_in": [_import],
-    "prompting.compose": [
+    "extraction.jobs.get": [in_transaction(jobs.get, PARKED)],
+    "extraction.jobs.listing": [
+        in_transaction(jobs.listing, KIND),
+        in_transaction(jobs.listing, KIND, "failed"),
+    ],
+    "extraction.jobs.put": [in_transaction(jobs.put, 9000, KIND, "chat", NOW)],
+    "extraction.jobs.retry": [in_transaction(jobs.retry, PARKED, NOW)],
+    "extraction.jobs.take_back": [in_transaction(jobs.take_back, KIND, "chat")],
+    "extraction.jobs.take_out": [in_transaction(jobs.take_out, KIND, "chat", 0, 0)],
+    "extraction.ledger.listing": [in_transaction(ledger.listing)],
+    "extraction.ledger.record": [
+        in_transaction(ledger.record, ledger.EXTRACTION, ledger.Spent(1, 1, 1, 1), NOW)
+    ],
+    "extraction.ledger.spent_on": [in_transaction(ledger.spent_on, ledger.EXTRACTION, NOW)],
+    "maintenance.portability.export": [_export_of_me],
+    "maintenance.portability.take_in": [_import],
+    "injection.prompting.compose": [
         in_transaction(prompting.compose, [user_says("Where?")], Recalled(), prompting.Room(3, 600))
     ],
-    "prompting.conversation_key": [in_transaction(prompting.conversation_key, [user_says("Where?")])],
-    "prompting.listing": [in_transaction(prompting.listing), in_transaction(prompting.listing, "r")],
-    "prompting.record": [on_database(prompting.record, "chat", "Where?", "key", Kept(BLOCK), [HIT], NOW)],
-    "queue.drop": [on_database(queue.drop, WAITING, "no", NOW)],
-    "queue.leave_out": [in_transaction(queue.leave_out, "chat", FIRST_DOCUMENT)],
-    "queue.put": [in_transaction(queue.put, 9000, "chat", 10**6, NOW)],
-    "queue.queue_session": [on_database(queue.queue_session, "stored only", NOW)],
-    "queue.retry": [on_database(queue.retry, PARKED, NOW)],
+    "injection.prompting.conversation_key": [
+        in_transaction(prompting.conversation_key, [user_says("Where?")])
+    ],
+    "injection.prompting.listing": [
+        in_transaction(prompting.listing),
+        in_transaction(prompting.listing, "r"),
+    ],
+    "injection.prompting.record": [
+        on_database(prompting.record, "chat", "Where?", "key", Kept(BLOCK), [HIT], NOW)
+    ],
+    "extraction.queue.drop": [on_database(queue.drop, WAITING, "no", NOW)],
+    "extraction.queue.leave_out": [in_transaction(queue.leave_out, "chat", FIRST_DOCUMENT)],
+    "extraction.queue.put": [in_transaction(queue.put, 9000, "chat", 10**6, NOW)],
+    "extraction.queue.queue_session": [on_database(queue.queue_session, "stored only", NOW)],
+    "extraction.queue.retry": [on_database(queue.retry, PARKED, NOW)],
     "recall.rows.fetch": [
         in_transaction(rows.fetch, [("document", FIRST_DOCUMENT), ("context", FIRST_PAIR), ("fact", 4)])
     ],
     "recall.shelf.extend": [_extend_shelf],
     "recall.shelf.version_of": [in_transaction(shelf.version_of)],
-    "rejections.delete_session": [in_transaction(rejections.delete_session, "chat")],
-    "rejections.insert": [
+    "memory.rejections.delete_session": [in_transaction(rejections.delete_session, "chat")],
+    "memory.rejections.insert": [
         in_transaction(rejections.insert, 9000, Refused("fact", "a", "b", "c", "", WHERE), NOW)
     ],
-    "rejections.listing": [in_transaction(rejections.listing)],
-    "rejections.take": [in_transaction(rejections.take, REFUSED)],
-    "blocks.load": [in_transaction(blocks.load, "key")],
-    "blocks.save": [in_transaction(blocks.save, "key", Kept(BLOCK), NOW)],
-    "apikeys.forget_name": [in_transaction(apikeys.forget_name)],
-    "saved_chats.forget": [
+    "memory.rejections.listing": [in_transaction(rejections.listing)],
+    "memory.rejections.take": [in_transaction(rejections.take, REFUSED)],
+    "injection.stored_blocks.load": [in_transaction(stored_blocks.load, "key")],
+    "injection.stored_blocks.save": [in_transaction(stored_blocks.save, "key", Kept(BLOCK), NOW)],
+    "memory.api_keys.forget_name": [in_transaction(api_keys.forget_name)],
+    "memory.saved_chats.forget": [
         with_saved_chats(saved_chats.forget),
         with_saved_chats(lambda user_id: saved_chats.forget(user_id, "chat")),
     ],
-    "saved_chats.forget_said": [
+    "memory.saved_chats.forget_said": [
         with_saved_chats(lambda user_id: saved_chats.forget_said(user_id, {"m1"}, {Pair.mine, Pair.others}))
     ],
-    "saved_chats.load": [with_saved_chats(lambda user_id: saved_chats.load(user_id, "/work", "lab"))],
-    "saved_chats.save": [
+    "memory.saved_chats.load": [with_saved_chats(lambda user_id: saved_chats.load(user_id, "/work", "lab"))],
+    "memory.saved_chats.save": [
         with_saved_chats(lambda user_id: saved_chats.save(user_id, "/work", "lab", SavedChat("chat", [])))
     ],
-    "sessions.continued": [
+    "memory.sessions.continued": [
         in_transaction(sessions.continued, "chat", 0),
         in_transaction(sessions.continued, "opening", 0),
     ],
-    "sessions.extend": [
+    "memory.sessions.extend": [
         in_transaction(sessions.extend, "chat", 9000, "main", NOW, True, True),
         in_transaction(sessions.extend, "chat", 9000, "main", NOW, True, False, NOW * 2),
     ],
-    "sessions.get": [in_transaction(sessions.get, "chat")],
-    "sessions.listing": [in_transaction(sessions.listing)],
-    "sessions.mark_queued": [in_transaction(sessions.mark_queued, "chat", 9000)],
-    "sessions.settle": [in_transaction(sessions.settle, "chat", KIND)],
-    "tombstones.after_deletion": [in_transaction(tombstones.after_deletion, tombstones.FACT, "gone", NOW)],
-    "tombstones.bury": [in_transaction(tombstones.bury, tombstones.FACT, "city", NOW)],
-    "tombstones.is_buried": [in_transaction(tombstones.is_buried, tombstones.FACT, "gone", NOW)],
+    "memory.sessions.get": [in_transaction(sessions.get, "chat")],
+    "memory.sessions.listing": [in_transaction(sessions.listing)],
+    "memory.sessions.mark_queued": [in_transaction(sessions.mark_queued, "chat", 9000)],
+    "memory.sessions.settle": [in_transaction(sessions.settle, "chat", KIND)],
+    "storage.tombstones.after_deletion": [
+        in_transaction(tombstones.after_deletion, tombstones.FACT, "gone", NOW)
+    ],
+    "storage.tombstones.bury": [in_transaction(tombstones.bury, tombstones.FACT, "city", NOW)],
+    "storage.tombstones.is_buried": [in_transaction(tombstones.is_buried, tombstones.FACT, "gone", NOW)],
     "tools.execute": [
         tool("search_memory", query="Where? my city", max_results=50),
         tool("store_memory", question="The same?", answer="the same"),
@@ -390,18 +397,18 @@ CORE: dict[str, list[Case]] = {
     "tools.basic.set_fact": [by_tool(basic.set_fact, key="city", value="Rome")],
     "tools.basic.spelled_alike": [lambda pair: basic.spelled_alike(pair.service, pair.me, "City")],
     "tools.basic.store_memory": [by_tool(basic.store_memory, question="The same?", answer="the same")],
-    "tools.further.fact_history": [by_tool(further.fact_history, key="city")],
-    "tools.further.forget": [
-        by_tool(further.forget, kind="fact", id="city"),
-        by_tool(further.forget, kind="context", id=str(FIRST_PAIR)),
-        by_tool(further.forget, kind="document", id=str(FIRST_DOCUMENT)),
-        by_tool(further.forget, kind="session", id="chat"),
+    "tools.advanced.fact_history": [by_tool(advanced.fact_history, key="city")],
+    "tools.advanced.forget": [
+        by_tool(advanced.forget, kind="fact", id="city"),
+        by_tool(advanced.forget, kind="context", id=str(FIRST_PAIR)),
+        by_tool(advanced.forget, kind="document", id=str(FIRST_DOCUMENT)),
+        by_tool(advanced.forget, kind="session", id="chat"),
     ],
-    "tools.further.list_facts": [by_tool(further.list_facts)],
-    "tools.further.recall": [by_tool(further.recall, query="Where? my city", min_confidence=0)],
-    "users.lock": [in_transaction(users.lock, NOW)],
-    "users.lock_existing": [in_transaction(users.lock_existing)],
-    "users.raise_epoch": [in_transaction(users.raise_epoch)],
+    "tools.advanced.list_facts": [by_tool(advanced.list_facts)],
+    "tools.advanced.recall": [by_tool(advanced.recall, query="Where? my city", min_confidence=0)],
+    "storage.users.lock": [in_transaction(users.lock, NOW)],
+    "storage.users.lock_existing": [in_transaction(users.lock_existing)],
+    "storage.users.raise_epoch": [in_transaction(users.raise_epoch)],
 }
 
 SERVICE: dict[str, list[Case]] = {
@@ -534,26 +541,26 @@ def _set_status(pair: Pair) -> Any:
 def _stop_and_lift(pair: Pair) -> Any:
     """Each user's stop is their own, though the table knows no users."""
     with pair.database.write() as tx:
-        stops.keep(tx, pair.me)
-        stops.keep(tx, pair.other)
-        theirs = stops.stopped_at(tx, pair.other, FILE_KEY)
-        stops.lift(tx, pair.me, FILE_KEY)
-        assert stops.stopped_at(tx, pair.me, FILE_KEY) == 0
-        assert stops.stopped_at(tx, pair.other, FILE_KEY) == theirs > 0
+        transcript_stops.keep(tx, pair.me)
+        transcript_stops.keep(tx, pair.other)
+        theirs = transcript_stops.stopped_at(tx, pair.other, FILE_KEY)
+        transcript_stops.lift(tx, pair.me, FILE_KEY)
+        assert transcript_stops.stopped_at(tx, pair.me, FILE_KEY) == 0
+        assert transcript_stops.stopped_at(tx, pair.other, FILE_KEY) == theirs > 0
 
 
 def _keep_mine(pair: Pair) -> Any:
     with pair.database.write() as tx:
-        stops.keep(tx, pair.me)
-        assert stops.stopped_at(tx, pair.other, FILE_KEY) == 0
-        return stops.stopped_at(tx, pair.me, FILE_KEY)
+        transcript_stops.keep(tx, pair.me)
+        assert transcript_stops.stopped_at(tx, pair.other, FILE_KEY) == 0
+        return transcript_stops.stopped_at(tx, pair.me, FILE_KEY)
 
 
 def _forget_mine(pair: Pair) -> Any:
     with pair.database.write() as tx:
-        stops.forget_session(tx, pair.me, "session")
-        assert stops.forgotten_through(tx, pair.other, FILE_KEY) == 0
-        return stops.forgotten_through(tx, pair.me, FILE_KEY)
+        transcript_stops.forget_session(tx, pair.me, "session")
+        assert transcript_stops.forgotten_through(tx, pair.other, FILE_KEY) == 0
+        return transcript_stops.forgotten_through(tx, pair.me, FILE_KEY)
 
 
 def on_library(name: str, *arguments: Any, **options: Any) -> Case:
@@ -563,36 +570,38 @@ def on_library(name: str, *arguments: Any, **options: Any) -> Case:
 GROWN = NewDocument("session", "user-0", f"my kettle is {Pair.mine} and more", NOW)
 
 TRANSCRIPTS: dict[str, list[Case]] = {
-    "documents.around": [
+    "memory.documents.around": [
         in_transaction(documents.around, FIRST_READ, 50),
         in_transaction(documents.around, FIRST_DOCUMENT, 50),
     ],
-    "documents.count_imported": [in_transaction(documents.count_imported)],
-    "documents.grow": [in_transaction(documents.grow, GROWN)],
-    "documents.of_file": [in_transaction(documents.of_file, "session", FILE_KEY, 100)],
-    "documents.of_session": [
+    "memory.documents.count_imported": [in_transaction(documents.count_imported)],
+    "memory.documents.grow": [in_transaction(documents.grow, GROWN)],
+    "memory.documents.of_file": [in_transaction(documents.of_file, "session", FILE_KEY, 100)],
+    "memory.documents.of_session": [
         in_transaction(documents.of_session, "session", 100),
         in_transaction(documents.of_session, "chat", 100, 0, 10**9),
     ],
-    "intake.index": [in_transaction(intake.index, 9000, [NEW], [Counter(["adasword"])], {9000}, NOW)],
-    "jobs.has_open_stretch": [
+    "intake.store.index": [in_transaction(store.index, 9000, [NEW], [Counter(["adasword"])], {9000}, NOW)],
+    "extraction.jobs.has_open_stretch": [
         in_transaction(jobs.has_open_stretch, KIND, "session", jobs.OPEN, FIRST_READ, 10**9)
     ],
-    "queue.drop_open": [
+    "extraction.queue.drop_open": [
         in_transaction(queue.drop_open, "session"),
         in_transaction(queue.drop_open, "chat"),
     ],
-    "queue.put_stretch": [in_transaction(queue.put_stretch, 9000, "new", 0, 10**6, NOW)],
-    "recall.within.allowed": [_allowed],
-    "sessions.live_id": [
+    "extraction.queue.put_stretch": [in_transaction(queue.put_stretch, 9000, "new", 0, 10**6, NOW)],
+    "recall.filters.allowed": [_allowed],
+    "memory.sessions.live_id": [
         in_transaction(sessions.live_id, "session"),
         in_transaction(sessions.live_id, "chat"),
     ],
-    "stops.forget_session": [_forget_mine],
-    "stops.forgotten_through": [in_transaction(stops.forgotten_through, FILE_KEY)],
-    "stops.keep": [_keep_mine],
-    "stops.lift": [_stop_and_lift],
-    "stops.stopped_at": [in_transaction(stops.stopped_at, FILE_KEY)],
+    "storage.transcript_stops.forget_session": [_forget_mine],
+    "storage.transcript_stops.forgotten_through": [
+        in_transaction(transcript_stops.forgotten_through, FILE_KEY)
+    ],
+    "storage.transcript_stops.keep": [_keep_mine],
+    "storage.transcript_stops.lift": [_stop_and_lift],
+    "storage.transcript_stops.stopped_at": [in_transaction(transcript_stops.stopped_at, FILE_KEY)],
     "transcripts.conversations.count": [in_transaction(conversations.count)],
     "transcripts.conversations.drop_empty": [in_transaction(conversations.drop_empty, FILE_KEY)],
     "transcripts.conversations.for_grouping": [in_transaction(conversations.for_grouping, FILE_KEY)],
@@ -637,7 +646,7 @@ def core_functions() -> set[str]:
     found = set()
     for module in pkgutil.walk_packages(shepherd_memory.__path__, "shepherd_memory."):
         path = module.name.removeprefix("shepherd_memory.")
-        if path.partition(".")[0] in ("__main__", "frontends", "service"):
+        if path.partition(".")[0] in ("__main__", "chat", "frontends", "service"):
             continue
         loaded = importlib.import_module(module.name)
         for name, function in inspect.getmembers(loaded, inspect.isfunction):
@@ -692,17 +701,17 @@ def check_shows_and_touches_no_other(pair: Pair, case: Case) -> None:
 
 
 READING = [
-    "context.listing",
-    "context.newest",
-    "documents.select",
-    "documents.statements",
-    "facts.get",
-    "facts.history",
-    "facts.listing",
-    "jobs.get",
-    "jobs.listing",
-    "portability.export",
-    "rejections.listing",
+    "memory.context.listing",
+    "memory.context.newest",
+    "memory.documents.select",
+    "memory.documents.statements",
+    "memory.facts.get",
+    "memory.facts.history",
+    "memory.facts.listing",
+    "extraction.jobs.get",
+    "extraction.jobs.listing",
+    "maintenance.portability.export",
+    "memory.rejections.listing",
 ]
 
 
@@ -712,7 +721,9 @@ def test_reading_shows_a_user_their_own(pair: Pair, name: str) -> None:
         assert pair.mine in repr(case(pair))
 
 
-@pytest.mark.parametrize("name", ["documents.around", "documents.of_file", "documents.of_session"])
+@pytest.mark.parametrize(
+    "name", ["memory.documents.around", "memory.documents.of_file", "memory.documents.of_session"]
+)
 def test_reading_transcripts_shows_a_user_their_own(readers: Pair, name: str) -> None:
     for case in TRANSCRIPTS[name]:
         assert readers.mine in repr(case(readers))

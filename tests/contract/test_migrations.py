@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from shepherd_memory.database import (
+from shepherd_memory.errors import DatabaseError, DatabaseRefused, DatabaseUnavailable
+from shepherd_memory.storage.database import (
     Connection,
     Database,
     Migration,
@@ -19,7 +20,6 @@ from shepherd_memory.database import (
     open_database,
     schema_version,
 )
-from shepherd_memory.errors import DatabaseError, DatabaseRefused, DatabaseUnavailable
 from tests.postgres import PostgresServer
 
 
@@ -108,7 +108,7 @@ def test_threads_that_open_a_fresh_database_at_once_all_succeed(database_url: st
 
 OPENING = """
 import sys
-from shepherd_memory.database import open_database
+from shepherd_memory.storage.database import open_database
 sys.stdin.readline()
 open_database(sys.argv[1]).close()
 """

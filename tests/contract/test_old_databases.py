@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from shepherd_memory import legacy
-from shepherd_memory.database import Database, connect, migrate, open_database
+from shepherd_memory.maintenance import legacy
 from shepherd_memory.service import Service
+from shepherd_memory.storage.database import Database, connect, migrate, open_database
 from tests.contract.given import NOON, ManualClock, facts_of, memory, pairs_of
 
 SECRET = "sk-ant-api03-" + "Zx9Yw8Vu7Ts6" * 7 + "-AA"
@@ -247,8 +247,9 @@ def test_what_the_user_has_done_since_wins_over_what_is_moved_late(database_url:
     with closing(open_database(database_url)):
         pass
     with closing(open_database(database_url)) as database:
-        from shepherd_memory import facts, users
-        from shepherd_memory.provenance import Provenance
+        from shepherd_memory.memory import facts
+        from shepherd_memory.storage import users
+        from shepherd_memory.storage.provenance import Provenance
 
         with database.write() as tx:
             row_id = users.lock(tx, "ada", NOON)

@@ -11,10 +11,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from shepherd_memory import ledger, portability, rejections, users
 from shepherd_memory.errors import InvalidInput, NotFound
-from shepherd_memory.provenance import Provenance
+from shepherd_memory.extraction import ledger
+from shepherd_memory.maintenance import portability
+from shepherd_memory.memory import rejections
 from shepherd_memory.service import Service
+from shepherd_memory.storage import users
+from shepherd_memory.storage.provenance import Provenance
 from tests.contract.given import (
     NOON,
     ManualClock,

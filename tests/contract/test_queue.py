@@ -7,13 +7,15 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from shepherd_memory import jobs, queue, sessions, users
-from shepherd_memory.clock import DAY, SECOND
 from shepherd_memory.config import LiveConfig
-from shepherd_memory.database import Database
-from shepherd_memory.extraction import ExtractionClient
+from shepherd_memory.extraction import jobs, queue
+from shepherd_memory.extraction.worker import KEEP_ENDED_DAYS, Worker
+from shepherd_memory.llm.completion_client import ExtractionClient
+from shepherd_memory.memory import sessions
 from shepherd_memory.service import Service, open_service
-from shepherd_memory.worker import KEEP_ENDED_DAYS, Worker
+from shepherd_memory.storage import users
+from shepherd_memory.storage.clock import DAY, SECOND
+from shepherd_memory.storage.database import Database
 from tests.contract.given import (
     NOON,
     ManualClock,

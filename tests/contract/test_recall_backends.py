@@ -7,8 +7,8 @@ from typing import Any
 import psycopg
 import pytest
 
-from shepherd_memory.database import open_database
 from shepherd_memory.service import Service
+from shepherd_memory.storage.database import open_database
 from tests.contract.given import ManualClock, user_says
 from tests.contract.recalling import TinyEmbedder, embed_all, hits, recalling
 from tests.postgres import PostgresServer

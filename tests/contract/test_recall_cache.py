@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from shepherd_memory.clock import now_us
 from shepherd_memory.embedding import backlog
 from shepherd_memory.recall.keywords import fetch_postings
 from shepherd_memory.service import Service, open_service
-from shepherd_memory.words import content_stems
+from shepherd_memory.storage.clock import now_us
+from shepherd_memory.text.words import content_stems
 from tests.contract.given import ManualClock, config_for, memory, user_says
 from tests.contract.recalling import (
     TinyEmbedder,

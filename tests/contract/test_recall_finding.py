@@ -8,11 +8,12 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
 
-from shepherd_memory import context, users
 from shepherd_memory.embedding import backlog
 from shepherd_memory.errors import InvalidInput
-from shepherd_memory.provenance import Provenance
+from shepherd_memory.memory import context
 from shepherd_memory.service import Service
+from shepherd_memory.storage import users
+from shepherd_memory.storage.provenance import Provenance
 from tests.contract.given import ManualClock, memory, user_says, work
 from tests.contract.recalling import (
     TinyEmbedder,

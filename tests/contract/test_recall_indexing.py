@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from shepherd_memory import forgetting, indexing
-from shepherd_memory.database import (
+from shepherd_memory.maintenance import forgetting, reindexing
+from shepherd_memory.storage.database import (
     Connection,
     Database,
     connect,
@@ -82,7 +82,7 @@ def test_a_database_of_the_version_before_is_indexed_when_it_is_opened(
         for user in ("ada", "bob"):
             kinds = [hit.kind for hit in hits(service, user, WORD)]
             assert sorted(kinds) == ["context", *["document"] * 4, "fact", "fact"]
-        assert not indexing.is_needed(service.database)
+        assert not reindexing.is_needed(service.database)
         assert [fact.value for fact in service.facts("ada")] == [f"{WORD} as city", f"{WORD} as instrument"]
         assert len({fact.id for fact in service.facts("ada")} - {0}) == 2
         clock.advance(1)
@@ -94,16 +94,16 @@ def test_a_database_of_the_version_before_is_indexed_when_it_is_opened(
 
 def test_indexing_that_was_interrupted_goes_on(old_url: str, clock: ManualClock) -> None:
     with closing(open_database(old_url)) as database:
-        assert indexing.is_needed(database)
-        assert indexing.index_missing(database, "ada", NOON) == 7
-        assert indexing.is_needed(database), "bob's are still missing"
+        assert reindexing.is_needed(database)
+        assert reindexing.index_missing(database, "ada", NOON) == 7
+        assert reindexing.is_needed(database), "bob's are still missing"
         with pytest.raises(AssertionError):
             check_indexes(database)
     with recalling(old_url, clock) as service:
         check_indexes(service.database)
         assert len(hits(service, "bob", WORD)) == 7
     with recalling(old_url, clock) as service:
-        assert not indexing.is_needed(service.database)
+        assert not reindexing.is_needed(service.database)
 
 
 def test_two_processes_that_open_it_at_once_index_it_once(database_url: str) -> None:
@@ -114,7 +114,7 @@ def test_two_processes_that_open_it_at_once_index_it_once(database_url: str) -> 
 
         def index(database: Database) -> None:
             try:
-                indexing.index_everybody(database, NOON)
+                reindexing.index_everybody(database, NOON)
             except BaseException as error:  # noqa: BLE001 - shown below
                 failures.append(error)
 
@@ -147,7 +147,7 @@ class Interrupted:
 
 def test_what_is_deleted_while_it_is_indexed_stays_out(old_url: str, clock: ManualClock) -> None:
     with closing(open_database(old_url)) as database:
-        indexing.index_everybody(Interrupted(database), NOON)  # type: ignore[arg-type]
+        reindexing.index_everybody(Interrupted(database), NOON)  # type: ignore[arg-type]
         check_indexes(database)
     with recalling(old_url, clock) as service:
         assert len(hits(service, "ada", WORD)) == 6
@@ -156,7 +156,7 @@ def test_what_is_deleted_while_it_is_indexed_stays_out(old_url: str, clock: Manu
 def test_migrating_does_not_index_so_that_opening_a_reader_is_quick(old_url: str) -> None:
     with closing(connect(old_url)) as database:
         assert migrate(database) == len(load_migrations(database.migrations()))
-        assert indexing.is_needed(database)
+        assert reindexing.is_needed(database)
 
 
 def test_a_database_of_the_original_is_found_by_its_words(tmp_path: Path, clock: ManualClock) -> None:

@@ -5,10 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from shepherd_memory import queue, sessions
-from shepherd_memory.database import connect, load_migrations, migrate, open_database
+from shepherd_memory.extraction import queue
+from shepherd_memory.memory import sessions
+from shepherd_memory.memory.sessions import Session
 from shepherd_memory.service import Service
-from shepherd_memory.sessions import Session
+from shepherd_memory.storage.database import connect, load_migrations, migrate, open_database
 from tests.contract.given import NOON, ManualClock, drain, facts_of, memory, texts_of, user_says, work
 from tests.contract.test_migrations import WithMigrations, copied_migrations
 from tests.endpoint import ScriptedEndpoint, user_text

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from shepherd_memory import jobs, ledger, queue
-from shepherd_memory.clock import from_us, to_us
-from shepherd_memory.database import Connection
-from shepherd_memory.ledger import Spent
+from shepherd_memory.extraction import jobs, ledger, queue
+from shepherd_memory.extraction.ledger import Spent
 from shepherd_memory.service import Service
+from shepherd_memory.storage.clock import from_us, to_us
+from shepherd_memory.storage.database import Connection
 from shepherd_memory.transcripts import conversations, files, ingestion, processing
 from shepherd_memory.transcripts.conversations import Allowance, Conversation
 from shepherd_memory.transcripts.library import Library

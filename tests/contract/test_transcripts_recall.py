@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from shepherd_memory.clock import from_us, iso
-from shepherd_memory.ids import digest_of
 from shepherd_memory.service import Service
+from shepherd_memory.storage.clock import from_us, iso
+from shepherd_memory.text.ids import digest_of
 from tests.contract.given import ManualClock, memory
 from tests.contract.recalling import hits, recalling
 from tests.transcripts import BEGAN, MINUTE, agent_line, codex_lines, exchange, user_line, write

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from shepherd_memory.database import Database, open_database
 from shepherd_memory.errors import DatabaseUnavailable
 from shepherd_memory.service import Service
+from shepherd_memory.storage.database import Database, open_database
 from shepherd_memory.transcripts import ingestion
 from shepherd_memory.transcripts.ingestion import How, Ingested, ingest_file
 from shepherd_memory.transcripts.library import Library

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from shepherd_memory.clock import iso
 from shepherd_memory.service import Service
+from shepherd_memory.storage.clock import iso
 from tests.contract.given import ManualClock, memory
 from tests.transcripts import BEGAN, CWD, agent_line, append, codex_lines, taken_in, user_line, write
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from shepherd_memory.database import Database, Neighbour, open_database
+from shepherd_memory.storage.database import Database, Neighbour, open_database
 from tests.postgres import PostgresServer
 
 

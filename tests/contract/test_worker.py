@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from shepherd_memory import jobs, queue
-from shepherd_memory.clock import SECOND
 from shepherd_memory.config import LiveConfig
-from shepherd_memory.database import Database
-from shepherd_memory.extraction import ExtractionClient
+from shepherd_memory.extraction import jobs, queue
+from shepherd_memory.extraction.worker import LOST, Worker
+from shepherd_memory.llm.completion_client import ExtractionClient
 from shepherd_memory.service import Service, open_service
-from shepherd_memory.worker import LOST, Worker
+from shepherd_memory.storage.clock import SECOND
+from shepherd_memory.storage.database import Database
 from tests.contract.given import (
     ManualClock,
     config_for,

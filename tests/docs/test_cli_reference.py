@@ -9,7 +9,7 @@ import click
 import pytest
 
 from shepherd_memory.frontends.cli import cli
-from shepherd_memory.frontends.cli.output import EXIT_CODES
+from shepherd_memory.frontends.terminal.output import EXIT_CODES
 
 REFERENCE = Path(__file__).parents[2] / "docs" / "reference" / "cli.md"
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from shepherd_memory.config import Config
-from shepherd_memory.frontends.cli.explanation import MEANINGS
+from shepherd_memory.frontends.terminal.hits import MEANINGS
 from shepherd_memory.recall import keywords, ranking
 from tests.docs.ranking_example import PAGE, shown, written
 

@@ -18,10 +18,11 @@ from typing import Any
 import click
 import pytest
 
-from shepherd_memory import Config, database, open_service
+from shepherd_memory import Config, open_service
 from shepherd_memory.config import Provider
 from shepherd_memory.frontends.cli import cli
-from shepherd_memory.frontends.server.process import running
+from shepherd_memory.frontends.web.process import running
+from shepherd_memory.storage import database
 from tests.endpoint import Body, ScriptedEndpoint, Step, by_content, close, reply, user_text
 
 ROOT = Path(__file__).parents[2]

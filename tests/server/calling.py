@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
 
-from shepherd_memory import apikeys
-from shepherd_memory.clock import now_us
+from shepherd_memory.memory import api_keys
 from shepherd_memory.service import Service
+from shepherd_memory.storage.clock import now_us
 from tests.acceptance.processes import wait_until
 
 SECONDS = 15.0
@@ -125,4 +125,4 @@ def wait_until_idle(url: str, headers: Headers | None = None) -> None:
 
 def new_key(service: Service, name: str, **options: Any) -> str:
     """The text of a new API key."""
-    return apikeys.create(service.database, name, **options, now=now_us())[1]
+    return api_keys.create(service.database, name, **options, now=now_us())[1]

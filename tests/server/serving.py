@@ -76,7 +76,7 @@ def write_config(
 def serving(config_path: Path) -> Iterator[Running]:
     """The server in a thread of this process, on a port of its own."""
     # Late: the tests of the server's pure parts share this folder, and need none of it.
-    from shepherd_memory.frontends.server.process import running
+    from shepherd_memory.frontends.web.process import running
 
     config = load_config(config_path, {})
     with (

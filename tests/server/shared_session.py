@@ -11,9 +11,9 @@ from typing import Any
 
 from shepherd_memory import open_service
 from shepherd_memory.config import load_config
-from shepherd_memory.frontends.cli_server.app import session_application
-from shepherd_memory.frontends.cli_server.shared import SharedSession, open_shared
-from shepherd_memory.frontends.server.process import running
+from shepherd_memory.frontends.session_server.app import session_application
+from shepherd_memory.frontends.session_server.shared_session import SharedSession, open_shared
+from shepherd_memory.frontends.web.process import running
 from tests.acceptance.processes import wait_until
 from tests.server.calling import JSON, Reply, call_json, connected
 from tests.server.serving import Running

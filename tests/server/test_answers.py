@@ -12,7 +12,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from shepherd_memory.frontends.answers import (
+from shepherd_memory.llm.answers import (
     READABLE,
     Answer,
     StreamReader,
@@ -20,8 +20,8 @@ from shepherd_memory.frontends.answers import (
     open_stream,
     read_body,
 )
-from shepherd_memory.frontends.answers.answer import LONGEST_TEXT, Speech
-from shepherd_memory.frontends.answers.openai import OpenAIReading
+from shepherd_memory.llm.answers.answer import LONGEST_TEXT, Speech
+from shepherd_memory.llm.answers.openai import OpenAIReading
 
 FINAL = {"is_final": True, "failed": False}
 GOES_ON = {"is_final": False, "failed": False}

@@ -8,12 +8,13 @@ from typing import Any
 
 import pytest
 
-from shepherd_memory import apikeys, open_service
-from shepherd_memory.clock import now_us
+from shepherd_memory import open_service
 from shepherd_memory.config import load_config
 from shepherd_memory.errors import ConfigError
-from shepherd_memory.frontends.server import auth
-from shepherd_memory.frontends.server.process import running
+from shepherd_memory.frontends.web import auth
+from shepherd_memory.frontends.web.process import running
+from shepherd_memory.memory import api_keys
+from shepherd_memory.storage.clock import now_us
 from tests.acceptance.processes import wait_until
 from tests.provider import ScriptedProvider
 from tests.server.calling import CHATS, Reply, bearer, call, call_json, error_of, new_key, say
@@ -76,7 +77,7 @@ def test_revoking_the_last_key_does_not_open_the_door(start: StartServer) -> Non
     server = start()
     key = new_key(server.service, "steve")
     assert say(server.url, WORDS, bearer(key)).status == 200
-    apikeys.revoke(server.service.database, "steve", now_us())
+    api_keys.revoke(server.service.database, "steve", now_us())
     assert_refused(say(server.url, WORDS))
     assert_refused(say(server.url, WORDS, bearer(key)))
     again = start()
@@ -123,7 +124,7 @@ def test_a_revoked_key_opens_nothing_from_then_on(start: StartServer) -> None:
     server = start()
     key, other = new_key(server.service, "steve"), new_key(server.service, "anna")
     assert say(server.url, WORDS, bearer(key)).status == 200
-    apikeys.revoke(server.service.database, "steve", now_us())
+    api_keys.revoke(server.service.database, "steve", now_us())
     assert_refused(say(server.url, WORDS, bearer(key)))
     assert say(server.url, WORDS, bearer(other)).status == 200
 
@@ -214,7 +215,7 @@ def test_nobody_else_reaches_into_a_namespace(start: StartServer, provider: Scri
             assert reply.status == 403
             assert "namespace" in error_of(reply)["message"]
     assert provider.requests == []
-    apikeys.revoke(server.service.database, "shop", now_us())
+    api_keys.revoke(server.service.database, "shop", now_us())
     assert say(server.url, WORDS, apps).status == 401
     assert say(server.url, WORDS, key, user="app/anna").status == 403
 
@@ -375,7 +376,7 @@ def test_each_of_two_servers_sees_a_new_and_a_revoked_key(start: StartServer) ->
     with serving(first.config_path) as second:
         key = bearer(new_key(first.service, "steve"))
         assert [say(one.url, WORDS, key).status for one in (first, second)] == [200, 200]
-        apikeys.revoke(first.service.database, "steve", now_us())
+        api_keys.revoke(first.service.database, "steve", now_us())
         assert [say(one.url, WORDS, key).status for one in (first, second)] == [401, 401]
 
 
@@ -386,6 +387,6 @@ def test_it_is_noted_that_a_key_is_used(start: StartServer) -> None:
 
     def used() -> bool:
         with server.service.database.read() as connection:
-            return apikeys.get(connection, "steve").last_used_at is not None
+            return api_keys.get(connection, "steve").last_used_at is not None
 
     wait_until(used, "the key's use is noted")

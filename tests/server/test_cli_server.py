@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from shepherd_memory.frontends.cli_server.asked import read_asked
-from shepherd_memory.frontends.cli_server.shared import MOST_WAITING
-from shepherd_memory.frontends.server.process import LONGEST_HEAD
+from shepherd_memory.frontends.session_server.request import read_asked
+from shepherd_memory.frontends.session_server.shared_session import MOST_WAITING
+from shepherd_memory.frontends.web.process import LONGEST_HEAD
 from tests.acceptance.processes import wait_until
 from tests.provider import (
     CUT,

@@ -7,14 +7,15 @@ from typing import Any
 import pytest
 from starlette.routing import Route
 
-from shepherd_memory import apikeys, open_service
-from shepherd_memory.clock import now_us
+from shepherd_memory import open_service
 from shepherd_memory.config import load_config
 from shepherd_memory.errors import ConfigError
-from shepherd_memory.frontends.cli_server.app import session_application
-from shepherd_memory.frontends.cli_server.routes import ROUTES
-from shepherd_memory.frontends.cli_server.shared import open_shared
-from shepherd_memory.frontends.server.process import running
+from shepherd_memory.frontends.session_server.app import session_application
+from shepherd_memory.frontends.session_server.routes import ROUTES
+from shepherd_memory.frontends.session_server.shared_session import open_shared
+from shepherd_memory.frontends.web.process import running
+from shepherd_memory.memory import api_keys
+from shepherd_memory.storage.clock import now_us
 from tests.acceptance.processes import wait_until
 from tests.provider import ScriptedProvider, chat
 from tests.server.calling import Reply, bearer, call, call_json, error_of, new_key
@@ -125,7 +126,7 @@ def test_without_a_good_key_nothing_is_answered(share: StartSharing) -> None:
     shared = share()
     key = new_key(shared.service, "steve")
     wait_until_closed(shared)
-    apikeys.revoke(shared.service.database, key, now_us())
+    api_keys.revoke(shared.service.database, key, now_us())
     for method, path in REQUESTS:
         for headers in ({}, bearer(key), bearer("sk-nonsense"), {"x-api-key": key}):
             reply = sent(shared, method, path, headers)
@@ -138,7 +139,7 @@ def test_a_key_that_is_revoked_ends_the_stream_of_who_watches(share: StartSharin
     wait_until_closed(shared)
     with watching(shared.url, headers=bearer(key)) as observer:
         observer.wait_for("connected")
-        apikeys.revoke(shared.service.database, key, now_us())
+        api_keys.revoke(shared.service.database, key, now_us())
         assert observer.wait_for("error").fields["code"] == "invalid_api_key"
         observer.wait_until_over()
 

@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 from shepherd_memory import open_service
+from shepherd_memory.chat import events
+from shepherd_memory.chat.remote import RemoteSession, open_remote
 from shepherd_memory.config import load_config
 from shepherd_memory.errors import EndpointMisconfigured, EndpointUnavailable, InvalidInput
-from shepherd_memory.frontends.chat import events
-from shepherd_memory.frontends.chat.remote import RemoteSession, open_remote
-from shepherd_memory.frontends.server.process import running
+from shepherd_memory.frontends.web.process import running
 from tests.acceptance.processes import wait_until
 from tests.endpoint import ScriptedEndpoint, json_reply
 from tests.provider import RESET, ScriptedProvider, Stream, ToolCall, chat, gated, openai_stream

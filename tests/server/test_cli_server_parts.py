@@ -10,15 +10,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from starlette.routing import Route
 
-from shepherd_memory.frontends.chat import events
-from shepherd_memory.frontends.chat.shapes import shape_of
-from shepherd_memory.frontends.cli_server.asked import Asked
-from shepherd_memory.frontends.cli_server.code_blocks import CodeBlock, CodeBlocks
-from shepherd_memory.frontends.cli_server.latest import LatestUpdates
-from shepherd_memory.frontends.cli_server.routes import ROUTES
-from shepherd_memory.frontends.cli_server.streams import observe
-from shepherd_memory.frontends.cli_server.updates import CLEARED, STATUSES, Update
-from shepherd_memory.prompting import Injected
+from shepherd_memory.chat import events
+from shepherd_memory.chat.event_json import shape_of
+from shepherd_memory.frontends.session_server.code_blocks import CodeBlock, CodeBlocks
+from shepherd_memory.frontends.session_server.request import Asked
+from shepherd_memory.frontends.session_server.routes import ROUTES
+from shepherd_memory.frontends.session_server.streams import observe
+from shepherd_memory.frontends.session_server.update_log import LatestUpdates
+from shepherd_memory.frontends.session_server.updates import CLEARED, STATUSES, Update
+from shepherd_memory.injection.prompting import Injected
 
 
 def blocks_in(*pieces: str) -> list[CodeBlock]:

@@ -10,12 +10,13 @@ import pytest
 import requests
 from starlette.types import Message
 
-from shepherd_memory import documents, users
-from shepherd_memory.documents import NewDocument
 from shepherd_memory.errors import DatabaseUnavailable
-from shepherd_memory.frontends.server.exporting import AT_ONCE, CHUNK_BYTES, ExportResponse
-from shepherd_memory.frontends.server.limits import ClientGone
-from shepherd_memory.frontends.server.threads import Threads
+from shepherd_memory.frontends.api.exporting import AT_ONCE, CHUNK_BYTES, ExportResponse
+from shepherd_memory.frontends.web.limits import ClientGone
+from shepherd_memory.frontends.web.threads import Threads
+from shepherd_memory.memory import documents
+from shepherd_memory.memory.documents import NewDocument
+from shepherd_memory.storage import users
 from tests.acceptance.processes import wait_until
 from tests.provider import ScriptedProvider
 from tests.server.serving import Running, serving, write_config

@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from shepherd_memory.frontends.server.relay import ONE_PIECE
+from shepherd_memory.frontends.api.relay import ONE_PIECE
 from tests.endpoint import Answer, Step
 from tests.provider import (
     CUT,

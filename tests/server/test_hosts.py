@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from shepherd_memory.identity import hostname
+from shepherd_memory.config.identity import hostname
 from tests.endpoint import Answer
 from tests.provider import ScriptedProvider
 from tests.server.calling import CHATS, Reply, call, call_json, error_of, say, send_raw, status_of

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from shepherd_memory.frontends.server.openapi import description
+from shepherd_memory.frontends.api.openapi import description
 from tests.provider import ScriptedProvider, chat
 from tests.server.serving import ANTHROPIC, OPENAI, Running, serving, write_config
 

@@ -9,12 +9,14 @@ from urllib.parse import urlencode
 import pytest
 from starlette.routing import Route
 
-from shepherd_memory import apikeys, rejections, tools, users
-from shepherd_memory.clock import now_us
-from shepherd_memory.frontends.server.app import ROUTES
-from shepherd_memory.provenance import Provenance
-from shepherd_memory.rejections import Refused
+from shepherd_memory import tools
+from shepherd_memory.frontends.api.app import ROUTES
+from shepherd_memory.memory import api_keys, rejections
+from shepherd_memory.memory.rejections import Refused
 from shepherd_memory.service import Service
+from shepherd_memory.storage import users
+from shepherd_memory.storage.clock import now_us
+from shepherd_memory.storage.provenance import Provenance
 from tests.provider import ScriptedProvider
 from tests.server.calling import CHATS, Reply, bearer, call, new_key, say
 from tests.server.serving import OPENAI, Running, serving, write_config
@@ -230,7 +232,7 @@ def keys_of(service: Service) -> dict[str, dict[str, str]]:
         "Anna's, revoked": bearer(new_key(service, ANNA)),
     }
     for name in ("gone", ANNA):
-        apikeys.revoke(service.database, name, now_us())
+        api_keys.revoke(service.database, name, now_us())
     return keys
 
 

@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from shepherd_memory.frontends.server import limits
+from shepherd_memory.frontends.web import limits
 from tests.acceptance.processes import wait_until
 from tests.endpoint import close, garbage, hang, held, status
 from tests.provider import (

@@ -14,7 +14,7 @@ from shepherd_memory import open_service
 from shepherd_memory.config import load_config
 from shepherd_memory.errors import DatabaseError
 from shepherd_memory.frontends.cli.logs import JsonLine, Line
-from shepherd_memory.frontends.server.process import running
+from shepherd_memory.frontends.web.process import running
 from shepherd_memory.service import Service
 from tests.acceptance.processes import Processes, wait_until
 from tests.endpoint import close

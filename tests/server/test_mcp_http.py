@@ -14,8 +14,8 @@ from mcp import Client, MCPError
 from mcp.client.streamable_http import streamable_http_client
 from mcp_types import CallToolResult
 
-from shepherd_memory import apikeys
-from shepherd_memory.clock import now_us
+from shepherd_memory.memory import api_keys
+from shepherd_memory.storage.clock import now_us
 from shepherd_memory.tools import ALL_TOOLS
 from tests.server.calling import Reply, bearer, call, call_json, new_key
 from tests.server.serving import Running, StartServer
@@ -240,7 +240,7 @@ def test_a_revoked_key_ends_in_the_middle_of_a_connection(running: Running) -> N
 
     async def use(client: Client) -> None:
         await say(client, "set_fact", key="pet", value="quokka")
-        apikeys.revoke(running.service.database, "ann", now_us())
+        api_keys.revoke(running.service.database, "ann", now_us())
         with pytest.raises(MCPError, match="unknown or was revoked"):
             await say(client, "get_fact", key="pet")
 

@@ -10,11 +10,11 @@ import pytest
 import requests
 from starlette.routing import Route
 
-from shepherd_memory import apikeys, rejections
-from shepherd_memory.clock import now_us
-from shepherd_memory.frontends.server.memory_routes import MEMORY_OPERATIONS, MEMORY_ROUTES
-from shepherd_memory.provenance import Provenance
-from shepherd_memory.rejections import Refused
+from shepherd_memory.frontends.api.memory_routes import MEMORY_OPERATIONS, MEMORY_ROUTES
+from shepherd_memory.memory import api_keys, rejections
+from shepherd_memory.memory.rejections import Refused
+from shepherd_memory.storage.clock import now_us
+from shepherd_memory.storage.provenance import Provenance
 from tests.provider import ScriptedProvider
 from tests.server.memory_client import NDJSON, Client
 from tests.server.serving import Running, StartServer, serving, write_config
@@ -395,7 +395,7 @@ def test_a_user_where_it_would_be_overlooked_is_refused(ada: Client) -> None:
 
 def test_a_key_acts_for_its_own_user_only(server: StartServer) -> None:
     running = server(embedding_engine="none")
-    _, text = apikeys.create(running.service.database, "ada", now=now_us())
+    _, text = api_keys.create(running.service.database, "ada", now=now_us())
     running.service.set_fact("bob", "city", "Oslo")
     url, key = f"{running.url}/v1/memory/facts/city", {"x-api-key": text}
     assert error(requests.get(url, timeout=10), 401)
@@ -508,7 +508,7 @@ def test_times_are_in_utc(ada: Client) -> None:
 
 def test_a_body_beyond_the_limit_of_its_key_is_refused(server: StartServer) -> None:
     running = server(embedding_engine="none")
-    _, text = apikeys.create(running.service.database, "ada", max_request_bytes=1000, now=now_us())
+    _, text = api_keys.create(running.service.database, "ada", max_request_bytes=1000, now=now_us())
     headers = {"x-api-key": text, "Content-Type": NDJSON}
     url = f"{running.url}/v1/memory/import"
     assert error(requests.post(url, data=b"x" * 1001, headers=headers, timeout=10), 413)

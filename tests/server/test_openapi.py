@@ -15,11 +15,11 @@ from schemathesis.checks import not_a_server_error
 from schemathesis.specs.openapi import checks
 from starlette.routing import Route
 
-from shepherd_memory import apikeys
-from shepherd_memory.clock import now_us
-from shepherd_memory.frontends.server.app import ROUTES
-from shepherd_memory.frontends.server.openapi import CHAT_OPERATIONS, description
-from shepherd_memory.frontends.server.operations import NDJSON
+from shepherd_memory.frontends.api.app import ROUTES
+from shepherd_memory.frontends.api.openapi import CHAT_OPERATIONS, description
+from shepherd_memory.frontends.api.operations import NDJSON
+from shepherd_memory.memory import api_keys
+from shepherd_memory.storage.clock import now_us
 from tests.provider import ScriptedProvider, chat
 from tests.server.serving import ANTHROPIC, OPENAI, Running, serving, write_config
 
@@ -74,7 +74,7 @@ def open_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
 def locked_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Running, str]]:
     """There is a key, for any user."""
     with a_server(tmp_path_factory.mktemp("locked")) as running:
-        _, key = apikeys.create(running.service.database, "app", any_user=True, now=now_us())
+        _, key = api_keys.create(running.service.database, "app", any_user=True, now=now_us())
         yield running, key
 
 

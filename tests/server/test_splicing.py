@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from shepherd_memory.frontends.server.splicing import Tail, splice
+from shepherd_memory.frontends.api.splicing import Tail, splice
 
 MARK = "«spliced»"
 NUMBERS = ["1e400", "-0.0", "0", "-0", "1E+5", "0.10", "123456789012345678901234567890", "-1.5e-7"]

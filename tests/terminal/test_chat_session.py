@@ -12,13 +12,14 @@ from typing import Any
 
 import pytest
 
-from shepherd_memory import saved_chats
+from shepherd_memory.chat import events
+from shepherd_memory.chat.events import Event
+from shepherd_memory.chat.session import MOST_ROUNDS, ChatSession, Options, open_chat
 from shepherd_memory.config import Provider, load_config, state_folder
-from shepherd_memory.frontends.chat import commands, events
-from shepherd_memory.frontends.chat.events import Event
-from shepherd_memory.frontends.chat.session import MOST_ROUNDS, ChatSession, Options, open_chat
-from shepherd_memory.frontends.cli.invocation import Invocation
-from shepherd_memory.saved_chats import History
+from shepherd_memory.frontends.terminal import slash_commands
+from shepherd_memory.frontends.terminal.invocation import Invocation
+from shepherd_memory.memory import saved_chats
+from shepherd_memory.memory.saved_chats import History
 from shepherd_memory.service import SAVED_CHATS, Service, open_service
 from tests.contract.given import config_for, texts_of
 from tests.endpoint import Step, garbage
@@ -715,7 +716,7 @@ def test_two_users_in_one_folder_with_one_provider_share_nothing(lab: Lab) -> No
         assert "Anns" not in repr(told)
         invocation = Invocation(service=service, user_id="bob")
         for line in ("facts", "context", "documents", "recall dog", "queue list", "forget dog_name"):
-            assert "Anns" not in commands.run_captured(invocation, f"/{line}")
+            assert "Anns" not in slash_commands.run_captured(invocation, f"/{line}")
     assert "Anns" not in json.dumps(lab.bodies())
     with lab.service() as service:
         assert service.get_fact("ann", "dog_name") is not None

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from shepherd_memory import apikeys
+from shepherd_memory.memory import api_keys
 from shepherd_memory.service import Service
 from tests.terminal.shell import data, good, on_terminal, process, rows, run, with_service
 
@@ -21,7 +21,7 @@ def created(*args: str) -> str:
 def is_good(key: str) -> bool:
     def look(service: Service) -> bool:
         with service.database.read() as connection:
-            return apikeys.find(connection, key) is not None
+            return api_keys.find(connection, key) is not None
 
     return bool(with_service(look))
 
@@ -102,7 +102,7 @@ def test_keys_as_json_have_everything_but_their_text_and_hash() -> None:
 
 def test_no_command_prints_a_hash_or_a_key_again() -> None:
     key = created("steve")
-    hashed = apikeys._hash(key)
+    hashed = api_keys._hash(key)
     for args in (["list"], ["show", "steve"], ["show", key], ["revoke", key]):
         for options in ([], ["--json"]):
             shown = good("apikey", *args, *options).output

@@ -2,8 +2,8 @@
 
 import pytest
 
-from shepherd_memory import saved_chats
-from shepherd_memory.saved_chats import History, SavedChat
+from shepherd_memory.memory import saved_chats
+from shepherd_memory.memory.saved_chats import History, SavedChat
 from tests.terminal.shell import data, good, run
 
 NOTHING = {"facts": 0, "context": 0, "documents": 0}

@@ -9,8 +9,8 @@ from typing import Any
 import click
 import pytest
 
+from shepherd_memory.extraction.jobs import STATUSES
 from shepherd_memory.frontends.cli import cli
-from shepherd_memory.jobs import STATUSES
 from shepherd_memory.service import Service
 from tests.terminal.shell import data, good, run, with_service
 

@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from shepherd_memory import Hit
-from shepherd_memory.frontends.cli.explanation import MEANINGS
-from shepherd_memory.frontends.cli.screen import width
+from shepherd_memory.frontends.terminal.hits import MEANINGS
+from shepherd_memory.frontends.terminal.screen import width
 from shepherd_memory.service import Service
 from tests.terminal.shell import COMMAND, data, good, on_terminal, process, rows, run, with_service
 

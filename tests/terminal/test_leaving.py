@@ -8,8 +8,8 @@ from contextlib import contextmanager
 import click
 import pytest
 
-from shepherd_memory.frontends.chat.leaving import Signals, Told, exit_code
-from shepherd_memory.frontends.cli.signals import INTERRUPTED, interrupted
+from shepherd_memory.frontends.terminal.interrupts import Signals, Told, exit_code
+from shepherd_memory.frontends.terminal.signals import INTERRUPTED, interrupted
 
 
 @pytest.fixture

@@ -2,7 +2,16 @@ from datetime import UTC, datetime
 
 import pytest
 
-from shepherd_memory.frontends.cli.screen import age, aligned, block, clip, local, one_line, safe_json, width
+from shepherd_memory.frontends.terminal.screen import (
+    age,
+    aligned,
+    block,
+    clip,
+    local,
+    one_line,
+    safe_json,
+    width,
+)
 from tests.terminal.shell import good, on_terminal
 
 

@@ -7,8 +7,8 @@ import pytest
 
 from shepherd_memory.config import load_config
 from shepherd_memory.frontends import cli
-from shepherd_memory.frontends.chat import commands
-from shepherd_memory.frontends.cli.invocation import Invocation
+from shepherd_memory.frontends.terminal import slash_commands
+from shepherd_memory.frontends.terminal.invocation import Invocation
 from shepherd_memory.service import Service, open_service
 from tests.terminal.shell import good
 
@@ -25,9 +25,9 @@ def invocation(service: Service, config_path: Path) -> Invocation:
 
 
 def test_every_shared_command_is_one_of_the_command_line_and_in_the_help() -> None:
-    assert set(commands.SHARED) <= set(cli.COMMANDS)
-    assert [name for name, _ in commands.help_lines()] == [
-        f"/{name}" for name in (*commands.SHARED, *commands.OWN)
+    assert set(slash_commands.SHARED) <= set(cli.COMMANDS)
+    assert [name for name, _ in slash_commands.help_lines()] == [
+        f"/{name}" for name in (*slash_commands.SHARED, *slash_commands.OWN)
     ]
 
 
@@ -47,30 +47,30 @@ WITH_NOTHING = {
 
 @pytest.mark.parametrize(("line", "expected"), WITH_NOTHING.items(), ids=list(WITH_NOTHING))
 def test_each_shared_command_runs(invocation: Invocation, line: str, expected: str) -> None:
-    assert expected in commands.run_captured(invocation, line)
+    assert expected in slash_commands.run_captured(invocation, line)
 
 
 def test_a_trial_has_every_shared_command() -> None:
-    assert {line.split()[0].removeprefix("/") for line in WITH_NOTHING} == set(commands.SHARED)
+    assert {line.split()[0].removeprefix("/") for line in WITH_NOTHING} == set(slash_commands.SHARED)
 
 
 def test_commands_are_for_the_user_of_the_chat(invocation: Invocation, service: Service) -> None:
     service.set_fact("ann", "pet", "AnnsCat")
-    assert "pet = " in commands.run_captured(invocation, "/facts set pet Rex")
+    assert "pet = " in slash_commands.run_captured(invocation, "/facts set pet Rex")
     assert [(fact.key, fact.value) for fact in service.facts("eve")] == [("pet", "Rex")]
     assert [fact.value for fact in service.facts("ann")] == ["AnnsCat"]
-    assert "Rex" in commands.run_captured(invocation, "/facts")
-    assert "AnnsCat" not in commands.run_captured(invocation, "/facts")
+    assert "Rex" in slash_commands.run_captured(invocation, "/facts")
+    assert "AnnsCat" not in slash_commands.run_captured(invocation, "/facts")
 
 
 def test_another_user_can_be_named_as_on_the_command_line(invocation: Invocation, service: Service) -> None:
     service.set_fact("ann", "pet", "AnnsCat")
-    assert "AnnsCat" in commands.run_captured(invocation, "/facts --user ann")
+    assert "AnnsCat" in slash_commands.run_captured(invocation, "/facts --user ann")
 
 
 def test_quotes_make_one_argument(invocation: Invocation, service: Service) -> None:
-    commands.run_captured(invocation, '/facts set home_city "São Paulo, Brazil"')
-    commands.run_captured(invocation, "/context add 'Where is it?' \"on the shelf\"")
+    slash_commands.run_captured(invocation, '/facts set home_city "São Paulo, Brazil"')
+    slash_commands.run_captured(invocation, "/context add 'Where is it?' \"on the shelf\"")
     assert [fact.value for fact in service.facts("eve")] == ["São Paulo, Brazil"]
     assert [(pair.question, pair.answer) for pair in service.context("eve")] == [
         ("Where is it?", "on the shelf")
@@ -85,12 +85,12 @@ def test_recall_takes_its_words_with_quotes_or_without(
     invocation: Invocation, service: Service, line: str
 ) -> None:
     service.set_fact("eve", "home_city", "Lisbon")
-    assert "Lisbon" in commands.run_captured(invocation, line)
+    assert "Lisbon" in slash_commands.run_captured(invocation, line)
 
 
 def test_recall_takes_an_apostrophe_as_it_is(invocation: Invocation, service: Service) -> None:
     service.set_fact("eve", "dog_name", "Rex")
-    assert "Rex" in commands.run_captured(invocation, "/recall what's the dog's name")
+    assert "Rex" in slash_commands.run_captured(invocation, "/recall what's the dog's name")
 
 
 WRONG = {
@@ -111,22 +111,24 @@ WRONG = {
 
 @pytest.mark.parametrize(("line", "problem"), WRONG.items(), ids=list(WRONG))
 def test_what_is_wrong_is_said_and_the_chat_goes_on(invocation: Invocation, line: str, problem: str) -> None:
-    said = commands.run_captured(invocation, line)
+    said = slash_commands.run_captured(invocation, line)
     assert problem in said
     assert "Traceback" not in said
 
 
 def test_help_of_one_command_is_shown(invocation: Invocation) -> None:
-    shown = commands.run_captured(invocation, "/facts --help")
+    shown = slash_commands.run_captured(invocation, "/facts --help")
     assert "Usage: /facts" in shown
 
 
 def test_a_change_of_the_configuration_is_in_force_at_once(invocation: Invocation, service: Service) -> None:
-    added = commands.run_captured(invocation, "/provider add lab --base-url http://127.0.0.1:1 --memory")
+    added = slash_commands.run_captured(
+        invocation, "/provider add lab --base-url http://127.0.0.1:1 --memory"
+    )
     assert "added lab" in added
-    assert "lab" in commands.run_captured(invocation, "/provider lab use --no-check")
-    commands.run_captured(invocation, "/model tiny")
-    assert commands.run_captured(invocation, "/model") == "tiny"
+    assert "lab" in slash_commands.run_captured(invocation, "/provider lab use --no-check")
+    slash_commands.run_captured(invocation, "/model tiny")
+    assert slash_commands.run_captured(invocation, "/model") == "tiny"
     assert (service.config.provider, service.config.providers["lab"].model) == ("lab", "tiny")
 
 
@@ -135,19 +137,19 @@ def test_an_editor_is_not_opened_under_somebody_elses_screen(
 ) -> None:
     monkeypatch.setenv("EDITOR", f"touch {tmp_path}/edited #")
     good("provider", "add", "lab")
-    said = commands.run_captured(invocation, "/provider lab edit")
+    said = slash_commands.run_captured(invocation, "/provider lab edit")
     assert "`shepherd provider lab edit`" in said
     assert not (tmp_path / "edited").exists()
 
 
 def test_a_command_that_would_not_end_is_not_begun(invocation: Invocation) -> None:
-    assert "terminal of its own" in commands.run_captured(invocation, "/queue status --watch")
+    assert "terminal of its own" in slash_commands.run_captured(invocation, "/queue status --watch")
 
 
 def test_what_a_memory_says_cannot_drive_the_screen(invocation: Invocation, service: Service) -> None:
     service.set_fact("eve", "pet", "Rex\x1b]0;owned\x07\x1b[2J")
     for line in ("/facts", "/facts get pet", "/recall pet", "/forget pet --json"):
-        shown = commands.run_captured(invocation, line)
+        shown = slash_commands.run_captured(invocation, line)
         assert "\x1b]" not in shown
         assert "\x1b[2J" not in shown
 
@@ -169,12 +171,12 @@ SAYINGS = [
 
 @pytest.mark.parametrize("line", COMMANDS)
 def test_a_line_that_begins_with_a_slash_and_a_word_is_a_command(line: str) -> None:
-    assert commands.is_command(line)
+    assert slash_commands.is_command(line)
 
 
 @pytest.mark.parametrize("line", SAYINGS)
 def test_a_path_and_a_doubled_slash_are_none(line: str) -> None:
-    assert not commands.is_command(line)
+    assert not slash_commands.is_command(line)
 
 
 OWN = {
@@ -194,13 +196,13 @@ OWN = {
 
 @pytest.mark.parametrize(("line", "name"), OWN.items(), ids=list(OWN))
 def test_what_only_a_chat_does_is_told_apart(line: str, name: str) -> None:
-    assert commands.own_command(line) == name
+    assert slash_commands.own_command(line) == name
 
 
 @pytest.mark.parametrize("line", ["help", "clear", "help me with this", "clear the table"])
 def test_a_word_without_a_slash_is_something_to_say(line: str) -> None:
-    assert not commands.is_command(line)
-    assert commands.own_command(line) == ""
+    assert not slash_commands.is_command(line)
+    assert slash_commands.own_command(line) == ""
 
 
 @pytest.mark.parametrize(
@@ -213,4 +215,4 @@ def test_a_word_without_a_slash_is_something_to_say(line: str) -> None:
     ],
 )
 def test_a_secret_in_a_command_is_not_kept_to_be_typed_again(typed: str, kept: str) -> None:
-    assert commands.without_secrets(typed) == kept
+    assert slash_commands.without_secrets(typed) == kept

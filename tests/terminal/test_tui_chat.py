@@ -14,11 +14,11 @@ import pytest
 from textual import events as keys
 from textual.pilot import Pilot
 
+from shepherd_memory.chat.session import Options, open_chat
 from shepherd_memory.config import load_config, state_folder
 from shepherd_memory.errors import DatabaseError
-from shepherd_memory.frontends.chat.leaving import Signals
-from shepherd_memory.frontends.chat.session import Options, open_chat
-from shepherd_memory.frontends.cli.invocation import Invocation
+from shepherd_memory.frontends.terminal.interrupts import Signals
+from shepherd_memory.frontends.terminal.invocation import Invocation
 from shepherd_memory.frontends.tui.app import TuiApp
 from shepherd_memory.frontends.tui.chat.conversation import Conversation
 from shepherd_memory.frontends.tui.chat.fold import Fold
@@ -28,7 +28,7 @@ from shepherd_memory.frontends.tui.chat.reply import Reply
 from shepherd_memory.frontends.tui.chat.status_line import StatusLine
 from shepherd_memory.frontends.tui.help_screen import HelpScreen
 from shepherd_memory.frontends.tui.memory import MemoryScreen
-from shepherd_memory.saved_chats import History
+from shepherd_memory.memory.saved_chats import History
 from shepherd_memory.service import open_service
 from tests.provider import CUT, RESET, ScriptedProvider, ToolCall, chat, openai_stream
 from tests.terminal.chat_site import ANN, ChatSite

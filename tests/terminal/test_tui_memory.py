@@ -15,20 +15,22 @@ from textual.app import App
 from textual.pilot import Pilot
 from textual.widgets import Button, Input, Tab
 
-from shepherd_memory import context, facts, guard, rejections, users
-from shepherd_memory.clock import parse_us
 from shepherd_memory.config import Config
 from shepherd_memory.errors import DatabaseUnavailable
+from shepherd_memory.extraction import guard
 from shepherd_memory.frontends.tui.memory import MemoryScreen
 from shepherd_memory.frontends.tui.memory.detail import Detail
 from shepherd_memory.frontends.tui.memory.dialog import Dialog
 from shepherd_memory.frontends.tui.memory.editor import Editor, ValueArea
 from shepherd_memory.frontends.tui.memory.listing import Listing
-from shepherd_memory.frontends.tui.memory.refusals import REASONS
+from shepherd_memory.frontends.tui.memory.rejections import REASONS
 from shepherd_memory.frontends.tui.memory.user_memory import PAGE, UserMemory
-from shepherd_memory.provenance import Provenance
-from shepherd_memory.rejections import Refused
+from shepherd_memory.memory import context, facts, rejections
+from shepherd_memory.memory.rejections import Refused
 from shepherd_memory.service import Service, open_service
+from shepherd_memory.storage import users
+from shepherd_memory.storage.clock import parse_us
+from shepherd_memory.storage.provenance import Provenance
 from tests.endpoint import ScriptedEndpoint, echo
 from tests.terminal.snapshots import assert_looks_like, screen_text
 

@@ -2,7 +2,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shepherd_memory.candidates import MAX_KEY_CHARACTERS, is_about_assistant, is_transient, normalise_key
+from shepherd_memory.extraction.guard_topics import (
+    MAX_KEY_CHARACTERS,
+    is_about_assistant,
+    is_transient,
+    normalise_key,
+)
 from tests.unit.grounding_corpus import GROUNDED, NOT_REFUSED_FOR_THEIR_SUBJECT, Case
 
 

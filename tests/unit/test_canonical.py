@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shepherd_memory.canonical import (
+from shepherd_memory.text.canonical import (
     MAX_DEPTH,
     REPLACEMENT,
     as_text,

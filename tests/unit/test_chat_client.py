@@ -19,9 +19,9 @@ from shepherd_memory.errors import (
     EndpointUnavailable,
     ItemRejected,
 )
-from shepherd_memory.frontends.answers.answer import LONGEST_TEXT
-from shepherd_memory.frontends.chat.client import CallCancelled, ProviderClient
-from shepherd_memory.frontends.chat.parts import End, Part, Request, Text, Thinking
+from shepherd_memory.llm.answers.answer import LONGEST_TEXT
+from shepherd_memory.llm.chat_client import CallCancelled, ProviderClient
+from shepherd_memory.llm.parts import End, Part, Request, Text, Thinking
 from tests.chatting import (
     ASKED,
     KEY,

@@ -20,7 +20,7 @@ from shepherd_memory.errors import (
     ShepherdError,
 )
 from shepherd_memory.frontends.cli import COMMANDS, cli
-from shepherd_memory.frontends.cli.output import exit_code
+from shepherd_memory.frontends.terminal.output import exit_code
 
 BROKEN_COMMAND = """
 import sys

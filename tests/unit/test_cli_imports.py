@@ -27,8 +27,8 @@ HEAVY = {
     "tempfile",
     "shepherd_sqlite",
     "shepherd_postgres",
-    "shepherd_memory.database",
-    "shepherd_memory.providers",
+    "shepherd_memory.storage.database",
+    "shepherd_memory.config.providers",
     "shepherd_memory.service",
 }
 
@@ -61,11 +61,11 @@ def test_a_small_command_imports_nothing_heavy(args: list[str]) -> None:
 
 
 def test_help_imports_no_command() -> None:
-    prefix = "shepherd_memory.frontends.cli."
-    assert {name for name in loaded_by("--help") if name.startswith(prefix)} == {
-        f"{prefix}invocation",
-        f"{prefix}output",
-        f"{prefix}streams",
+    rooms = ("shepherd_memory.frontends.cli.", "shepherd_memory.frontends.terminal.")
+    assert {name for name in loaded_by("--help") if name.startswith(rooms)} == {
+        "shepherd_memory.frontends.cli.streams",
+        "shepherd_memory.frontends.terminal.invocation",
+        "shepherd_memory.frontends.terminal.output",
     }
 
 

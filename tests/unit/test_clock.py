@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shepherd_memory.clock import DAY, day_of, from_us, iso, next_day, now_us, parse_us, to_us
+from shepherd_memory.storage.clock import DAY, day_of, from_us, iso, next_day, now_us, parse_us, to_us
 
 ZONES = st.integers(-14 * 60, 14 * 60).map(lambda minutes: timezone(timedelta(minutes=minutes)))
 

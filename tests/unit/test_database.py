@@ -6,9 +6,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from shepherd_memory.database import nearest_by_scan
 from shepherd_memory.errors import DatabaseRefused
-from shepherd_memory.rows import as_json, build
+from shepherd_memory.storage.database import nearest_by_scan
+from shepherd_memory.storage.rows import as_json, build
 from shepherd_postgres.database import split_schema, to_psycopg
 from shepherd_sqlite.database import parse_url, split_statements
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from shepherd_memory.frontends.chat.eviction import Message, evict, tokens_of
+from shepherd_memory.chat.eviction import Message, evict, tokens_of
 
 SIZES = st.integers(0, 200)
 

@@ -5,7 +5,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shepherd_memory.exchanges import read_exchange
+from shepherd_memory.intake.exchange import read_exchange
 
 Messages = list[dict[str, Any]]
 

@@ -8,8 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shepherd_memory.errors import ItemRejected
-from shepherd_memory.extraction import Answer, read_answer
-from shepherd_memory.extraction.answer import LONGEST_ANSWER, LONGEST_TEXT, MOST_ENTRIES
+from shepherd_memory.extraction.answer import LONGEST_ANSWER, LONGEST_TEXT, MOST_ENTRIES, Answer, read_answer
 
 STEVE = Answer(facts=(("name", "Steve"),))
 PLAIN = '{"facts": {"name": "Steve"}, "context": []}'

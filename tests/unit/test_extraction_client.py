@@ -18,8 +18,9 @@ from typing import Any
 import pytest
 
 from shepherd_memory.errors import EndpointError, EndpointMisconfigured, EndpointUnavailable, ItemRejected
-from shepherd_memory.extraction import SCHEMA, Completion, Endpoint, ExtractionClient, endpoint_url
-from shepherd_memory.extraction.reply import without_thoughts
+from shepherd_memory.extraction.prompt import SCHEMA
+from shepherd_memory.llm.completion import Completion, without_thoughts
+from shepherd_memory.llm.completion_client import Endpoint, ExtractionClient, endpoint_url
 from tests.endpoint import (
     ScriptedEndpoint,
     Step,
@@ -793,7 +794,8 @@ def test_the_deadline_covers_a_tls_handshake_that_hangs(ask: Callable[..., Compl
 
 def test_importing_the_package_does_not_import_requests() -> None:
     program = (
-        "import sys, shepherd_memory.extraction as e; c = e.ExtractionClient(); c.cancel(); c.close();"
+        "import sys, shepherd_memory.llm.completion_client as e;"
+        "c = e.ExtractionClient(); c.cancel(); c.close();"
         "sys.exit(any(m in sys.modules for m in ('requests', 'urllib3')))"
     )
     assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0

@@ -8,8 +8,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shepherd_memory.extraction import SCHEMA, Statement, build_messages, read_answer, shorten
-from shepherd_memory.extraction.prompt import LONGEST_STATEMENT, instructions
+from shepherd_memory.extraction.answer import read_answer
+from shepherd_memory.extraction.prompt import (
+    LONGEST_STATEMENT,
+    SCHEMA,
+    Statement,
+    build_messages,
+    instructions,
+    shorten,
+)
 
 SATURDAY = datetime(2026, 2, 14, 9, 30, tzinfo=UTC)
 NOW = datetime(2026, 3, 1, tzinfo=UTC)

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shepherd_memory.grounding import ground
+from shepherd_memory.text.grounding import ground
 from tests.bench.report_grounding import false_accepts, false_refusals, swapped_cases
 from tests.unit.grounding_corpus import GROUNDED, REFUSED, Case
 

@@ -1,7 +1,7 @@
 import pytest
 
 from shepherd_memory.config import Config
-from shepherd_memory.identity import UNKNOWN, Identity, detect_user_id, hostname, is_known, username
+from shepherd_memory.config.identity import UNKNOWN, Identity, detect_user_id, hostname, is_known, username
 
 
 def test_the_configured_user_id_comes_first() -> None:

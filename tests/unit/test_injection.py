@@ -9,18 +9,11 @@ import pytest
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
-from shepherd_memory.injection import (
-    Block,
-    Piece,
-    build_block,
-    estimate_tokens,
-    inject,
-    last_said,
-    strip_content,
-    strip_injection,
-)
-from shepherd_memory.messages import text_of
-from shepherd_memory.words import stems
+from shepherd_memory.injection.block import Block, Piece, build_block
+from shepherd_memory.injection.prompt import inject, last_said, strip_content, strip_injection
+from shepherd_memory.intake.messages import text_of
+from shepherd_memory.text.tokens import estimate_tokens
+from shepherd_memory.text.words import stems
 
 PLENTY = 1_000_000
 ROOM_FOR_ANY_EXCERPT = 200

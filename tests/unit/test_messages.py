@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shepherd_memory.canonical import canonical_text
-from shepherd_memory.messages import Message, read_messages, text_of
+from shepherd_memory.intake.messages import Message, read_messages, text_of
+from shepherd_memory.text.canonical import canonical_text
 
 NOW = 1_800_000_000_000_000
 

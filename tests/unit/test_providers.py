@@ -7,15 +7,7 @@ from pathlib import Path
 import pytest
 
 from shepherd_memory.config import Config, Provider, load_config, set_value
-from shepherd_memory.errors import (
-    ConfigError,
-    EndpointError,
-    EndpointMisconfigured,
-    EndpointUnavailable,
-    InvalidInput,
-    NotFound,
-)
-from shepherd_memory.providers import (
+from shepherd_memory.config.providers import (
     add_provider,
     api_url,
     connect,
@@ -33,6 +25,14 @@ from shepherd_memory.providers import (
     set_field,
     set_fields_from_toml,
     use_provider,
+)
+from shepherd_memory.errors import (
+    ConfigError,
+    EndpointError,
+    EndpointMisconfigured,
+    EndpointUnavailable,
+    InvalidInput,
+    NotFound,
 )
 
 Headers = dict[str, str]

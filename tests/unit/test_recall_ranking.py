@@ -10,13 +10,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shepherd_memory.clock import to_us
 from shepherd_memory.recall.confidence import confidences
 from shepherd_memory.recall.dates import Span
 from shepherd_memory.recall.keywords import Keywords, score, shared_lengths, shortness
 from shepherd_memory.recall.ranking import POOL, Question, Ranked, rank, speakers_named
 from shepherd_memory.recall.shelf import KINDS, Shelf, Version
 from shepherd_memory.recall.vectors import Vectors
+from shepherd_memory.storage.clock import to_us
 
 NOW = datetime(2024, 6, 1, tzinfo=UTC)
 Postings = Mapping[str, tuple[Any, Any]]

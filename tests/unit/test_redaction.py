@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from shepherd_memory.redaction import find_secrets, redact, redact_json
-from shepherd_memory.redaction.phrases import PHRASES
-from shepherd_memory.redaction.tokens import TOKENS
+from shepherd_memory.text.redaction import find_secrets, redact, redact_json
+from shepherd_memory.text.redaction.phrases import PHRASES
+from shepherd_memory.text.redaction.tokens import TOKENS
 from tests.unit.redaction_corpus import MAKERS, NEGATIVES, POSITIVES, Example, leaks
 
 # It is a valid Visa number by prefix, length and check digit; nothing in the line says otherwise.

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shepherd_memory.redaction import redact, redact_each
+from shepherd_memory.text.redaction import redact, redact_each
 from tests.unit.redaction_corpus import NEGATIVES, POSITIVES
 from tests.unit.test_redaction import FRAGMENTS
 

@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from shepherd_memory import private_files, saved_chats
-from shepherd_memory.canonical import dump_json, load_json
-from shepherd_memory.config import state_folder
+from shepherd_memory.config import private_files, state_folder
 from shepherd_memory.errors import InvalidInput, ShepherdError
-from shepherd_memory.saved_chats import LONGEST_HISTORY, VERSION, History, SavedChat
+from shepherd_memory.memory import saved_chats
+from shepherd_memory.memory.saved_chats import LONGEST_HISTORY, VERSION, History, SavedChat
+from shepherd_memory.text.canonical import dump_json, load_json
 
 PLACE = "/home/ada/work"
 SECRET = "sk-ant-api03-" + "Zx9Yw8Vu7Ts6" * 7 + "-AA"
@@ -332,8 +332,8 @@ def test_a_history_that_is_not_to_be_kept_is_in_no_file() -> None:
 
 ADDING = """
 import sys
-from shepherd_memory import saved_chats
-from shepherd_memory.saved_chats import History, SavedChat
+from shepherd_memory.memory import saved_chats
+from shepherd_memory.memory.saved_chats import History, SavedChat
 sys.stdin.readline()
 for number in range(40):
     History("ada").add(f"{sys.argv[1]} {number}")

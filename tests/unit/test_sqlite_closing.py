@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from shepherd_memory.database import open_database
 from shepherd_memory.errors import DatabaseError
+from shepherd_memory.storage.database import open_database
 
 
 def test_who_reads_while_it_is_closed_reads_to_the_end(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shepherd_memory.thoughts import Piece, Thoughts, without_thoughts
+from shepherd_memory.llm.reasoning import Piece, Thoughts, without_thoughts
 
 ANSWERS = [
     ("<think>Hm, 1 < 2.</think>\n\nYes.", "Hm, 1 < 2.", "Yes."),

@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shepherd_memory.canonical import canonical_text
 from shepherd_memory.errors import InvalidInput
+from shepherd_memory.text.canonical import canonical_text
 from shepherd_memory.transcripts.sources import SOURCES, Entry, Skipped, Source, source_named, source_of
 
 TRANSCRIPTS = Path(__file__).parents[2].parent / "shared" / "data" / "transcripts"

@@ -7,7 +7,7 @@ import pytest
 
 from shepherd_memory.transcripts.sources import Entry, Skipped
 from shepherd_memory.transcripts.sources.claude_code import BOOKKEEPING_TYPES, CLAUDE_CODE
-from shepherd_memory.transcripts.sources.repeats import BLOCKS, MESSAGES
+from shepherd_memory.transcripts.sources.streamed_blocks import BLOCKS, MESSAGES
 
 NOON = "2026-03-04T12:00:00.250Z"
 NOON_US = 1_772_625_600_250_000

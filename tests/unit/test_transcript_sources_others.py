@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from shepherd_memory import portability
+from shepherd_memory.maintenance import portability
 from shepherd_memory.transcripts.sources import Entry, Skipped, Source, source_of
 from shepherd_memory.transcripts.sources.codex import CODEX, EVENTS, ITEMS, LINES, TURNS
 from shepherd_memory.transcripts.sources.pi import PI

@@ -8,13 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shepherd_memory.canonical import canonical_text
-from shepherd_memory.frontends.answers.answer import LONGEST_TEXT
-from shepherd_memory.frontends.answers.sse import EventReader
-from shepherd_memory.frontends.chat.parts import Call, End, Part, Request, Text, Thinking
-from shepherd_memory.frontends.chat.windows import window_of
-from shepherd_memory.frontends.chat.wires import PartsReading, wire_of
-from shepherd_memory.frontends.chat.wires.reading import AnswerTooLong, Arrivals, Dialect
+from shepherd_memory.llm.answers.answer import LONGEST_TEXT
+from shepherd_memory.llm.answers.sse import EventReader
+from shepherd_memory.llm.context_window import window_of
+from shepherd_memory.llm.parts import Call, End, Part, Request, Text, Thinking
+from shepherd_memory.llm.wires import PartsReading, wire_of
+from shepherd_memory.llm.wires.reading import AnswerTooLong, Arrivals, Dialect
+from shepherd_memory.text.canonical import canonical_text
 from tests.chatting import WIRES, as_part, calls, cut_up, events, is_whole, said, thought, thoughts
 from tests.provider import ToolCall
 

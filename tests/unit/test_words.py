@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shepherd_memory.words import content_stems, fold, stems, unbroken_words, word_spans, words
+from shepherd_memory.text.words import content_stems, fold, stems, unbroken_words, word_spans, words
 
 
 @pytest.mark.parametrize(

@@ -3,8 +3,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shepherd_memory import words
-from shepherd_memory.words import STOP_WORDS, content_stems, stem
+from shepherd_memory.text import words
+from shepherd_memory.text.words import STOP_WORDS, content_stems, stem
 
 PARTS = st.sampled_from(
     [*"aZ09_-'\"/ \n\t\0\x1c", "'s", "c++", "c#", "F#", "1,000", "3.14", "v2.", ", ", "the"]

@@ -11,8 +11,8 @@ import click
 
 from shepherd_memory.errors import ShepherdError
 from shepherd_memory.frontends.cli import streams
-from shepherd_memory.frontends.cli.invocation import Invocation
-from shepherd_memory.frontends.cli.output import exit_code, say, suggest
+from shepherd_memory.frontends.terminal.invocation import Invocation
+from shepherd_memory.frontends.terminal.output import exit_code, say, suggest
 
 COMMANDS = {
     "config": (".config:config", "Show and change settings."),
@@ -79,7 +79,7 @@ class LazyGroup(click.Group):
 def _explain_ours(error: ShepherdError) -> int:
     """One line for what we raise on purpose; the exit code."""
     # Late: only trouble needs it. An error may quote what an endpoint or a file said.
-    from shepherd_memory.frontends.cli.screen import one_line
+    from shepherd_memory.frontends.terminal.screen import one_line
 
     say(f"shepherd: {one_line(str(error))}")
     return exit_code(error)

@@ -8,14 +8,14 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from shepherd_memory import endpoints, jobs
 from shepherd_memory.config import SETTINGS, Config
-from shepherd_memory.frontends.cli.invocation import Invocation
-from shepherd_memory.providers import current_provider
-from shepherd_memory.worker import extraction_endpoint
+from shepherd_memory.config.providers import current_provider
+from shepherd_memory.extraction import endpoint_state, jobs
+from shepherd_memory.extraction.worker import extraction_endpoint
+from shepherd_memory.frontends.terminal.invocation import Invocation
 
 if TYPE_CHECKING:
-    from shepherd_memory.status import Status
+    from shepherd_memory.maintenance.status import Status
 
 ENDPOINT, MODEL, API_KEY = (f"memory_extraction_{name}" for name in ("endpoint", "model", "api_key"))
 EXAMPLES = {ENDPOINT: "http://localhost:11434", MODEL: "NAME", API_KEY: "-"}
@@ -80,10 +80,10 @@ def what_to_do(invocation: Invocation, config: Config, status: "Status") -> list
 
 def _about_endpoint(invocation: Invocation, config: Config, status: "Status") -> list[str]:
     state = status.endpoint.state
-    if state == endpoints.PAUSED:
+    if state == endpoint_state.PAUSED:
         named = [key for key in _KEYS_NAMED.findall(status.endpoint.reason) if key in SETTINGS]
         return [_set(invocation, key) for key in dict.fromkeys(named or [ENDPOINT, MODEL, API_KEY])]
-    if state == endpoints.UNAVAILABLE:
+    if state == endpoint_state.UNAVAILABLE:
         seconds = SETTINGS["memory_extraction_retry_interval"].show(config.memory_extraction_retry_interval)
         return [f"nothing: it is tried again every {seconds} s; or {_set(invocation, ENDPOINT)}"]
     return []

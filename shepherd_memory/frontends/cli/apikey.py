@@ -2,16 +2,23 @@
 
 import click
 
-from shepherd_memory import apikeys
-from shepherd_memory.apikeys import ApiKey
-from shepherd_memory.canonical import canonical_text
-from shepherd_memory.clock import now_us
-from shepherd_memory.frontends.cli.invocation import Invocation, pass_invocation
-from shepherd_memory.frontends.cli.nouns import ListedGroup
+from shepherd_memory.frontends.cli.groups import ListedGroup
 from shepherd_memory.frontends.cli.opening import opened
-from shepherd_memory.frontends.cli.output import emit, json_option
-from shepherd_memory.frontends.cli.screen import emit_json, emit_list, emit_pairs, emit_result, local, note
-from shepherd_memory.rows import as_json as plain
+from shepherd_memory.frontends.terminal.invocation import Invocation, pass_invocation
+from shepherd_memory.frontends.terminal.output import emit, json_option
+from shepherd_memory.frontends.terminal.screen import (
+    emit_json,
+    emit_list,
+    emit_pairs,
+    emit_result,
+    local,
+    note,
+)
+from shepherd_memory.memory import api_keys
+from shepherd_memory.memory.api_keys import ApiKey
+from shepherd_memory.storage.clock import now_us
+from shepherd_memory.storage.rows import as_json as plain
+from shepherd_memory.text.canonical import canonical_text
 
 MEGABYTE = 1_048_576
 
@@ -55,7 +62,7 @@ def create(
     The key alone goes to stdout, this once: it is stored as a hash only.
     """
     with opened(invocation) as service:
-        key, text = apikeys.create(
+        key, text = api_keys.create(
             service.database,
             name,
             any_user=any_user,
@@ -79,7 +86,7 @@ def create(
 def list_(invocation: Invocation, as_json: bool) -> None:
     """List all keys, also the revoked ones."""
     with opened(invocation) as service, service.database.read() as connection:
-        found = apikeys.listing(connection)
+        found = api_keys.listing(connection)
     header = ("ID", "NAME", "ACTS FOR", "NAMESPACE", "RATE", "CREATED", "LAST USED", "STATE")
     emit_list(found, as_json, header, _row)
     if not found:
@@ -93,7 +100,7 @@ def list_(invocation: Invocation, as_json: bool) -> None:
 def show(invocation: Invocation, which: str, as_json: bool) -> None:
     """Show what a key may do."""
     with opened(invocation) as service, service.database.read() as connection:
-        found = apikeys.get(connection, which)
+        found = api_keys.get(connection, which)
     if as_json:
         emit_json(plain(found))
     else:
@@ -107,7 +114,7 @@ def show(invocation: Invocation, which: str, as_json: bool) -> None:
 def revoke(invocation: Invocation, which: str, as_json: bool) -> None:
     """Revoke a key, at once and for good."""
     with opened(invocation) as service:
-        gone = apikeys.revoke(service.database, which, now_us())
+        gone = api_keys.revoke(service.database, which, now_us())
     since = local(gone.revoked_at)
     emit_result(
         as_json,
@@ -119,13 +126,13 @@ def revoke(invocation: Invocation, which: str, as_json: bool) -> None:
 
 def _acts_for(key: ApiKey) -> str:
     if not key.any_user:
-        return apikeys.acting_name(key, key.name)
+        return api_keys.acting_name(key, key.name)
     return f"every user in {key.namespace}/" if key.namespace else "every user who is in no namespace"
 
 
 def _row(key: ApiKey) -> tuple[str, ...]:
     # Days and stars instead of times and words: on a terminal of 80 columns the ids stay whole.
-    acts_for = apikeys.acting_name(key, "*" if key.any_user else key.name)
+    acts_for = api_keys.acting_name(key, "*" if key.any_user else key.name)
     rate = str(key.rate_per_minute or "")
     days = (local(key.created_at)[:10], local(key.last_used_at)[:10] or "never")
     return key.id, key.name, acts_for, key.namespace, rate, *days, "revoked" if key.revoked_at else "live"

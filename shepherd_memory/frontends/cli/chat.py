@@ -7,21 +7,21 @@ from typing import TYPE_CHECKING
 import click
 from click.core import ParameterSource
 
-from shepherd_memory.canonical import canonical_text
 from shepherd_memory.errors import DatabaseError, EndpointError, InvalidInput
-from shepherd_memory.frontends.cli.given import stdin_lines, stdin_text
-from shepherd_memory.frontends.cli.invocation import Invocation, pass_invocation
+from shepherd_memory.frontends.cli.input import stdin_lines, stdin_text
 from shepherd_memory.frontends.cli.opening import user_of, user_option
-from shepherd_memory.frontends.cli.output import is_terminal, say
-from shepherd_memory.frontends.cli.screen import note, one_line
-from shepherd_memory.frontends.cli.signals import INTERRUPTED, interrupted
+from shepherd_memory.frontends.terminal.invocation import Invocation, pass_invocation
+from shepherd_memory.frontends.terminal.output import is_terminal, say
+from shepherd_memory.frontends.terminal.screen import note, one_line
+from shepherd_memory.frontends.terminal.signals import INTERRUPTED, interrupted
+from shepherd_memory.text.canonical import canonical_text
 
 if TYPE_CHECKING:
-    from shepherd_memory.frontends.chat.asking import Last
-    from shepherd_memory.frontends.chat.leaving import Signals
-    from shepherd_memory.frontends.chat.remote import RemoteSession
-    from shepherd_memory.frontends.chat.session import ChatSession, Options
-    from shepherd_memory.saved_chats import History
+    from shepherd_memory.chat.remote import RemoteSession
+    from shepherd_memory.chat.session import ChatSession, Options
+    from shepherd_memory.frontends.terminal.asking import Last
+    from shepherd_memory.frontends.terminal.interrupts import Signals
+    from shepherd_memory.memory.saved_chats import History
     from shepherd_memory.service import Service
 
 
@@ -51,9 +51,9 @@ def chat(
     With PROMPT, or with text on stdin, it answers that and ends. `/help` lists the commands of a chat;
     `exit` or Ctrl-D leaves it, Ctrl-C stops an answer. With --json each line of stdin is a prompt.
     """
-    from shepherd_memory.frontends.chat.leaving import Signals, hung_up
-    from shepherd_memory.frontends.chat.session import Options, here
+    from shepherd_memory.chat.session import Options, here
     from shepherd_memory.frontends.cli.logs import log_quietly
+    from shepherd_memory.frontends.terminal.interrupts import Signals, hung_up
 
     log_quietly(invocation.debug)
     if server is None and _is_key_typed():
@@ -92,7 +92,7 @@ class _Talk:
         self, session: "ChatSession | RemoteSession", invocation: Invocation | None, history: "History"
     ) -> "Last | None":
         """All of it, until its end."""
-        from shepherd_memory.frontends.chat.talk import Conversation, answer_lines, once
+        from shepherd_memory.frontends.repl.loop import Conversation, answer_lines, once
 
         if self.as_json:
             lines = [self.prompt.encode()] if self.prompt is not None else stdin_lines()
@@ -110,8 +110,8 @@ def _chat_here(
     resume: bool,
     talk: _Talk,
 ) -> "Last | None":
-    from shepherd_memory.frontends.chat.session import open_chat
-    from shepherd_memory.saved_chats import History
+    from shepherd_memory.chat.session import open_chat
+    from shepherd_memory.memory.saved_chats import History
     from shepherd_memory.service import open_service
 
     user_id = user_of(invocation, user)
@@ -131,8 +131,8 @@ def _chat_here(
 
 
 def _chat_there(server: str, key: str, talk: _Talk) -> "Last | None":
-    from shepherd_memory.frontends.chat.remote import open_remote
-    from shepherd_memory.saved_chats import History
+    from shepherd_memory.chat.remote import open_remote
+    from shepherd_memory.memory.saved_chats import History
 
     with open_remote(server, key) as session:
         if talk.is_typed():
@@ -163,7 +163,7 @@ def _greet(session: "ChatSession") -> None:
 
 def wait_for_memory(service: "Service", user_id: str) -> None:
     """Wait a little for what was said to be extracted, and say so; Ctrl-C leaves it for the next time."""
-    from shepherd_memory.frontends.chat.farewell import settle
+    from shepherd_memory.chat.flush import settle
 
     is_seen = is_terminal(sys.stderr)
 
@@ -187,7 +187,7 @@ def wait_for_memory(service: "Service", user_id: str) -> None:
 
 
 def _conclude(last: "Last | None", as_json: bool) -> None:
-    from shepherd_memory.frontends.chat.events import Cancelled, Failed
+    from shepherd_memory.chat.events import Cancelled, Failed
 
     if isinstance(last, Cancelled):
         raise click.exceptions.Exit(INTERRUPTED)

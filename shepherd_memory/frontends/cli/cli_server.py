@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 import click
 
 from shepherd_memory.errors import ShepherdError
-from shepherd_memory.frontends.cli.invocation import Invocation, pass_invocation
 from shepherd_memory.frontends.cli.opening import user_of, user_option
-from shepherd_memory.frontends.cli.output import say
-from shepherd_memory.frontends.cli.signals import stop_signals
+from shepherd_memory.frontends.terminal.invocation import Invocation, pass_invocation
+from shepherd_memory.frontends.terminal.output import say
+from shepherd_memory.frontends.terminal.signals import stop_signals
 
 if TYPE_CHECKING:
     from shepherd_memory.service import Service
@@ -42,9 +42,9 @@ def cli_server(
     """
     with stop_signals() as stop:
         from shepherd_memory.frontends.cli.logs import log_to_stderr
-        from shepherd_memory.frontends.cli_server.app import session_application
-        from shepherd_memory.frontends.cli_server.shared import open_shared
-        from shepherd_memory.frontends.server.process import run
+        from shepherd_memory.frontends.session_server.app import session_application
+        from shepherd_memory.frontends.session_server.shared_session import open_shared
+        from shepherd_memory.frontends.web.process import run
         from shepherd_memory.service import open_service
 
         log_to_stderr(as_json, invocation.debug)
@@ -70,10 +70,10 @@ def cli_server(
 
 def _is_saved(service: "Service", user_id: str, session_id: str) -> bool:
     """Whether it is there to be gone on with: not if nothing was said, or nothing is kept of this user."""
-    from shepherd_memory.frontends.chat.session import here
-    from shepherd_memory.frontends.cli_server.shared import PLACE
-    from shepherd_memory.providers import current_provider
-    from shepherd_memory.saved_chats import load
+    from shepherd_memory.chat.session import here
+    from shepherd_memory.config.providers import current_provider
+    from shepherd_memory.frontends.session_server.shared_session import PLACE
+    from shepherd_memory.memory.saved_chats import load
 
     provider = current_provider(service.config)
     # The folder may be gone, or the file broken.
@@ -88,7 +88,7 @@ def _greet(invocation: Invocation, service: "Service", user_id: str, url: str, a
     if as_json:
         return
     from shepherd_memory.frontends.cli.advice import extraction_line, program, provider_line
-    from shepherd_memory.frontends.cli.screen import one_line
+    from shepherd_memory.frontends.terminal.screen import one_line
 
     say(f"user        {one_line(user_id)}")
     say(f"database    {service.database.url}")

@@ -3,8 +3,8 @@
 import click
 
 from shepherd_memory.config import SETTINGS, Loaded, known_setting, set_value, unset_value
-from shepherd_memory.frontends.cli.invocation import Invocation, pass_invocation
-from shepherd_memory.frontends.cli.output import (
+from shepherd_memory.frontends.terminal.invocation import Invocation, pass_invocation
+from shepherd_memory.frontends.terminal.output import (
     emit,
     emit_columns,
     emit_json,

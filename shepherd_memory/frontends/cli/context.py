@@ -2,15 +2,15 @@
 
 import click
 
-from shepherd_memory.canonical import canonical_text
-from shepherd_memory.context import Context
 from shepherd_memory.errors import NotFound
-from shepherd_memory.frontends.cli.invocation import Invocation, pass_invocation
-from shepherd_memory.frontends.cli.nouns import ListedGroup
+from shepherd_memory.frontends.cli.groups import ListedGroup
 from shepherd_memory.frontends.cli.opening import ROW_ID, reading, user_option, writing
-from shepherd_memory.frontends.cli.output import json_option
-from shepherd_memory.frontends.cli.screen import emit_list, emit_result, local, note
-from shepherd_memory.rows import as_json as plain
+from shepherd_memory.frontends.terminal.invocation import Invocation, pass_invocation
+from shepherd_memory.frontends.terminal.output import json_option
+from shepherd_memory.frontends.terminal.screen import emit_list, emit_result, local, note
+from shepherd_memory.memory.context import Context
+from shepherd_memory.storage.rows import as_json as plain
+from shepherd_memory.text.canonical import canonical_text
 
 
 @click.group(cls=ListedGroup)

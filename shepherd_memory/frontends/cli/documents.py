@@ -6,15 +6,13 @@ from typing import Any
 
 import click
 
-from shepherd_memory.canonical import canonical_text, load_json
-from shepherd_memory.documents import CATEGORIES, SPEAKER_TYPES, TYPES, Document
 from shepherd_memory.errors import InvalidInput, NotFound
-from shepherd_memory.frontends.cli.given import file_text, stdin_text
-from shepherd_memory.frontends.cli.invocation import Invocation, pass_invocation
-from shepherd_memory.frontends.cli.nouns import ListedGroup
+from shepherd_memory.frontends.cli.groups import ListedGroup
+from shepherd_memory.frontends.cli.input import file_text, stdin_text
 from shepherd_memory.frontends.cli.opening import LIMIT, ROW_ID, moment, reading, user_option, writing
-from shepherd_memory.frontends.cli.output import json_option
-from shepherd_memory.frontends.cli.screen import (
+from shepherd_memory.frontends.terminal.invocation import Invocation, pass_invocation
+from shepherd_memory.frontends.terminal.output import json_option
+from shepherd_memory.frontends.terminal.screen import (
     emit_json,
     emit_pairs,
     emit_result,
@@ -23,7 +21,9 @@ from shepherd_memory.frontends.cli.screen import (
     local,
     note,
 )
-from shepherd_memory.rows import as_json as plain
+from shepherd_memory.memory.documents import CATEGORIES, SPEAKER_TYPES, TYPES, Document
+from shepherd_memory.storage.rows import as_json as plain
+from shepherd_memory.text.canonical import canonical_text, load_json
 
 id_argument = click.argument("document_id", metavar="ID", type=ROW_ID)
 

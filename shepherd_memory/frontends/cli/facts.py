@@ -2,14 +2,12 @@
 
 import click
 
-from shepherd_memory.canonical import canonical_text
 from shepherd_memory.errors import NotFound
-from shepherd_memory.facts import Fact, PastFact
-from shepherd_memory.frontends.cli.invocation import Invocation, pass_invocation
-from shepherd_memory.frontends.cli.nouns import ListedGroup
+from shepherd_memory.frontends.cli.groups import ListedGroup
 from shepherd_memory.frontends.cli.opening import reading, user_option, writing
-from shepherd_memory.frontends.cli.output import json_option
-from shepherd_memory.frontends.cli.screen import (
+from shepherd_memory.frontends.terminal.invocation import Invocation, pass_invocation
+from shepherd_memory.frontends.terminal.output import json_option
+from shepherd_memory.frontends.terminal.screen import (
     emit_json,
     emit_list,
     emit_result,
@@ -17,7 +15,9 @@ from shepherd_memory.frontends.cli.screen import (
     local,
     note,
 )
-from shepherd_memory.rows import as_json as plain
+from shepherd_memory.memory.facts import Fact, PastFact
+from shepherd_memory.storage.rows import as_json as plain
+from shepherd_memory.text.canonical import canonical_text
 
 key_argument = click.argument("key", type=canonical_text)
 

@@ -2,11 +2,11 @@
 
 from typing import Any
 
-from shepherd_memory import endpoints
-from shepherd_memory.endpoints import EndpointState
-from shepherd_memory.frontends.cli.screen import age, local
-from shepherd_memory.rows import as_json as plain
-from shepherd_memory.status import EmbeddingState, Status
+from shepherd_memory.extraction import endpoint_state
+from shepherd_memory.extraction.endpoint_state import EndpointState
+from shepherd_memory.frontends.terminal.screen import age, local
+from shepherd_memory.maintenance.status import EmbeddingState, Status
+from shepherd_memory.storage.rows import as_json as plain
 
 
 def status_as_json(status: Status, advice: list[str]) -> dict[str, Any]:
@@ -59,6 +59,6 @@ def endpoint_line(endpoint: EndpointState) -> str:
     """How the endpoint was last seen, since when and why."""
     if endpoint.changed_at is None:
         return "not called yet"
-    if endpoint.state == endpoints.OK:
+    if endpoint.state == endpoint_state.OK:
         return f"ok, last answer {local(endpoint.last_success_at)}"
     return f"{endpoint.state} since {local(endpoint.changed_at)}: {endpoint.reason}"

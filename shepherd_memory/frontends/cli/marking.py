@@ -8,8 +8,8 @@ from itertools import accumulate
 
 import click
 
-from shepherd_memory.frontends.cli.screen import one_line, width
-from shepherd_memory.words import stems, word_spans
+from shepherd_memory.frontends.terminal.screen import one_line, width
+from shepherd_memory.text.words import stems, word_spans
 
 LONGEST_LOOKED_AT = 100_000
 """Characters: as many as keyword search looks at."""

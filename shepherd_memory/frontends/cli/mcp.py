@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING
 import click
 
 from shepherd_memory.errors import InvalidInput
-from shepherd_memory.frontends.cli.invocation import Invocation, pass_invocation
 from shepherd_memory.frontends.cli.opening import user_of, user_option
-from shepherd_memory.frontends.cli.output import emit, is_terminal, say
-from shepherd_memory.frontends.cli.signals import stop_signals
 from shepherd_memory.frontends.mcp.scopes import SCOPES, USER
+from shepherd_memory.frontends.terminal.invocation import Invocation, pass_invocation
+from shepherd_memory.frontends.terminal.output import emit, is_terminal, say
+from shepherd_memory.frontends.terminal.signals import stop_signals
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
@@ -157,7 +157,7 @@ def _diff(change: "Change") -> Iterator[str]:
     """The lines that change; a file may be one line without end, and hold other programs' secrets."""
     import difflib
 
-    from shepherd_memory.frontends.cli.screen import clip, one_line
+    from shepherd_memory.frontends.terminal.screen import clip, one_line
 
     before, after = (
         (text or b"").decode("utf-8", "replace").splitlines() for text in (change.before, change.after)

@@ -5,28 +5,28 @@ from typing import TYPE_CHECKING
 
 import click
 
-from shepherd_memory.canonical import canonical_text
-from shepherd_memory.erasure import Receipt
 from shepherd_memory.errors import InvalidInput, NotFound, ShepherdError
-from shepherd_memory.frontends.cli.conversations import conversations
+from shepherd_memory.frontends.cli.groups import NounGroup
 from shepherd_memory.frontends.cli.health import engine_line
-from shepherd_memory.frontends.cli.ingest import ingest
-from shepherd_memory.frontends.cli.invocation import Invocation, pass_invocation
-from shepherd_memory.frontends.cli.nouns import NounGroup
 from shepherd_memory.frontends.cli.opening import reading, user_option, writing
-from shepherd_memory.frontends.cli.output import json_option
 from shepherd_memory.frontends.cli.reembed import reembed
 from shepherd_memory.frontends.cli.rejected import rejected
-from shepherd_memory.frontends.cli.screen import emit_json, emit_pairs, emit_result, local, note
-from shepherd_memory.frontends.cli.transcript_health import health_check
-from shepherd_memory.frontends.cli.transcript_process import process
-from shepherd_memory.frontends.cli.transcript_watch import watch
+from shepherd_memory.frontends.cli.transcripts.conversations import conversations
+from shepherd_memory.frontends.cli.transcripts.health import health_check
+from shepherd_memory.frontends.cli.transcripts.ingest import ingest
+from shepherd_memory.frontends.cli.transcripts.process import process
+from shepherd_memory.frontends.cli.transcripts.watch import watch
 from shepherd_memory.frontends.cli.transfer import export, import_
 from shepherd_memory.frontends.cli.why import why
-from shepherd_memory.rows import as_json as plain
+from shepherd_memory.frontends.terminal.invocation import Invocation, pass_invocation
+from shepherd_memory.frontends.terminal.output import json_option
+from shepherd_memory.frontends.terminal.screen import emit_json, emit_pairs, emit_result, local, note
+from shepherd_memory.maintenance.erasure import Receipt
+from shepherd_memory.storage.rows import as_json as plain
+from shepherd_memory.text.canonical import canonical_text
 
 if TYPE_CHECKING:
-    from shepherd_memory.ledger import Usage
+    from shepherd_memory.extraction.ledger import Usage
     from shepherd_memory.service import Service
 
 USER_ROW = "users"

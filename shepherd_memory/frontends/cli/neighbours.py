@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from shepherd_memory.documents import Document
-from shepherd_memory.entries import DOCUMENT
-from shepherd_memory.frontends.cli.screen import clip, local, one_line
+from shepherd_memory.frontends.terminal.screen import clip, local, one_line
+from shepherd_memory.memory.documents import Document
+from shepherd_memory.memory.entries import DOCUMENT
 from shepherd_memory.recall import Hit
-from shepherd_memory.rows import as_json as plain
+from shepherd_memory.storage.rows import as_json as plain
 
 if TYPE_CHECKING:
     from shepherd_memory.service import Service

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 import click
 
+from shepherd_memory.config.identity import detect_user_id, is_known
 from shepherd_memory.errors import InvalidInput
-from shepherd_memory.frontends.cli.invocation import Invocation
-from shepherd_memory.frontends.cli.screen import note
-from shepherd_memory.identity import detect_user_id, is_known
-from shepherd_memory.ids import checked_user_id
+from shepherd_memory.frontends.terminal.invocation import Invocation
+from shepherd_memory.frontends.terminal.screen import note
+from shepherd_memory.text.ids import checked_user_id
 
 if TYPE_CHECKING:
     from shepherd_memory.service import Service

@@ -6,12 +6,12 @@ from typing import Any
 
 import click
 
-from shepherd_memory import providers
-from shepherd_memory.config import PROVIDER_FIELDS, provider_field
+from shepherd_memory.config import PROVIDER_FIELDS, provider_field, providers
 from shepherd_memory.config.keys import PROVIDER_TYPES, RESERVED_NAMES
+from shepherd_memory.config.providers import Provider
 from shepherd_memory.errors import ConfigError, EndpointError
-from shepherd_memory.frontends.cli.invocation import Invocation, pass_invocation
-from shepherd_memory.frontends.cli.output import (
+from shepherd_memory.frontends.terminal.invocation import Invocation, pass_invocation
+from shepherd_memory.frontends.terminal.output import (
     emit,
     emit_columns,
     emit_json,
@@ -21,7 +21,6 @@ from shepherd_memory.frontends.cli.output import (
     secret_text,
     visible,
 )
-from shepherd_memory.providers import Provider
 
 no_check_option = click.option("--no-check", is_flag=True, help="Switch without asking the server first.")
 

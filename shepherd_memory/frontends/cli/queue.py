@@ -5,16 +5,16 @@ from typing import TYPE_CHECKING
 
 import click
 
-from shepherd_memory import jobs
-from shepherd_memory.canonical import canonical_text
 from shepherd_memory.errors import InvalidInput, NotFound
+from shepherd_memory.extraction import jobs
+from shepherd_memory.extraction.jobs import Job
 from shepherd_memory.frontends.cli.advice import extraction_line, what_to_do
+from shepherd_memory.frontends.cli.groups import NounGroup
 from shepherd_memory.frontends.cli.health import status_as_json, status_pairs
-from shepherd_memory.frontends.cli.invocation import Invocation, pass_invocation
-from shepherd_memory.frontends.cli.nouns import NounGroup
 from shepherd_memory.frontends.cli.opening import LIMIT, ROW_ID, opened, reading, user_option, writing
-from shepherd_memory.frontends.cli.output import json_option
-from shepherd_memory.frontends.cli.screen import (
+from shepherd_memory.frontends.terminal.invocation import Invocation, pass_invocation
+from shepherd_memory.frontends.terminal.output import json_option
+from shepherd_memory.frontends.terminal.screen import (
     emit_json,
     emit_pairs,
     emit_result,
@@ -22,8 +22,8 @@ from shepherd_memory.frontends.cli.screen import (
     local,
     note,
 )
-from shepherd_memory.jobs import Job
-from shepherd_memory.rows import as_json as plain
+from shepherd_memory.storage.rows import as_json as plain
+from shepherd_memory.text.canonical import canonical_text
 
 if TYPE_CHECKING:
     from shepherd_memory.service import Service

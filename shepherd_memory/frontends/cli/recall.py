@@ -11,11 +11,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from shepherd_memory.canonical import canonical_text
-from shepherd_memory.entries import CONTEXT, DOCUMENT, FACT
 from shepherd_memory.frontends.cli.advice import program
-from shepherd_memory.frontends.cli.explanation import emit_explanation, explained_in_one
-from shepherd_memory.frontends.cli.invocation import Invocation, pass_invocation
 from shepherd_memory.frontends.cli.marking import marked_lines
 from shepherd_memory.frontends.cli.neighbours import (
     NOBODY,
@@ -25,8 +21,10 @@ from shepherd_memory.frontends.cli.neighbours import (
     origin,
 )
 from shepherd_memory.frontends.cli.opening import LIMIT, moment, opened, user_of, user_option
-from shepherd_memory.frontends.cli.output import json_option, say
-from shepherd_memory.frontends.cli.screen import (
+from shepherd_memory.frontends.terminal.hits import emit_explanation, explained_in_one
+from shepherd_memory.frontends.terminal.invocation import Invocation, pass_invocation
+from shepherd_memory.frontends.terminal.output import json_option, say
+from shepherd_memory.frontends.terminal.screen import (
     NARROWEST,
     clip,
     emit_json,
@@ -35,8 +33,10 @@ from shepherd_memory.frontends.cli.screen import (
     note,
     one_line,
 )
+from shepherd_memory.memory.entries import CONTEXT, DOCUMENT, FACT
 from shepherd_memory.recall import Hit, Recalled
-from shepherd_memory.rows import as_json as plain
+from shepherd_memory.storage.rows import as_json as plain
+from shepherd_memory.text.canonical import canonical_text
 
 if TYPE_CHECKING:
     from shepherd_memory.service import Service

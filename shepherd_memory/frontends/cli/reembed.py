@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING
 
 import click
 
-from shepherd_memory.frontends.cli.invocation import Invocation, pass_invocation
 from shepherd_memory.frontends.cli.opening import opened
-from shepherd_memory.frontends.cli.output import json_option
 from shepherd_memory.frontends.cli.progress import progress_bar
-from shepherd_memory.frontends.cli.screen import emit_result, note
+from shepherd_memory.frontends.terminal.invocation import Invocation, pass_invocation
+from shepherd_memory.frontends.terminal.output import json_option
+from shepherd_memory.frontends.terminal.screen import emit_result, note
 
 if TYPE_CHECKING:
     from shepherd_memory.service import Service

@@ -8,19 +8,19 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from shepherd_memory import jobs
-from shepherd_memory.canonical import canonical_text
 from shepherd_memory.errors import EndpointUnavailable, InvalidInput
+from shepherd_memory.extraction import jobs
+from shepherd_memory.extraction.jobs import Job
+from shepherd_memory.extraction.worker import extraction_endpoint
 from shepherd_memory.frontends.cli.advice import how_to_configure
-from shepherd_memory.frontends.cli.given import stdin_text
-from shepherd_memory.frontends.cli.invocation import Invocation, pass_invocation
+from shepherd_memory.frontends.cli.input import stdin_text
 from shepherd_memory.frontends.cli.opening import user_option, writing
-from shepherd_memory.frontends.cli.output import json_option
-from shepherd_memory.frontends.cli.screen import emit_json, note, one_line
-from shepherd_memory.intake import Remembered
-from shepherd_memory.jobs import Job
-from shepherd_memory.rows import as_json as plain
-from shepherd_memory.worker import extraction_endpoint
+from shepherd_memory.frontends.terminal.invocation import Invocation, pass_invocation
+from shepherd_memory.frontends.terminal.output import json_option
+from shepherd_memory.frontends.terminal.screen import emit_json, note, one_line
+from shepherd_memory.intake.store import Remembered
+from shepherd_memory.storage.rows import as_json as plain
+from shepherd_memory.text.canonical import canonical_text
 
 if TYPE_CHECKING:
     from shepherd_memory.service import Service

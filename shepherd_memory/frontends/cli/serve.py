@@ -4,9 +4,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from shepherd_memory.frontends.cli.invocation import Invocation, pass_invocation
-from shepherd_memory.frontends.cli.output import say
-from shepherd_memory.frontends.cli.signals import stop_signals
+from shepherd_memory.frontends.terminal.invocation import Invocation, pass_invocation
+from shepherd_memory.frontends.terminal.output import say
+from shepherd_memory.frontends.terminal.signals import stop_signals
 
 if TYPE_CHECKING:
     from shepherd_memory.service import Service
@@ -27,7 +27,7 @@ def serve(invocation: Invocation, host: str | None, port: int | None, no_auth: b
     with stop_signals() as stop:
         from shepherd_memory.frontends.cli.logs import log_to_stderr
         from shepherd_memory.frontends.cli.opening import user_of
-        from shepherd_memory.frontends.server.process import run
+        from shepherd_memory.frontends.web.process import run
         from shepherd_memory.service import open_service
 
         log_to_stderr(as_json, invocation.debug)
@@ -51,7 +51,7 @@ def _greet(invocation: Invocation, service: "Service", url: str, as_json: bool) 
     if as_json:
         return
     from shepherd_memory.frontends.cli.advice import extraction_line, program, provider_line
-    from shepherd_memory.frontends.cli.transcript_folders import watching_line
+    from shepherd_memory.frontends.cli.transcripts.folders import watching_line
 
     say(f"database    {service.database.url}")
     say(f"extraction  {extraction_line(service.config)}")

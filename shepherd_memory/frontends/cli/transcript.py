@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from shepherd_memory.canonical import canonical_text
-from shepherd_memory.clock import iso, to_us
-from shepherd_memory.documents import Document
 from shepherd_memory.errors import NotFound
-from shepherd_memory.frontends.cli.invocation import Invocation, pass_invocation
 from shepherd_memory.frontends.cli.opening import reading, user_option
-from shepherd_memory.frontends.cli.output import json_option
-from shepherd_memory.frontends.cli.screen import emit_text, local, one_line, safe_json
-from shepherd_memory.ids import storable_id
-from shepherd_memory.rows import as_json as plain
+from shepherd_memory.frontends.terminal.invocation import Invocation, pass_invocation
+from shepherd_memory.frontends.terminal.output import json_option
+from shepherd_memory.frontends.terminal.screen import emit_text, local, one_line, safe_json
+from shepherd_memory.memory.documents import Document
+from shepherd_memory.storage.clock import iso, to_us
+from shepherd_memory.storage.rows import as_json as plain
+from shepherd_memory.text.canonical import canonical_text
+from shepherd_memory.text.ids import storable_id
 
 if TYPE_CHECKING:
     from shepherd_memory.service import Service

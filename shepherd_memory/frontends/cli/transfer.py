@@ -11,11 +11,11 @@ from typing import IO, TYPE_CHECKING, BinaryIO
 import click
 
 from shepherd_memory.errors import InvalidInput
-from shepherd_memory.frontends.cli.invocation import Invocation, pass_invocation
 from shepherd_memory.frontends.cli.opening import user_option, writing
-from shepherd_memory.frontends.cli.output import is_terminal, json_option
-from shepherd_memory.frontends.cli.screen import emit_json, emit_result, note, safe_json
-from shepherd_memory.rows import as_json as plain
+from shepherd_memory.frontends.terminal.invocation import Invocation, pass_invocation
+from shepherd_memory.frontends.terminal.output import is_terminal, json_option
+from shepherd_memory.frontends.terminal.screen import emit_json, emit_result, note, safe_json
+from shepherd_memory.storage.rows import as_json as plain
 
 if TYPE_CHECKING:
     from shepherd_memory.service import Service

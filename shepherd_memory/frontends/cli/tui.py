@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING
 import click
 
 from shepherd_memory.errors import InvalidInput
-from shepherd_memory.frontends.cli.invocation import Invocation, pass_invocation
 from shepherd_memory.frontends.cli.opening import user_of, user_option
-from shepherd_memory.frontends.cli.output import is_terminal
-from shepherd_memory.frontends.cli.screen import note, one_line
-from shepherd_memory.frontends.cli.signals import interrupted
+from shepherd_memory.frontends.terminal.invocation import Invocation, pass_invocation
+from shepherd_memory.frontends.terminal.output import is_terminal
+from shepherd_memory.frontends.terminal.screen import note, one_line
+from shepherd_memory.frontends.terminal.signals import interrupted
 
 if TYPE_CHECKING:
-    from shepherd_memory.frontends.chat.leaving import Signals
+    from shepherd_memory.frontends.terminal.interrupts import Signals
 
 
 @click.command()
@@ -34,7 +34,7 @@ def tui(invocation: Invocation, resume: bool, nomemory: bool, memtools: bool, us
     """
     if not (is_terminal(sys.stdin) and is_terminal(sys.stderr)):
         raise InvalidInput("this needs a terminal; `shepherd chat` works without one")
-    from shepherd_memory.frontends.chat.leaving import Signals, hung_up
+    from shepherd_memory.frontends.terminal.interrupts import Signals, hung_up
 
     signals = Signals()
     with interrupted(), signals.handled(), hung_up():
@@ -49,10 +49,10 @@ def _run(
     # Textual reads it when it is imported, and draws at most so often in a second: a key that comes just
     # after the screen was drawn waits for the next time.
     os.environ.setdefault("TEXTUAL_FPS", "120")
-    from shepherd_memory.frontends.chat.session import Options, here, open_chat
+    from shepherd_memory.chat.session import Options, here, open_chat
     from shepherd_memory.frontends.cli.chat import wait_for_memory
     from shepherd_memory.frontends.tui.app import TuiApp
-    from shepherd_memory.saved_chats import History
+    from shepherd_memory.memory.saved_chats import History
     from shepherd_memory.service import open_service
 
     _log(invocation.debug)

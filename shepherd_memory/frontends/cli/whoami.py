@@ -3,9 +3,9 @@
 import click
 
 from shepherd_memory.config import variable
-from shepherd_memory.frontends.cli.invocation import Invocation, pass_invocation
-from shepherd_memory.frontends.cli.output import emit, emit_json, json_option
-from shepherd_memory.identity import detect_user_id, is_known
+from shepherd_memory.config.identity import detect_user_id, is_known
+from shepherd_memory.frontends.terminal.invocation import Invocation, pass_invocation
+from shepherd_memory.frontends.terminal.output import emit, emit_json, json_option
 
 
 @click.command()

@@ -7,14 +7,22 @@ from itertools import groupby
 
 import click
 
-from shepherd_memory.canonical import canonical_text
 from shepherd_memory.errors import NotFound
-from shepherd_memory.frontends.cli.invocation import Invocation, pass_invocation
 from shepherd_memory.frontends.cli.opening import LIMIT, reading, user_option
-from shepherd_memory.frontends.cli.output import json_option
-from shepherd_memory.frontends.cli.screen import aligned, clip, emit_json, emit_table, local, note, one_line
-from shepherd_memory.prompting import Injection
-from shepherd_memory.rows import as_json as plain
+from shepherd_memory.frontends.terminal.invocation import Invocation, pass_invocation
+from shepherd_memory.frontends.terminal.output import json_option
+from shepherd_memory.frontends.terminal.screen import (
+    aligned,
+    clip,
+    emit_json,
+    emit_table,
+    local,
+    note,
+    one_line,
+)
+from shepherd_memory.injection.prompting import Injection
+from shepherd_memory.storage.rows import as_json as plain
+from shepherd_memory.text.canonical import canonical_text
 
 INDENT = "  "
 DELETED = "(deleted since)"

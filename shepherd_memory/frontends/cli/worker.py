@@ -5,9 +5,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from shepherd_memory.frontends.cli.invocation import Invocation, pass_invocation
-from shepherd_memory.frontends.cli.output import say
-from shepherd_memory.frontends.cli.signals import stop_signals
+from shepherd_memory.frontends.terminal.invocation import Invocation, pass_invocation
+from shepherd_memory.frontends.terminal.output import say
+from shepherd_memory.frontends.terminal.signals import stop_signals
 
 if TYPE_CHECKING:
     from shepherd_memory.service import Service
@@ -29,7 +29,7 @@ def worker(invocation: Invocation, as_json: bool) -> None:
     with stop_signals() as stop:
         from shepherd_memory.frontends.cli.logs import log_to_stderr
         from shepherd_memory.frontends.cli.opening import user_of
-        from shepherd_memory.frontends.cli.watch import Watch
+        from shepherd_memory.frontends.cli.worker_log import Watch
         from shepherd_memory.service import open_service
 
         log_to_stderr(as_json, invocation.debug)
@@ -45,11 +45,11 @@ def worker(invocation: Invocation, as_json: bool) -> None:
 
 
 def _greet(invocation: Invocation, service: "Service") -> None:
+    from shepherd_memory.extraction.worker import extraction_endpoint
     from shepherd_memory.frontends.cli.advice import extraction_line, how_to_configure, program
     from shepherd_memory.frontends.cli.health import embedding_line
     from shepherd_memory.frontends.cli.opening import user_of
-    from shepherd_memory.frontends.cli.transcript_folders import watching_line
-    from shepherd_memory.worker import extraction_endpoint
+    from shepherd_memory.frontends.cli.transcripts.folders import watching_line
 
     config = service.config
     say(f"database    {service.database.url}")

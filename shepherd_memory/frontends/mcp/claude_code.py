@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from shepherd_memory import private_files
+from shepherd_memory.config import private_files
 from shepherd_memory.errors import InvalidInput
 from shepherd_memory.frontends.mcp.json_text import with_member, without_member
 from shepherd_memory.frontends.mcp.scopes import PROJECT

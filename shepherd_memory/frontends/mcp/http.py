@@ -7,9 +7,9 @@ from starlette.routing import Route
 from starlette.types import Message, Receive, Scope, Send
 
 from shepherd_memory.frontends.mcp.message import readable
-from shepherd_memory.frontends.server.limits import read_body
-from shepherd_memory.frontends.server.refusals import Refusal
-from shepherd_memory.frontends.server.state import admit, headers_of, server_state_of, user_of
+from shepherd_memory.frontends.web.http_errors import Refusal
+from shepherd_memory.frontends.web.limits import read_body
+from shepherd_memory.frontends.web.state import admit, headers_of, server_state_of, user_of
 from shepherd_memory.tools import Answer, answer
 
 if TYPE_CHECKING:

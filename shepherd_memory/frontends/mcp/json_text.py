@@ -4,7 +4,7 @@ import json
 import re
 from typing import Any
 
-from shepherd_memory.frontends.server.spans import Member, members
+from shepherd_memory.text.json_spans import Member, members
 
 _BLANK_LINE_START = re.compile(rb"\n([ \t]*)$")
 DEFAULT_INDENT = "  "

@@ -5,8 +5,8 @@ import json
 import msgspec
 import orjson
 
-from shepherd_memory.canonical import dump_json
 from shepherd_memory.errors import InvalidInput
+from shepherd_memory.text.canonical import dump_json
 
 
 class _Head(msgspec.Struct):

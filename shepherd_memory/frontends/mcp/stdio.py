@@ -13,11 +13,11 @@ from mcp.shared.message import SessionMessage
 from pydantic import ValidationError
 
 from shepherd_memory.errors import InvalidInput
-from shepherd_memory.frontends.cli.signals import SIGNALS, heeded
 from shepherd_memory.frontends.mcp.memory import Memory
 from shepherd_memory.frontends.mcp.message import readable
 from shepherd_memory.frontends.mcp.server import mcp_server
 from shepherd_memory.frontends.mcp.wire import LONGEST_LINE, LineTooLong, Wire
+from shepherd_memory.frontends.terminal.signals import SIGNALS, heeded
 from shepherd_memory.tools import Answer
 
 THREADS = 4

@@ -12,13 +12,13 @@ from textual.driver import Driver
 from textual.keys import Keys
 from textual.theme import Theme
 
-from shepherd_memory.frontends.chat.leaving import Signals, Told, exit_code
-from shepherd_memory.frontends.chat.session import ChatSession
-from shepherd_memory.frontends.cli.invocation import Invocation
-from shepherd_memory.frontends.tui import look
+from shepherd_memory.chat.session import ChatSession
+from shepherd_memory.frontends.terminal.interrupts import Signals, Told, exit_code
+from shepherd_memory.frontends.terminal.invocation import Invocation
+from shepherd_memory.frontends.tui import theme
 from shepherd_memory.frontends.tui.chat.screen import ChatScreen
 from shepherd_memory.frontends.tui.help_screen import HelpScreen
-from shepherd_memory.saved_chats import History
+from shepherd_memory.memory.saved_chats import History
 from shepherd_memory.service import Service
 
 logger = logging.getLogger(__name__)
@@ -87,7 +87,7 @@ class TuiApp(App[None]):
         ANSI_SEQUENCES_KEYS["\x1b\r"] = (Keys.ControlJ,)  # type: ignore[index]
         self.register_theme(DARK)
         self.register_theme(LIGHT)
-        self.theme = LIGHT.name if look.is_light() else DARK.name
+        self.theme = LIGHT.name if theme.is_light() else DARK.name
         self.failure: Exception | None = None
         """What nobody expected, and ended the program."""
 
@@ -142,7 +142,7 @@ class TuiApp(App[None]):
 
     def action_theme(self) -> None:
         self.theme = LIGHT.name if self.current_theme.dark else DARK.name
-        look.remember(light=not self.current_theme.dark)
+        theme.remember(light=not self.current_theme.dark)
 
     def _handle_exception(self, error: Exception) -> None:
         # Textual would print all frames with their variables, memories among them.

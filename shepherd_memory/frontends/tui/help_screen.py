@@ -10,8 +10,8 @@ from textual.content import Content
 from textual.screen import ModalScreen
 from textual.widgets import Static
 
-from shepherd_memory.frontends.chat.commands import help_lines
-from shepherd_memory.frontends.cli.screen import one_line
+from shepherd_memory.frontends.terminal.screen import one_line
+from shepherd_memory.frontends.terminal.slash_commands import help_lines
 
 NAMES = 21
 """Columns for the names of keys and commands."""

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from textual.app import App
 from textual.drivers.linux_driver import LinuxDriver
 
-from shepherd_memory.frontends.chat.leaving import HUNG_UP
+from shepherd_memory.frontends.terminal.interrupts import HUNG_UP
 
 GONE = frozenset({errno.EIO, errno.ENXIO, errno.EPIPE, errno.EBADF})
 

@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import Any
 
-from shepherd_memory.canonical import canonical_text
-from shepherd_memory.ids import digest_of
+from shepherd_memory.text.canonical import canonical_text
+from shepherd_memory.text.ids import digest_of
 from shepherd_memory.transcripts.sources.entry import (
     ASSISTANT,
     BOOKKEEPING,
@@ -29,9 +29,9 @@ from shepherd_memory.transcripts.sources.entry import (
     strongest,
     text_in,
 )
-from shepherd_memory.transcripts.sources.repeats import Block, Repeats
+from shepherd_memory.transcripts.sources.streamed_blocks import Block, Repeats
 from shepherd_memory.transcripts.sources.tools import tool_line, tool_name
-from shepherd_memory.transcripts.sources.typed import said_by_user
+from shepherd_memory.transcripts.sources.user_input import said_by_user
 
 BOOKKEEPING_TYPES = frozenset(
     {

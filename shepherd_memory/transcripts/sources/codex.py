@@ -7,9 +7,9 @@ from typing import Any
 
 import orjson
 
-from shepherd_memory.canonical import canonical_text
-from shepherd_memory.clock import parse_us
-from shepherd_memory.ids import digest_of
+from shepherd_memory.storage.clock import parse_us
+from shepherd_memory.text.canonical import canonical_text
+from shepherd_memory.text.ids import digest_of
 from shepherd_memory.transcripts.sources.entry import (
     ASSISTANT,
     BOOKKEEPING,
@@ -32,9 +32,9 @@ from shepherd_memory.transcripts.sources.entry import (
     moment_of,
     text_in,
 )
-from shepherd_memory.transcripts.sources.names import Names
+from shepherd_memory.transcripts.sources.entry_ids import Names
 from shepherd_memory.transcripts.sources.tools import patched_file, tool_line, tool_name
-from shepherd_memory.transcripts.sources.typed import without_leading
+from shepherd_memory.transcripts.sources.user_input import without_leading
 
 LINES: dict[str, Skipped] = {
     "session_meta": BOOKKEEPING,

@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from shepherd_memory.canonical import canonical_text
-from shepherd_memory.clock import parse_us
-from shepherd_memory.ids import digest_of
+from shepherd_memory.storage.clock import parse_us
+from shepherd_memory.text.canonical import canonical_text
+from shepherd_memory.text.ids import digest_of
 
 USER, ASSISTANT = "user", "assistant"
 

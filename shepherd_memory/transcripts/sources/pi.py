@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from shepherd_memory.canonical import canonical_text
+from shepherd_memory.text.canonical import canonical_text
 from shepherd_memory.transcripts.sources.entry import (
     ASSISTANT,
     BOOKKEEPING,
@@ -26,7 +26,7 @@ from shepherd_memory.transcripts.sources.entry import (
     strongest,
     text_in,
 )
-from shepherd_memory.transcripts.sources.names import Names
+from shepherd_memory.transcripts.sources.entry_ids import Names
 from shepherd_memory.transcripts.sources.tools import tool_line, tool_name
 
 LINES: dict[str, Skipped] = {

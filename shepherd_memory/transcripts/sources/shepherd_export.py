@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from shepherd_memory.canonical import canonical_text
+from shepherd_memory.text.canonical import canonical_text
 from shepherd_memory.transcripts.sources.entry import (
     ASSISTANT,
     BOOKKEEPING,
@@ -20,7 +20,7 @@ from shepherd_memory.transcripts.sources.entry import (
     moment_of,
     text_in,
 )
-from shepherd_memory.transcripts.sources.names import Names
+from shepherd_memory.transcripts.sources.entry_ids import Names
 from shepherd_memory.transcripts.sources.tools import tool_name
 
 FORMAT = "shepherd-memory"

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from itertools import islice
 
-from shepherd_memory.canonical import canonical_text
+from shepherd_memory.text.canonical import canonical_text
 
 LONGEST_NAME = 100
 LONGEST_ARGUMENT = 100

@@ -7,7 +7,7 @@ from textual.content import Content
 from textual.reactive import reactive
 from textual.widgets import Static
 
-from shepherd_memory.frontends.cli.screen import block, one_line
+from shepherd_memory.frontends.terminal.screen import block, one_line
 
 LONGEST = 20_000
 CLOSED, OPEN = "▸", "▾"

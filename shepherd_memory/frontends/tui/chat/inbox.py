@@ -4,7 +4,7 @@ import threading
 from collections import deque
 from collections.abc import Callable
 
-from shepherd_memory.frontends.chat.events import Delta, Event, Thought
+from shepherd_memory.chat.events import Delta, Event, Thought
 
 Words = Delta | Thought
 

@@ -9,8 +9,8 @@ from textual.binding import Binding, BindingType
 from textual.message import Message
 from textual.widgets import TextArea
 
-from shepherd_memory.frontends.chat.commands import help_lines, without_secrets
-from shepherd_memory.saved_chats import History
+from shepherd_memory.frontends.terminal.slash_commands import help_lines, without_secrets
+from shepherd_memory.memory.saved_chats import History
 
 # A terminal must not be driven by what is pasted; line ends come as carriage returns.
 _LINE_END = re.compile("\r\n?")

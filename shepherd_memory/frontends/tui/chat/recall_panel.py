@@ -5,8 +5,8 @@ from textual.containers import VerticalScroll
 from textual.content import Content
 from textual.widgets import Static
 
-from shepherd_memory.frontends.tui.chat.recalled import MUTED, explained
-from shepherd_memory.prompting import Injected
+from shepherd_memory.frontends.tui.chat.recall_text import MUTED, explained
+from shepherd_memory.injection.prompting import Injected
 
 NOTHING_YET = "Here stands what memory told the model for your last prompt, and why it was chosen."
 NO_MEMORY = "Nothing is recalled here: memory is off for this chat."

@@ -18,22 +18,23 @@ from textual.message import Message
 from textual.screen import Screen
 from textual.widgets import TextArea
 
+from shepherd_memory.chat import events
+from shepherd_memory.chat.session import NO_PROVIDER, ChatSession
 from shepherd_memory.errors import ShepherdError
-from shepherd_memory.frontends.chat import commands, events
-from shepherd_memory.frontends.chat.session import NO_PROVIDER, ChatSession
-from shepherd_memory.frontends.cli.invocation import Invocation
+from shepherd_memory.frontends.terminal import slash_commands
+from shepherd_memory.frontends.terminal.invocation import Invocation
 from shepherd_memory.frontends.tui.chat.conversation import Conversation
 from shepherd_memory.frontends.tui.chat.hint import Hint
 from shepherd_memory.frontends.tui.chat.inbox import Inbox
 from shepherd_memory.frontends.tui.chat.markdown import warm_up
+from shepherd_memory.frontends.tui.chat.pending import Waiting
 from shepherd_memory.frontends.tui.chat.prompt import Prompt
 from shepherd_memory.frontends.tui.chat.recall_panel import RecallPanel
 from shepherd_memory.frontends.tui.chat.status_line import Figures, StatusLine
 from shepherd_memory.frontends.tui.chat.turns import Turns
-from shepherd_memory.frontends.tui.chat.waiting import Waiting
-from shepherd_memory.saved_chats import History
+from shepherd_memory.maintenance.status import Status
+from shepherd_memory.memory.saved_chats import History
 from shepherd_memory.service import Service
-from shepherd_memory.status import Status
 
 logger = logging.getLogger(__name__)
 
@@ -175,7 +176,7 @@ class ChatScreen(Screen[None]):
 
     @on(Prompt.Sent)
     def _send(self, event: Prompt.Sent) -> None:
-        match commands.own_command(event.text):
+        match slash_commands.own_command(event.text):
             case "exit":
                 self.app.exit()
             case "help":
@@ -197,16 +198,16 @@ class ChatScreen(Screen[None]):
 
     def _run_command(self, line: str) -> str:
         """In a thread; what the command printed."""
-        if commands.own_command(line) == "clear":
+        if slash_commands.own_command(line) == "clear":
             self.session.clear()
             return self.session.problem or "a new session begins; what was said before is remembered"
         with _as_wide_as(self.query_one(Conversation).content_size.width - 4):
-            return commands.run_captured(self._invocation, line)
+            return slash_commands.run_captured(self._invocation, line)
 
     @on(Printed)
     def _show_printed(self, event: Printed) -> None:
         conversation = self.query_one(Conversation)
-        if commands.own_command(event.line) == "clear":
+        if slash_commands.own_command(event.line) == "clear":
             conversation.clear()
             self.query_one(RecallPanel).expect(self.session.remembers())
             conversation.remark(event.text, "output")

@@ -7,9 +7,9 @@ from textual.content import Content
 from textual.timer import Timer
 from textual.widget import Widget
 
-from shepherd_memory import jobs
-from shepherd_memory.frontends.cli.screen import age, one_line
-from shepherd_memory.status import Status
+from shepherd_memory.extraction import jobs
+from shepherd_memory.frontends.terminal.screen import age, one_line
+from shepherd_memory.maintenance.status import Status
 
 SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 FRAME_SECONDS = 0.1

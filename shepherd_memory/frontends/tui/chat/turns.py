@@ -3,9 +3,10 @@
 import logging
 from collections.abc import Callable
 
-from shepherd_memory.frontends.chat import commands, events
-from shepherd_memory.frontends.chat.asking import Chat
-from shepherd_memory.frontends.chat.events import Emit
+from shepherd_memory.chat import events
+from shepherd_memory.chat.events import Emit
+from shepherd_memory.frontends.terminal import slash_commands
+from shepherd_memory.frontends.terminal.asking import Chat
 
 logger = logging.getLogger(__name__)
 
@@ -64,7 +65,7 @@ class Turns:
     def _process(self, text: str) -> None:
         """In a thread. Whatever happens there is told, and the screen stays."""
         try:
-            if commands.is_command(text):
+            if slash_commands.is_command(text):
                 self._printed(text, self._run_command(text))
             else:
                 self._chat.ask(text.replace("//", "/", 1) if text.startswith("//") else text, self._emit)

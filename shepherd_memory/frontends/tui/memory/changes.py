@@ -6,16 +6,16 @@ from typing import Protocol, TypeVar
 from textual.content import Content
 from textual.screen import ModalScreen
 
-from shepherd_memory.context import Context
-from shepherd_memory.facts import Fact
-from shepherd_memory.frontends.cli.screen import block, clip, local
-from shepherd_memory.frontends.tui.memory import wording
+from shepherd_memory.frontends.terminal.screen import block, clip, local
+from shepherd_memory.frontends.tui.memory import page_parts
 from shepherd_memory.frontends.tui.memory.dialog import Dialog
 from shepherd_memory.frontends.tui.memory.editor import Editor
 from shepherd_memory.frontends.tui.memory.listing import cell
-from shepherd_memory.frontends.tui.memory.refusals import reason
+from shepherd_memory.frontends.tui.memory.rejections import reason
 from shepherd_memory.frontends.tui.memory.user_memory import DocumentRow, SessionSize, UserMemory
-from shepherd_memory.rejections import Rejection
+from shepherd_memory.memory.context import Context
+from shepherd_memory.memory.facts import Fact
+from shepherd_memory.memory.rejections import Rejection
 
 T = TypeVar("T")
 
@@ -63,9 +63,9 @@ async def edit(desk: Desk, item: Fact | Context) -> None:
 def _editor(item: Fact | Context, text: str) -> Editor:
     if isinstance(item, Fact):
         return Editor(
-            "Edit a fact", wording.name(item.key), text, f"{SAVES} The old value goes to its history."
+            "Edit a fact", page_parts.name(item.key), text, f"{SAVES} The old value goes to its history."
         )
-    return Editor("Edit an answer", wording.name(item.question), text, SAVES)
+    return Editor("Edit an answer", page_parts.name(item.question), text, SAVES)
 
 
 def _saving(memory: UserMemory, item: Fact | Context, text: str) -> Callable[[], object]:
@@ -129,8 +129,8 @@ async def _restore(desk: Desk, fact: Fact, value: str) -> None:
 async def accept(desk: Desk, refused: Rejection) -> None:
     """Overrule the guard."""
     text = Content.assemble(
-        (f"{wording.name(refused.name)}\n", "bold"),
-        wording.bounded(refused.content, LONGEST_ASKED),
+        (f"{page_parts.name(refused.name)}\n", "bold"),
+        page_parts.bounded(refused.content, LONGEST_ASKED),
         f"\n\nIt was refused: {reason(refused)}",
         "\n\nAccepted, it is stored as said by you now.",
     )
@@ -147,7 +147,7 @@ async def forget_session(desk: Desk, document: DocumentRow) -> None:
     size = await desk.look_up(lambda: desk.memory.session_size(session_id))
     if size is None:
         return
-    text = Content.assemble((f"{wording.name(session_id)}\n", "bold"), _what_goes(size))
+    text = Content.assemble((f"{page_parts.name(session_id)}\n", "bold"), _what_goes(size))
     if await desk.ask(Dialog("Forget this whole session?", text, [("x", "Forget")], risky=True)):
         done = f"session {_short(session_id)}: forgotten"
         if await desk.make(lambda: desk.memory.forget_session(session_id), done):
@@ -193,14 +193,14 @@ def _consequences(item: Fact | Context | DocumentRow) -> str:
 
 def _shown(item: Fact | Context | DocumentRow) -> Content:
     if isinstance(item, DocumentRow):
-        head, text = f"{wording.name(item.who)}, {local(item.created_at)}", item.text
+        head, text = f"{page_parts.name(item.who)}, {local(item.created_at)}", item.text
     else:
         head, text = _name(item), item.value if isinstance(item, Fact) else item.answer
-    return Content.assemble((f"{head}\n", "bold"), wording.bounded(text, LONGEST_ASKED))
+    return Content.assemble((f"{head}\n", "bold"), page_parts.bounded(text, LONGEST_ASKED))
 
 
 def _name(item: Fact | Context) -> str:
-    return wording.name(item.key if isinstance(item, Fact) else item.question)
+    return page_parts.name(item.key if isinstance(item, Fact) else item.question)
 
 
 def _short(text: str) -> str:

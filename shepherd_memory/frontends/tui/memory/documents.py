@@ -2,13 +2,13 @@
 
 from textual.content import Content
 
-from shepherd_memory.documents import MAIN_GROUP, Document
-from shepherd_memory.frontends.cli.explanation import MEANINGS
-from shepherd_memory.frontends.cli.screen import local
-from shepherd_memory.frontends.tui.memory import wording
+from shepherd_memory.frontends.terminal.hits import MEANINGS
+from shepherd_memory.frontends.terminal.screen import local
+from shepherd_memory.frontends.tui.memory import page_parts
 from shepherd_memory.frontends.tui.memory.listing import Column, cell
 from shepherd_memory.frontends.tui.memory.user_memory import DocumentRow, UserMemory
 from shepherd_memory.frontends.tui.memory.view import View
+from shepherd_memory.memory.documents import MAIN_GROUP, Document
 from shepherd_memory.recall import Hit
 
 
@@ -42,17 +42,17 @@ class DocumentsView(View[DocumentRow]):
         document = memory.document(item.id)
         if document is None:
             return Content.styled(
-                "This document was deleted meanwhile; R reads the list again.", wording.MUTED
+                "This document was deleted meanwhile; R reads the list again.", page_parts.MUTED
             )
         facts, pairs = memory.made_of(document) if document.message_id else ([], [])
         made = [f"{cell(fact.key)} = {cell(fact.value)}" for fact in facts]
         made += [f"{cell(pair.question)} {cell(pair.answer)}" for pair in pairs]
-        return wording.page(
-            wording.heading(wording.name(item.who), local(document.created_at)),
-            wording.bounded(document.text, command=f"shepherd documents show {document.id}"),
+        return page_parts.page(
+            page_parts.heading(page_parts.name(item.who), local(document.created_at)),
+            page_parts.bounded(document.text, command=f"shepherd documents show {document.id}"),
             _why(item.hit, memory.threshold) if item.hit else None,
-            wording.titled("What was made of it", wording.bullets(made)),
-            wording.titled("Where it came from", wording.fields(_origin(document))),
+            page_parts.titled("What was made of it", page_parts.bullets(made)),
+            page_parts.titled("Where it came from", page_parts.fields(_origin(document))),
         )
 
 
@@ -62,11 +62,11 @@ def _why(hit: Hit, threshold: float) -> Content:
         if hit.confidence >= threshold
         else f"a model is told from {threshold:.2f}"
     )
-    lines = [wording.heading(f"Why it was found: confidence {hit.confidence:.2f}", told)]
+    lines = [page_parts.heading(f"Why it was found: confidence {hit.confidence:.2f}", told)]
     for part, value in (hit.parts or {}).items():
         if round(value, 3):
-            figure, meaning = f"{part.ljust(wording.NAME_WIDTH)} {value:+.3f}", MEANINGS.get(part, "")
-            lines.append(Content.assemble(figure, (f"  {meaning}", wording.MUTED)))
+            figure, meaning = f"{part.ljust(page_parts.NAME_WIDTH)} {value:+.3f}", MEANINGS.get(part, "")
+            lines.append(Content.assemble(figure, (f"  {meaning}", page_parts.MUTED)))
     return Content("\n").join(lines)
 
 
@@ -74,7 +74,7 @@ def _origin(document: Document) -> list[tuple[str, str]]:
     group = "" if document.group_name == MAIN_GROUP else document.group_name
     return [
         ("document", str(document.id)),
-        *wording.origin(document.source, document.session_id),
+        *page_parts.origin(document.source, document.session_id),
         ("message", document.message_id),
         ("what", f"{document.type}, {document.category}, {document.role or document.speaker_type}"),
         ("group", group),
@@ -83,5 +83,5 @@ def _origin(document: Document) -> list[tuple[str, str]]:
         ("tools", document.tool_names),
         ("said", local(document.created_at)),
         ("stored", local(document.stored_at)),
-        ("used", wording.used(document.use_count, document.last_used_at)),
+        ("used", page_parts.used(document.use_count, document.last_used_at)),
     ]

@@ -4,12 +4,12 @@ from collections.abc import Sequence
 
 from textual.content import Content
 
-from shepherd_memory.facts import Fact, PastFact
-from shepherd_memory.frontends.cli.screen import local
-from shepherd_memory.frontends.tui.memory import wording
+from shepherd_memory.frontends.terminal.screen import local
+from shepherd_memory.frontends.tui.memory import page_parts
 from shepherd_memory.frontends.tui.memory.listing import Column, cell
 from shepherd_memory.frontends.tui.memory.user_memory import UserMemory
 from shepherd_memory.frontends.tui.memory.view import View
+from shepherd_memory.memory.facts import Fact, PastFact
 
 MOST_PAST = 50
 LONGEST_PAST = 500
@@ -39,24 +39,24 @@ class FactsView(View[Fact]):
 
     def page(self, memory: UserMemory, item: Fact) -> Content:
         statement = memory.statement(item.session_id, item.message_id, item.stated_at)
-        return wording.page(
-            Content("\n").join([wording.heading(wording.name(item.key)), _value(item)]),
-            wording.titled("In your words", wording.quoted(statement, item.message_id)),
-            wording.titled("Where it came from", wording.fields(_origin(item))),
-            wording.titled("History", _timeline(memory.history(item.key))),
+        return page_parts.page(
+            Content("\n").join([page_parts.heading(page_parts.name(item.key)), _value(item)]),
+            page_parts.titled("In your words", page_parts.quoted(statement, item.message_id)),
+            page_parts.titled("Where it came from", page_parts.fields(_origin(item))),
+            page_parts.titled("History", _timeline(memory.history(item.key))),
         )
 
 
 def _value(fact: Fact) -> Content:
-    return wording.bounded(fact.value, command=f"shepherd facts get {wording.name(fact.key)}")
+    return page_parts.bounded(fact.value, command=f"shepherd facts get {page_parts.name(fact.key)}")
 
 
 def _origin(fact: Fact) -> list[tuple[str, str]]:
     return [
-        *wording.origin(fact.source, fact.session_id),
+        *page_parts.origin(fact.source, fact.session_id),
         ("stated", local(fact.stated_at)),
         ("stored", local(fact.updated_at)),
-        ("used", wording.used(fact.use_count, fact.last_used_at)),
+        ("used", page_parts.used(fact.use_count, fact.last_used_at)),
     ]
 
 
@@ -67,12 +67,12 @@ def _timeline(history: Sequence[PastFact]) -> Content | None:
     shown = [_moment(past) for past in reversed(history[-MOST_PAST:])]
     left = len(history) - MOST_PAST
     if left > 0:
-        shown.append(Content.styled(f"… {left} older, `shepherd facts history`", wording.MUTED))
+        shown.append(Content.styled(f"… {left} older, `shepherd facts history`", page_parts.MUTED))
     return Content("\n").join(shown)
 
 
 def _moment(past: PastFact) -> Content:
-    mark = ("●", "$text-success") if past.ended_at is None else ("○", wording.MUTED)
+    mark = ("●", "$text-success") if past.ended_at is None else ("○", page_parts.MUTED)
     until = local(past.ended_at)[:10] or "now"
-    value = wording.bounded(past.value, LONGEST_PAST)
-    return Content.assemble(mark, (f" {local(past.stated_at)[:10]} → {until:10}  ", wording.MUTED), value)
+    value = page_parts.bounded(past.value, LONGEST_PAST)
+    return Content.assemble(mark, (f" {local(past.stated_at)[:10]} → {until:10}  ", page_parts.MUTED), value)

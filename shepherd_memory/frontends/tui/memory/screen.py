@@ -14,20 +14,20 @@ from textual.content import Content
 from textual.screen import ModalScreen, Screen
 from textual.widgets import Footer, Input, Static, Tab, Tabs
 
-from shepherd_memory.context import Context
 from shepherd_memory.errors import ShepherdError
-from shepherd_memory.facts import Fact
-from shepherd_memory.frontends.cli.screen import one_line
-from shepherd_memory.frontends.tui.memory import changes, wording
+from shepherd_memory.frontends.terminal.screen import one_line
+from shepherd_memory.frontends.tui.memory import changes, page_parts
+from shepherd_memory.frontends.tui.memory.context import PairsView
 from shepherd_memory.frontends.tui.memory.detail import Detail
 from shepherd_memory.frontends.tui.memory.documents import DocumentsView
 from shepherd_memory.frontends.tui.memory.facts import FactsView
 from shepherd_memory.frontends.tui.memory.keys import KeysScreen
 from shepherd_memory.frontends.tui.memory.listing import Listing
-from shepherd_memory.frontends.tui.memory.pairs import PairsView
-from shepherd_memory.frontends.tui.memory.refusals import RefusalsView
+from shepherd_memory.frontends.tui.memory.rejections import RefusalsView
 from shepherd_memory.frontends.tui.memory.user_memory import BEST, DocumentRow, Overview, UserMemory
 from shepherd_memory.frontends.tui.memory.view import View
+from shepherd_memory.memory.context import Context
+from shepherd_memory.memory.facts import Fact
 from shepherd_memory.service import UNKNOWN_USER, Service
 
 logger = logging.getLogger(__name__)
@@ -127,7 +127,7 @@ class MemoryScreen(Screen[None]):
 
     def compose(self) -> ComposeResult:
         with Horizontal(id="top"):
-            yield Static(f"Memory of {wording.name(self.memory.user_id)}", id="whose", markup=False)
+            yield Static(f"Memory of {page_parts.name(self.memory.user_id)}", id="whose", markup=False)
             yield Input(placeholder="/ search", compact=True, id="search")
         yield Tabs(*(Tab(Content(view.title), id=name) for name, view in VIEWS.items()))
         yield Static(id="note", markup=False)
@@ -319,7 +319,7 @@ class MemoryScreen(Screen[None]):
     def _refresh_note(self) -> None:
         said = []
         if self._tab == DOCUMENTS and self._session_id:
-            said.append(f"only session {wording.name(self._session_id)} (Esc shows all)")
+            said.append(f"only session {page_parts.name(self._session_id)} (Esc shows all)")
         if self._tab == DOCUMENTS and len(self._found or ()) >= BEST:
             said.append(f"the best {BEST}")
         note = self.query_one("#note", Static)

@@ -4,13 +4,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
 
-from shepherd_memory.context import Context
-from shepherd_memory.documents import Document
-from shepherd_memory.facts import Fact, PastFact
-from shepherd_memory.forgetting import Forgotten
-from shepherd_memory.identity import is_known
+from shepherd_memory.config.identity import is_known
+from shepherd_memory.maintenance.forgetting import Forgotten
+from shepherd_memory.memory.context import Context
+from shepherd_memory.memory.documents import Document
+from shepherd_memory.memory.facts import Fact, PastFact
+from shepherd_memory.memory.rejections import Rejection
 from shepherd_memory.recall import Hit
-from shepherd_memory.rejections import Rejection
 from shepherd_memory.service import Service
 
 PAGE = 200

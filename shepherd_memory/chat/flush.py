@@ -1,0 +1,65 @@
+"""The end of a chat: a bounded wait until what was said is extracted and can be found."""
+
+import threading
+import time
+from collections.abc import Callable
+
+from shepherd_memory.extraction import endpoint_state, jobs
+from shepherd_memory.extraction.worker import extraction_endpoint
+from shepherd_memory.service import Service
+from shepherd_memory.storage.clock import from_us, now_us
+
+POLL_SECONDS = 0.1
+TRIED_SECONDS = 1.0
+"""By then the worker has tried: until then, trouble may be what an earlier run left behind."""
+
+
+def settle(service: Service, user_id: str, waiting: Callable[[float], None]) -> str:
+    """Wait for the worker, at most `chat_flush_timeout` seconds; what is left, if something is.
+
+    `waiting` is told now and then how many seconds are left.
+    """
+    pause = threading.Event()
+    begun = time.monotonic()
+    while left := what_is_left(service, user_id):
+        waited = time.monotonic() - begun
+        seconds = service.config.chat_flush_timeout - waited
+        if seconds <= 0 or (waited > TRIED_SECONDS and _is_in_vain(service, user_id)):
+            return left
+        waiting(seconds)
+        pause.wait(POLL_SECONDS)
+    return _put_off(service, user_id)
+
+
+def what_is_left(service: Service, user_id: str) -> str:
+    """What of a user's the worker has yet to do, and could do now."""
+    if extraction_endpoint(service.config) is not None:
+        due = [item for status in (jobs.WAITING, jobs.RUNNING) for item in service.items(user_id, status)]
+        number = sum(item.status == jobs.RUNNING or item.run_at <= from_us(now_us()) for item in due)
+        if number:
+            return _waiting(number)
+    if service.config.embedding_engine == "none" or service.embedding.trouble():
+        return ""
+    number = service.unembedded(user_id)
+    return f"{number} {'entry is' if number == 1 else 'entries are'} not embedded yet" if number else ""
+
+
+def _put_off(service: Service, user_id: str) -> str:
+    """What could not be done, because the endpoint is in trouble, and is tried again later."""
+    number = len(service.items(user_id, jobs.WAITING)) if _is_in_trouble(service) else 0
+    return f"the extraction endpoint is {service.endpoint().state}: {_waiting(number)}" if number else ""
+
+
+def _waiting(number: int) -> str:
+    return f"{number} {'item waits' if number == 1 else 'items wait'} for extraction"
+
+
+def _is_in_vain(service: Service, user_id: str) -> bool:
+    """Whether the worker has given up for now: while it tries, it may well succeed."""
+    return _is_in_trouble(service) and not service.items(user_id, jobs.RUNNING)
+
+
+def _is_in_trouble(service: Service) -> bool:
+    """Whether the endpoint was last seen not to work."""
+    is_configured = extraction_endpoint(service.config) is not None
+    return is_configured and service.endpoint().state in (endpoint_state.UNAVAILABLE, endpoint_state.PAUSED)

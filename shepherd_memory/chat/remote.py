@@ -1,0 +1,273 @@
+"""A chat that is held elsewhere: the shared session of a `shepherd cli-server`, as its client has it."""
+
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+from urllib.parse import urlsplit
+
+import requests
+
+from shepherd_memory.chat import events
+from shepherd_memory.chat.events import Emit, Event
+from shepherd_memory.chat.remote_events import QUEUED, event_of, message_of, read_updates
+from shepherd_memory.errors import EndpointError, EndpointMisconfigured, EndpointUnavailable, InvalidInput
+from shepherd_memory.frontends.terminal.asking import Last
+from shepherd_memory.llm.answers.answer import parsed
+from shepherd_memory.llm.http.call import Call
+from shepherd_memory.llm.http.connections import (
+    FAILURES,
+    Connections,
+    Login,
+    distrust,
+    is_bad_address,
+    is_timeout,
+    reason_of,
+)
+from shepherd_memory.text.canonical import canonical_text
+
+SILENCE_SECONDS = 30.0
+"""The server gives a sign of life every few seconds."""
+
+SHORT_SECONDS = 10.0
+TURN_SECONDS = 3600.0
+"""Clearing waits for all that was asked before."""
+
+CANCEL_SECONDS = 3.0
+LONGEST_BODY = 256 * 1024 * 1024
+_ONE_READ = 64 * 1024
+_CANCELLED = "cancelled"
+
+UNREACHABLE = "server_unreachable"
+
+
+@contextmanager
+def open_remote(url: str, key: str = "") -> Iterator["RemoteSession"]:
+    """The session of the server at `url`, or an EndpointError that says why there is none."""
+    session = RemoteSession(url, key)
+    try:
+        session.refresh()
+        yield session
+    finally:
+        session.close()
+
+
+class RemoteSession:
+    """Asks like a chat of this process. The server injects and remembers, and says whose memory it is."""
+
+    def __init__(self, url: str, key: str = "") -> None:
+        self.url = _checked_url(url)
+        self.session_id = ""
+        self.user_id = ""
+        self.messages: list[dict[str, Any]] = []
+        self.problem = ""
+        self._key = _checked_key(key)
+        self._about: Mapping[str, Any] = {}
+        self._connections = Connections()
+        self._lock = threading.Lock()
+        self._call: Call | None = None
+        self._request = ""
+        self._is_cancelled = False
+
+    def refresh(self) -> None:
+        """See what the session is now."""
+        about = self._json("GET", "/session", SHORT_SECONDS)
+        try:
+            self.session_id, self.user_id = str(about["session_id"]), str(about["user_id"])
+            self.messages = [message_of(message) for message in about["messages"]]
+        except (KeyError, TypeError):
+            raise _not_a_session(self.place) from None
+        self._about = about
+
+    def provider_name(self) -> str:
+        """The provider that the server asked when it was last looked at; empty if none."""
+        return str(self._about.get("provider") or "")
+
+    def model(self) -> str:
+        """The model, in the same way."""
+        return str(self._about.get("model") or "")
+
+    def ask(self, text: str, emit: Emit, *, max_tokens: int = 0, memory: bool = True) -> None:
+        """Say something, and tell `emit` of all that follows: the last event says how it ended."""
+        body = {"prompt": canonical_text(text), "stream": True, "max_tokens": max_tokens, "memory": memory}
+        call = Call(SILENCE_SECONDS, f"no sign of life for {SILENCE_SECONDS:g} s", each_wait=True)
+        said: list[str] = []
+        try:
+            with self._running(call), self._sent(call, "POST", "/request", body) as response:
+                last = self._followed(response, said, emit)
+        except EndpointError as error:
+            is_cut = call.cut_because == _CANCELLED
+            last = events.Cancelled("".join(said)) if is_cut else events.Failed(str(error), UNREACHABLE)
+        emit(last)
+
+    def cancel(self) -> None:
+        """Have the server stop the answer; a second time, or if it cannot be told, only stop listening."""
+        with self._lock:
+            call, request, again = self._call, self._request, self._is_cancelled
+            self._is_cancelled = call is not None
+        if call is None:
+            return
+        if again or (request and not self._told_to_cancel(request)):
+            call.cut(_CANCELLED)
+
+    def clear(self) -> None:
+        """Have the server begin a new session, once all that was asked before is answered."""
+        cleared = self._json("POST", "/clear", TURN_SECONDS)
+        self.session_id, self.messages = str(cleared.get("session_id", "")), []
+        self.problem = str(cleared.get("problem", ""))
+
+    def close(self) -> None:
+        self._connections.close()
+
+    @contextmanager
+    def _running(self, call: Call) -> Iterator[None]:
+        """While the block runs, `cancel` is for it."""
+        with self._lock:
+            self._call, self._request, self._is_cancelled = call, "", False
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._call = None
+
+    def _followed(self, response: requests.Response, said: list[str], emit: Emit) -> Last:
+        """Tell `emit` what happens with a request, but for its end, which is returned."""
+        for name, fields in read_updates(self._pieces(response)):
+            if name == QUEUED:
+                self._begun(str(fields.get("request", "")))
+            event = self._event(name, fields)
+            if isinstance(event, Last):
+                return event
+            if isinstance(event, events.Added):
+                self.messages.append(event.message)
+            elif isinstance(event, events.Delta):
+                said.append(event.text)
+            if event is not None:
+                emit(event)
+        raise EndpointUnavailable(
+            f"{self.place} ended before the answer did; it may have been restarted: look, and ask again"
+        )
+
+    def _event(self, name: str, fields: Mapping[str, Any]) -> Event | None:
+        try:
+            return event_of(name, fields)
+        except (KeyError, TypeError):
+            raise _not_a_session(self.place) from None
+
+    def _begun(self, request: str) -> None:
+        """The server has the request; if it was cancelled meanwhile, only now can the server be told."""
+        with self._lock:
+            self._request, call = request, self._call
+            is_cancelled = self._is_cancelled
+        if is_cancelled and call is not None and not self._told_to_cancel(request):
+            call.cut(_CANCELLED)
+
+    def _told_to_cancel(self, request: str) -> bool:
+        # Connections of its own: the answer that is to be stopped is coming in over the others.
+        connections = Connections()
+        try:
+            self._json("POST", "/cancel", CANCEL_SECONDS, {"request": request}, connections)
+        except EndpointError:
+            return False
+        finally:
+            connections.close()
+        return True
+
+    def _json(
+        self,
+        method: str,
+        path: str,
+        seconds: float,
+        body: Mapping[str, Any] | None = None,
+        connections: Connections | None = None,
+    ) -> dict[str, Any]:
+        call = Call(seconds, f"no answer within {seconds:g} s")
+        with self._sent(call, method, path, body, connections) as response:
+            found = parsed(b"".join(self._pieces(response)))
+        if found is None:
+            raise _not_a_session(self.place)
+        return found
+
+    @contextmanager
+    def _sent(
+        self,
+        call: Call,
+        method: str,
+        path: str,
+        body: Mapping[str, Any] | None = None,
+        connections: Connections | None = None,
+    ) -> Iterator[requests.Response]:
+        """A response of the server, once its head is there; what is wrong is an EndpointError."""
+        login = Login(self.url, {"Authorization": f"Bearer {self._key}"} if self._key else {})
+        try:
+            pool = connections or self._connections
+            with call.limited(), pool.send(call, method, self.url + path, login, {}, body) as response:
+                self._check(response)
+                yield response
+        except FAILURES as error:
+            raise self._failure(error, call) from error
+
+    def _check(self, response: requests.Response) -> None:
+        status = response.status_code
+        if status == 200:
+            return
+        found = parsed(b"".join(self._pieces(response))) or {}
+        error = found.get("error")
+        message = error.get("message") if isinstance(error, dict) else None
+        if not isinstance(message, str) or status == 404:
+            raise _not_a_session(self.place)
+        if status in (401, 403):
+            raise EndpointMisconfigured(f"{self.place}: {message}; give a key with --key or SHEPHERD_KEY")
+        raise EndpointUnavailable(f"{self.place}: {message}")
+
+    def _pieces(self, response: requests.Response) -> Iterator[bytes]:
+        """The body, each piece of it as soon as it is there."""
+        size = 0
+        while data := response.raw.read1(_ONE_READ, decode_content=False):
+            size += len(data)
+            if size > LONGEST_BODY:
+                raise EndpointUnavailable(f"{self.place} does not come to an end")
+            yield data
+
+    def _failure(self, error: Exception, call: Call) -> EndpointError:
+        if is_timeout(error):
+            call.expire()
+        if call.cut_because:
+            return EndpointUnavailable(f"{self.place}: {call.cut_because}")
+        if is_bad_address(error):
+            return EndpointMisconfigured(f"{self.place} cannot be used as an address")
+        if trouble := distrust(error):
+            return EndpointMisconfigured(f"{self.place}: {trouble}; check the address and the CA")
+        why = reason_of(error)
+        return EndpointUnavailable(
+            f"{self.place} cannot be reached ({why}); is `shepherd cli-server` running there?"
+        )
+
+    @property
+    def place(self) -> str:
+        """The address as it may be shown: without a password."""
+        parts = urlsplit(self.url)
+        return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
+
+
+def _checked_url(url: str) -> str:
+    try:
+        parts = urlsplit(url.strip() if "://" in url else f"http://{url.strip()}")
+        is_fit = parts.scheme in ("http", "https") and bool(parts.hostname) and not parts.query
+    except ValueError:
+        is_fit = False
+    if not is_fit:
+        raise InvalidInput(f"--server takes the URL of a `shepherd cli-server`; got {url[:80]!r}")
+    return parts.geturl().rstrip("/")
+
+
+def _checked_key(key: str) -> str:
+    if not (key.strip().isascii() and key.strip().isprintable()):
+        raise InvalidInput("the key has characters that no HTTP header can carry")
+    return key.strip()
+
+
+def _not_a_session(place: str) -> EndpointMisconfigured:
+    return EndpointMisconfigured(
+        f"there is no shared session at {place}: give the address that `shepherd cli-server` listens on"
+    )

@@ -1,0 +1,460 @@
+"""Jobs: leased work of any kind, with its states (docs/reference/jobs.md has the table)."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from shepherd_memory.storage.database import Connection, Database
+from shepherd_memory.storage.rows import build
+
+WAITING, RUNNING, DONE, FAILED, DROPPED = "waiting", "running", "done", "failed", "dropped"
+STATUSES = (WAITING, RUNNING, DONE, FAILED, DROPPED)
+
+OPEN = (WAITING, RUNNING, FAILED)
+"""What has not come to its end; one that failed can be tried again."""
+
+TRIES = 3
+"""How often an item may be at fault before it is parked."""
+
+COLUMNS = (
+    "user_id, id, kind, key, status, turn, run_at, watermark_from, watermark_through, payload, worker, token,"
+    " lease_until, claims, tries_left, successes_seen, last_error, outcome, queued_at, started_at, ended_at"
+)
+
+
+@dataclass(frozen=True)
+class Job:
+    """One piece of work. Its watermarks are ids of documents."""
+
+    user_id: str
+    id: int
+    kind: str
+    key: str
+    status: str
+    turn: int
+    run_at: datetime
+    watermark_from: int
+    watermark_through: int
+    payload: str
+    worker: str
+    token: str | None
+    lease_until: datetime | None
+    claims: int
+    tries_left: int
+    successes_seen: int | None
+    last_error: str
+    outcome: str
+    queued_at: datetime
+    started_at: datetime | None
+    ended_at: datetime | None
+
+
+def put(
+    tx: Connection,
+    user_id: str,
+    job_id: int,
+    kind: str,
+    key: str,
+    now: int,
+    watermark_from: int = 0,
+    watermark_through: int = 0,
+    payload: str = "",
+    apart: bool = False,
+) -> bool:
+    """Add work; a job for the same key that nobody has touched yet is extended instead. Whether it is new.
+
+    `apart` neither extends nor is ever extended: its watermarks stay what they are.
+
+    `turn` makes claims fair: a user's jobs take successive turns, and a user who has none waiting starts
+    at the turn that is being served, whatever the length of everybody else's queue.
+    """
+    row = tx.row(
+        "insert into jobs (user_id, id, kind, key, status, turn, watermark_from, watermark_through, payload,"
+        " claims, tries_left, queued_at) values (:user_id, :id, :kind, :key, 'waiting', coalesce("
+        " (select max(turn) + 1 from jobs where user_id = :user_id and kind = :kind and status = 'waiting'),"
+        " (select turn from jobs where kind = :kind and status = 'waiting' and run_at <= :now"
+        " order by turn, queued_at limit 1), 0),"
+        " :watermark_from, :watermark_through, :payload, :claims, :tries, :now)"
+        " on conflict (user_id, kind, key) where status = 'waiting' and claims = 0"
+        " do update set watermark_through = excluded.watermark_through,"
+        " payload = jobs.payload || excluded.payload"
+        " returning id",
+        user_id=user_id,
+        id=job_id,
+        kind=kind,
+        key=key,
+        watermark_from=watermark_from,
+        watermark_through=watermark_through,
+        payload=payload,
+        claims=1 if apart else 0,
+        tries=TRIES,
+        now=now,
+    )
+    return row is not None and row[0] == job_id
+
+
+def take_out(tx: Connection, user_id: str, kind: str, key: str, after: int, through: int) -> bool:
+    """Forget the waiting job of exactly this stretch: whoever put it will put it again.
+
+    One that has lost a try stays: put again it would have all of them, and be tried for ever.
+    """
+    touched = tx.execute(
+        "delete from jobs where user_id = :user_id and kind = :kind and key = :key and status = 'waiting'"
+        " and watermark_from = :after and watermark_through = :through and tries_left = :tries",
+        user_id=user_id,
+        kind=kind,
+        key=key,
+        after=after,
+        through=through,
+        tries=TRIES,
+    )
+    return touched > 0
+
+
+def has_open_stretch(
+    connection: Connection,
+    user_id: str,
+    kind: str,
+    key: str,
+    statuses: Sequence[str],
+    first: int,
+    last: int,
+) -> bool:
+    """Whether a job of one of these statuses is about any of the documents from `first` to `last`."""
+    wanted = {f"status{number}": status for number, status in enumerate(statuses)}
+    row = connection.row(
+        "select 1 from jobs where user_id = :user_id and kind = :kind and key = :key"
+        " and watermark_from < :last and watermark_through >= :first"
+        f" and status in ({', '.join(f':{name}' for name in wanted)}) limit 1",
+        user_id=user_id,
+        kind=kind,
+        key=key,
+        first=first,
+        last=last,
+        **wanted,
+    )
+    return row is not None
+
+
+def claim(
+    database: Database, tx: Connection, kind: str, worker: str, token: str, now: int, lease_until: int
+) -> Job | None:
+    """Take the next job that is due, in one statement; no two claimers get the same."""
+    row = tx.row(
+        "update jobs set status = 'running', worker = :worker, token = :token, lease_until = :lease_until,"
+        " claims = claims + 1, started_at = :now where (user_id, id) = (select user_id, id from jobs"
+        " where kind = :kind and status = 'waiting' and run_at <= :now order by turn, queued_at limit 1"
+        f" {database.skip_locked}) returning {COLUMNS}",
+        kind=kind,
+        worker=worker,
+        token=token,
+        now=now,
+        lease_until=lease_until,
+    )
+    return None if row is None else build(Job, row)
+
+
+def renew(tx: Connection, job: Job, lease_until: int) -> bool:
+    """Hold on to a claimed job; False if it is no longer ours."""
+    return _owned(tx, job, "lease_until = :lease_until", lease_until=lease_until)
+
+
+def finish(tx: Connection, job: Job, outcome: str, now: int) -> bool:
+    """End a claimed job as done; False (roll back!) if it is no longer ours."""
+    ended = "status = 'done', outcome = :outcome, ended_at = :now, payload = '', last_error = ''"
+    return _owned(tx, job, f"{ended}, {_LET_GO}", outcome=outcome, now=now)
+
+
+def advance(tx: Connection, job: Job, watermark: int, payload: str, outcome: str) -> bool:
+    """A first part of a claimed job is done: what follows `watermark` waits again, with all its tries.
+
+    It takes the next of its user's turns: a long session is many calls, and others come in between.
+    """
+    return _owned(
+        tx,
+        job,
+        "status = 'waiting', run_at = 0, watermark_from = :watermark, payload = :payload, outcome = :outcome,"
+        " tries_left = :tries, successes_seen = null, last_error = '',"
+        " turn = coalesce((select max(turn) + 1 from jobs where user_id = :user_id and kind = :kind"
+        f" and status = 'waiting'), turn + 1), {_LET_GO}",
+        kind=job.kind,
+        watermark=watermark,
+        payload=payload,
+        outcome=outcome,
+        tries=TRIES,
+    )
+
+
+def split(
+    tx: Connection, job: Job, watermark: int, payload: str, rest_payload: str, job_id: int, now: int
+) -> bool:
+    """Cut a claimed job in two: it keeps what ends at `watermark`, a new waiting one gets the rest."""
+    kept = "watermark_through = :watermark, payload = :payload"
+    if not _owned(tx, job, kept, watermark=watermark, payload=payload):
+        return False
+    # claims = 1: it is no longer untouched, so that it never stands in the way of the key's newest item.
+    tx.execute(
+        "insert into jobs (user_id, id, kind, key, status, turn, watermark_from, watermark_through, payload,"
+        " claims, tries_left, queued_at) values (:user_id, :id, :kind, :key, 'waiting', :turn, :watermark,"
+        " :through, :payload, 1, :tries, :now)",
+        user_id=job.user_id,
+        id=job_id,
+        kind=job.kind,
+        key=job.key,
+        turn=job.turn,
+        watermark=watermark,
+        through=job.watermark_through,
+        payload=rest_payload,
+        tries=TRIES,
+        now=now,
+    )
+    return True
+
+
+def release(tx: Connection, job: Job, run_at: int, error: str, successes_seen: int | None) -> bool:
+    """Put a claimed job back until `run_at`; it keeps its turn and its tries."""
+    return _owned(
+        tx,
+        job,
+        f"status = 'waiting', run_at = :run_at, last_error = :error, successes_seen = :seen, {_LET_GO}",
+        run_at=run_at,
+        error=error,
+        seen=successes_seen,
+    )
+
+
+def step_aside(
+    tx: Connection, job: Job, run_at: int, error: str, successes_seen: int, tries_left: int
+) -> bool:
+    """Put back a claimed job that may be at fault: a turn later, with this many tries left.
+
+    Only one turn: most often the endpoint is at fault, and then every item in turn comes by here.
+    """
+    return _owned(
+        tx,
+        job,
+        "status = 'waiting', run_at = :run_at, last_error = :error, tries_left = :tries_left,"
+        f" successes_seen = :seen, turn = turn + 1, {_LET_GO}",
+        run_at=run_at,
+        error=error,
+        tries_left=tries_left,
+        seen=successes_seen,
+    )
+
+
+def park(tx: Connection, job: Job, error: str, now: int) -> bool:
+    """End a claimed job as failed; it can be retried by hand."""
+    parked = "status = 'failed', tries_left = 0, last_error = :error, outcome = 'failed', ended_at = :now"
+    return _owned(tx, job, f"{parked}, {_LET_GO}", error=error, now=now)
+
+
+_LET_GO = "token = null, lease_until = null"
+
+
+def _owned(tx: Connection, job: Job, assignments: str, **parameters: Any) -> bool:
+    """Change a job only while it runs under our token: a worker that lost its lease changes nothing."""
+    touched = tx.execute(
+        f"update jobs set {assignments} where user_id = :user_id and id = :id and token = :token"
+        " and status = 'running'",
+        user_id=job.user_id,
+        id=job.id,
+        token=job.token,
+        **parameters,
+    )
+    return touched == 1
+
+
+def take_back(tx: Connection, user_id: str, kind: str, key: str) -> int:
+    """Put back what runs for this key: what it was claimed for has changed, and it begins anew."""
+    return tx.execute(
+        f"update jobs set status = 'waiting', run_at = 0, {_LET_GO}"
+        " where user_id = :user_id and kind = :kind and key = :key and status = 'running'",
+        user_id=user_id,
+        kind=kind,
+        key=key,
+    )
+
+
+def _free(database: Database, condition: str) -> str:
+    """The rows that fit and that nobody else is changing: who changes many users' rows must not wait.
+
+    Everybody else changes one user's rows, under that user's lock. Waiting for one of them while holding
+    rows that it wants is a deadlock; what is passed over is seen to the next time.
+    """
+    return f"(user_id, id) in (select user_id, id from jobs where {condition} {database.skip_locked})"
+
+
+def expire_leases(database: Database, tx: Connection, now: int, retry_us: int) -> int:
+    """Put back what killed workers held. A job that keeps killing its worker waits longer each time."""
+    over = "status = 'running' and lease_until < :now"
+    return tx.execute(
+        "update jobs set status = 'waiting', token = null, lease_until = null,"
+        " last_error = 'the worker stopped while it ran',"
+        " run_at = :now + :retry * (case when claims > 60 then 60 else claims - 1 end)"
+        f" where {_free(database, over)}",
+        now=now,
+        retry=retry_us,
+    )
+
+
+def defer_user(tx: Connection, user_id: str, kind: str, run_at: int, why: str) -> int:
+    """Let all of a user's waiting jobs wait until `run_at`."""
+    return tx.execute(
+        "update jobs set run_at = :run_at, last_error = :why"
+        " where user_id = :user_id and kind = :kind and status = 'waiting' and run_at < :run_at",
+        user_id=user_id,
+        kind=kind,
+        run_at=run_at,
+        why=why,
+    )
+
+
+def bring_forward(
+    database: Database, tx: Connection, kind: str, now: int, retry_us: int, old_retry_us: int
+) -> int:
+    """The retry interval is shorter now: what waits for the old one to pass waits no longer than the new."""
+    later = "kind = :kind and status = 'waiting' and run_at > :soon and run_at <= :late"
+    return tx.execute(
+        f"update jobs set run_at = :soon where {_free(database, later)}",
+        kind=kind,
+        soon=now + retry_us,
+        late=now + old_retry_us,
+    )
+
+
+def retry(tx: Connection, user_id: str, job_id: int, now: int) -> bool:
+    """Put a failed or dropped job back by hand, with all its tries; a waiting one is made due."""
+    touched = tx.execute(
+        "update jobs set status = 'waiting', run_at = 0, tries_left = :tries, successes_seen = null,"
+        " claims = claims + 1, outcome = '', ended_at = null, queued_at = :now"
+        " where user_id = :user_id and id = :id and status in ('failed', 'dropped', 'waiting')",
+        user_id=user_id,
+        id=job_id,
+        tries=TRIES,
+        now=now,
+    )
+    return touched == 1
+
+
+def drop(tx: Connection, user_id: str, job_id: int, reason: str, now: int) -> bool:
+    """End a waiting or failed job without doing it."""
+    touched = tx.execute(
+        "update jobs set status = 'dropped', outcome = :reason, ended_at = :now"
+        " where user_id = :user_id and id = :id and status in ('waiting', 'failed')",
+        user_id=user_id,
+        id=job_id,
+        reason=reason,
+        now=now,
+    )
+    return touched == 1
+
+
+def get(connection: Connection, user_id: str, job_id: int) -> Job | None:
+    """One job."""
+    row = connection.row(
+        f"select {COLUMNS} from jobs where user_id = :user_id and id = :id", user_id=user_id, id=job_id
+    )
+    return None if row is None else build(Job, row)
+
+
+def listing(
+    connection: Connection,
+    user_id: str,
+    kind: str,
+    status: str | None = None,
+    limit: int = 1000,
+    key: str | None = None,
+    newest: bool = False,
+) -> list[Job]:
+    """A user's jobs, oldest first; `newest` takes the last ones where `limit` leaves some out."""
+    wanted = {name: value for name, value in (("status", status), ("key", key)) if value}
+    rows = connection.rows(
+        f"select {COLUMNS} from jobs where user_id = :user_id and kind = :kind"
+        f"{''.join(f' and {name} = :{name}' for name in wanted)}"
+        f" order by id{' desc' if newest else ''} limit :limit",
+        user_id=user_id,
+        kind=kind,
+        limit=limit,
+        **wanted,
+    )
+    return [build(Job, row) for row in (reversed(rows) if newest else rows)]
+
+
+def everybodys(
+    connection: Connection, kind: str, status: str | None = None, limit: int = 1000, newest: bool = False
+) -> list[Job]:
+    """The jobs of all users, oldest first: for whoever runs the machine."""
+    rows = connection.rows(
+        f"select {COLUMNS} from jobs where kind = :kind{' and status = :status' if status else ''}"
+        f" order by queued_at{' desc' if newest else ''} limit :limit",
+        kind=kind,
+        limit=limit,
+        **({"status": status} if status else {}),
+    )
+    return [build(Job, row) for row in (reversed(rows) if newest else rows)]
+
+
+def oldest_waiting(
+    connection: Connection, kind: str, due_by: int | None = None
+) -> tuple[str, int, int] | None:
+    """(user, id, queued at) of the job that has waited longest; `due_by` leaves out what is put off."""
+    row = connection.row(
+        "select user_id, id, queued_at from jobs where kind = :kind and status = 'waiting'"
+        f"{'' if due_by is None else ' and run_at <= :due_by'} order by queued_at, id limit 1",
+        kind=kind,
+        **({} if due_by is None else {"due_by": due_by}),
+    )
+    return None if row is None else (row[0], row[1], row[2])
+
+
+def count(connection: Connection, kind: str) -> dict[str, int]:
+    """How many jobs are in which state, over all users."""
+    rows = connection.rows("select status, count(*) from jobs where kind = :kind group by status", kind=kind)
+    return {**dict.fromkeys(STATUSES, 0), **dict(rows)}
+
+
+def count_waiting(connection: Connection, kind: str) -> int:
+    """How many jobs wait, over all users."""
+    row = connection.row("select count(*) from jobs where kind = :kind and status = 'waiting'", kind=kind)
+    return 0 if row is None else int(row[0])
+
+
+def count_open(connection: Connection, kind: str, most: int, due_before: int | None = None) -> int:
+    """How many jobs wait or run, over all users; no further than `most` is counted.
+
+    `due_before` leaves out what is put off.
+    """
+    row = connection.row(
+        "select count(*) from (select 1 from jobs where kind = :kind and status in ('waiting', 'running')"
+        f"{'' if due_before is None else ' and run_at < :due_before'} limit :most) open_jobs",
+        kind=kind,
+        most=most,
+        **({} if due_before is None else {"due_before": due_before}),
+    )
+    return 0 if row is None else int(row[0])
+
+
+def has_open(connection: Connection, kind: str) -> bool:
+    """Whether any job waits or runs."""
+    row = connection.row(
+        "select 1 from jobs where kind = :kind and status in ('waiting', 'running') limit 1", kind=kind
+    )
+    return row is not None
+
+
+def prune(database: Database, tx: Connection, done_before: int) -> int:
+    """Forget jobs that ended long ago."""
+    ended = "status in ('done', 'dropped') and ended_at < :before"
+    return tx.execute(f"delete from jobs where {_free(database, ended)}", before=done_before)
+
+
+def moved_since(connection: Connection, kind: str, since: int) -> bool:
+    """Whether any job has been done since then."""
+    row = connection.row(
+        "select 1 from jobs where kind = :kind and status in ('done', 'dropped') and status = 'done'"
+        " and ended_at >= :since limit 1",
+        kind=kind,
+        since=since,
+    )
+    return row is not None

@@ -1,0 +1,271 @@
+"""Work items for extraction: a stretch of a session that waits, is claimed, and ends with an outcome."""
+
+import logging
+import uuid
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import accumulate
+
+from shepherd_memory.extraction import jobs
+from shepherd_memory.extraction.jobs import Job
+from shepherd_memory.extraction.prompt import LONGEST_STATEMENT, shorten
+from shepherd_memory.injection.prompt import strip_injection
+from shepherd_memory.memory import documents, sessions
+from shepherd_memory.memory.documents import Document
+from shepherd_memory.storage import users
+from shepherd_memory.storage.clock import to_us
+from shepherd_memory.storage.database import Connection, Database
+from shepherd_memory.text.canonical import dump_canonical, load_json
+
+KIND = "extract"
+CATCH_UP_BATCH = 100
+LONGEST_CALL = 2 * LONGEST_STATEMENT
+"""Characters in one call: about 6,000 tokens, which a small local model still takes."""
+
+logger = logging.getLogger("shepherd_memory.queue")
+
+
+@dataclass(frozen=True)
+class Said:
+    """One thing that the user said, out of a work item."""
+
+    document_id: int
+    message_id: str
+    created_at: int
+    text: str
+    source: str = "live"
+
+
+@dataclass(frozen=True)
+class Slice:
+    """The part of a work item that one call deals with; `rest` says that more follows."""
+
+    said: tuple[Said, ...]
+    through: int
+    rest: bool
+    rest_payload: str
+
+
+def put(
+    tx: Connection,
+    user_id: str,
+    job_id: int,
+    session_id: str,
+    through: int,
+    now: int,
+    said: Sequence[Said] = (),
+) -> bool:
+    """Queue what the session has after its queued watermark, up to `through`; whether that is a new item.
+
+    `said` is carried along where documents are not kept; otherwise the stored documents are the copy.
+    """
+    found = tx.row(
+        "select queued_through from sessions where user_id = :user_id and session_id = :session_id",
+        user_id=user_id,
+        session_id=session_id,
+    )
+    return jobs.put(
+        tx,
+        user_id,
+        job_id,
+        KIND,
+        session_id,
+        now,
+        watermark_from=found[0] if found else 0,
+        watermark_through=through,
+        payload="".join(map(_to_line, said)),
+    )
+
+
+def put_stretch(
+    tx: Connection, user_id: str, job_id: int, session_id: str, after: int, through: int, now: int
+) -> None:
+    """Queue a stretch of a session, whatever its watermark, beside others of it that may be waiting."""
+    jobs.put(
+        tx,
+        user_id,
+        job_id,
+        KIND,
+        session_id,
+        now,
+        watermark_from=after,
+        watermark_through=through,
+        apart=True,
+    )
+
+
+def _to_line(said: Said) -> str:
+    return dump_canonical([said.document_id, said.message_id, said.created_at, said.text]) + "\n"
+
+
+def _from_payload(payload: str) -> list[Said]:
+    # Not splitlines(): that also splits at U+2028 and others, which JSON text may contain as they are.
+    return [Said(*load_json(line)) for line in payload.split("\n") if line]
+
+
+def claim(database: Database, worker: str, now: int, lease_until: int) -> Job | None:
+    """Take the next item that is due."""
+    with database.write() as tx:
+        return jobs.claim(database, tx, KIND, worker, uuid.uuid4().hex, now, lease_until)
+
+
+def renew(database: Database, job: Job, lease_until: int) -> bool:
+    """Hold on to an item while a call runs; False if it is no longer ours."""
+    with database.write() as tx:
+        return jobs.renew(tx, job, lease_until)
+
+
+def load(connection: Connection, job: Job, max_turns: int) -> Slice:
+    """What the user said in the item: as much as one call takes, the rest for another."""
+    stored = documents.statements(
+        connection, job.user_id, job.key, job.watermark_from, job.watermark_through, max_turns + 1
+    )
+    carried = _from_payload(job.payload)
+    said = [*map(_said, stored), *carried]
+    said.sort(key=lambda one: one.document_id)
+    taken = list(map(_readable, said[: _fitting(said, max_turns)]))
+    rest = len(taken) < len(said)
+    through = taken[-1].document_id if rest else job.watermark_through
+    left = "".join(_to_line(one) for one in carried if one.document_id > through)
+    return Slice(tuple(taken), through, rest, left)
+
+
+def _said(document: Document) -> Said:
+    # Nothing was said after it was stored: a clock that runs ahead must not win over all that comes later.
+    said_at = to_us(min(document.created_at, document.stored_at))
+    return Said(document.id, document.message_id, said_at, document.text, document.source)
+
+
+def _fitting(said: Sequence[Said], max_turns: int) -> int:
+    """How many of these fit into one call: at least one, at most `max_turns`, within its length."""
+    sizes = accumulate(min(len(one.text), LONGEST_STATEMENT) for one in said[:max_turns])
+    return max(1, sum(size <= LONGEST_CALL for size in sizes))
+
+
+def _readable(said: Said) -> Said:
+    """As the model gets it: without what recall put into the prompt, and not endless."""
+    return replace(said, text=shorten(strip_injection(said.text)))
+
+
+def end_slice(tx: Connection, job: Job, part: Slice, outcome: str, now: int) -> bool:
+    """The slice is dealt with: the item is done, or goes on after it. False: it was no longer ours."""
+    if part.rest:
+        owned = jobs.advance(tx, job, part.through, part.rest_payload, outcome)
+    else:
+        owned = jobs.finish(tx, job, outcome, now)
+    if owned:
+        sessions.settle(tx, job.user_id, job.key, KIND)
+    return owned
+
+
+def park_slice(tx: Connection, job: Job, part: Slice, job_id: int, error: str, now: int) -> bool:
+    """The slice has failed for good; what follows it in the item goes on as an item of its own."""
+    # The carried texts are in the order of their ids: those of the rest are the tail.
+    kept = job.payload.removesuffix(part.rest_payload)
+    if part.rest and not jobs.split(tx, job, part.through, kept, part.rest_payload, job_id, now):
+        return False
+    if not jobs.park(tx, job, error, now):
+        return False
+    sessions.settle(tx, job.user_id, job.key, KIND)
+    return True
+
+
+def trim(database: Database, limit: int, now: int) -> int:
+    """Drop the oldest waiting items beyond `limit` (0: none); how many. Their documents stay."""
+    dropped = 0
+    while limit > 0:
+        with database.read() as connection:
+            if jobs.count_waiting(connection, KIND) <= limit:
+                break
+            oldest = jobs.oldest_waiting(connection, KIND)
+        if oldest is None:
+            break
+        dropped += drop(database, oldest[0], oldest[1], f"dropped: more than {limit} items were waiting", now)
+    if dropped:
+        logger.warning("dropped the %d oldest of more than %d waiting items", dropped, limit)
+    return dropped
+
+
+def drop(database: Database, user_id: str, job_id: int, reason: str, now: int) -> bool:
+    """End a waiting or failed item without extracting it; its session's watermark goes on."""
+    with database.write() as tx:
+        users.lock_existing(tx, user_id)
+        job = jobs.get(tx, user_id, job_id)
+        if job is None or not jobs.drop(tx, user_id, job_id, reason, now):
+            return False
+        sessions.settle(tx, user_id, job.key, KIND)
+        return True
+
+
+def drop_open(tx: Connection, user_id: str, session_id: str) -> None:
+    """Forget a session's items that are not done; a running one loses its claim and stores nothing."""
+    tx.execute(
+        "delete from jobs where user_id = :user_id and kind = :kind and key = :session_id"
+        " and status in ('waiting', 'running', 'failed')",
+        user_id=user_id,
+        kind=KIND,
+        session_id=session_id,
+    )
+
+
+def retry(database: Database, user_id: str, job_id: int, now: int) -> bool:
+    """Put a failed or dropped item back, or make a waiting one due now."""
+    with database.write() as tx:
+        users.lock_existing(tx, user_id)
+        return jobs.retry(tx, user_id, job_id, now)
+
+
+def leave_out(tx: Connection, user_id: str, session_id: str, document_id: int) -> None:
+    """A document was deleted: an item that is being worked on begins anew, and none carries its text."""
+    jobs.take_back(tx, user_id, KIND, session_id)
+    carrying = tx.rows(
+        "select id, payload from jobs where user_id = :user_id and kind = :kind and key = :key"
+        " and payload <> ''",
+        user_id=user_id,
+        kind=KIND,
+        key=session_id,
+    )
+    for job_id, payload in carrying:
+        kept = [one for one in _from_payload(payload) if one.document_id != document_id]
+        tx.execute(
+            "update jobs set payload = :payload where user_id = :user_id and id = :id",
+            user_id=user_id,
+            id=job_id,
+            payload="".join(map(_to_line, kept)),
+        )
+
+
+def queue_session(
+    database: Database, user_id: str, session_id: str, now: int, only_wanted: bool = False
+) -> bool:
+    """Queue what is new in a session since its watermark; False if the user said nothing new.
+
+    `only_wanted` leaves alone what was stored without asking for extraction.
+    """
+    with database.write() as tx:
+        job_id = users.lock_existing(tx, user_id)
+        session = sessions.get(tx, user_id, session_id)
+        through = _queue_through(session, only_wanted)
+        if job_id is None or session is None or through <= session.queued_through:
+            return False
+        said = documents.statements(tx, user_id, session_id, session.queued_through, through, limit=1)
+        if said:
+            put(tx, user_id, job_id, session_id, through, now)
+        sessions.mark_queued(tx, user_id, session_id, through)
+        sessions.settle(tx, user_id, session_id, KIND)
+        return bool(said)
+
+
+def _queue_through(session: sessions.Session | None, only_wanted: bool) -> int:
+    if session is None:
+        return 0
+    return session.wanted_through if only_wanted else session.last_document
+
+
+def catch_up(database: Database, now: int) -> int:
+    """Queue what is wanted and not queued yet, a batch at a time; how many sessions."""
+    with database.read() as connection:
+        behind = sessions.to_catch_up(connection, now, CATCH_UP_BATCH)
+    for user_id, session_id in behind:
+        queue_session(database, user_id, session_id, now, only_wanted=True)
+    return len(behind)

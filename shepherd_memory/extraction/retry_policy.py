@@ -1,0 +1,67 @@
+"""Patience: when an endpoint that failed may be called again, and whether it or the item is to blame."""
+
+from shepherd_memory.extraction.jobs import Job
+from shepherd_memory.llm.completion_client import Endpoint
+from shepherd_memory.storage.clock import SECOND
+
+FAILURES_BEFORE_WAIT = 2
+"""After one failure another item is tried at once: the item may be at fault, not the endpoint."""
+
+SUSPECTS_BEFORE_PAUSE = 3
+"""So many different items refused in a row, with no success between, and the endpoint is at fault."""
+
+LONGEST_PAUSE_SECONDS = 60.0
+
+
+class Patience:
+    """What one worker has seen of an endpoint since its last success; another endpoint starts afresh."""
+
+    def __init__(self) -> None:
+        self._endpoint: Endpoint | None = None
+        self._reset()
+
+    def _reset(self) -> None:
+        self._failures = 0
+        self._failed_at = 0
+        self._retry_after_seconds: float | None = None
+        self._suspects: set[tuple[str, int]] = set()
+        self._pauses = 0
+        self._paused_at = 0
+
+    def allows(self, endpoint: Endpoint, now: int, retry_interval_seconds: float) -> bool:
+        """Whether the endpoint may be called now; the interval is the one in force now."""
+        if endpoint != self._endpoint:
+            self._reset()
+            self._endpoint = endpoint
+        if self._pauses:
+            return now >= self._paused_at + round(self._pause_seconds(retry_interval_seconds) * SECOND)
+        if self._retry_after_seconds is not None:
+            return now >= self._failed_at + round(self._retry_after_seconds * SECOND)
+        if self._failures < FAILURES_BEFORE_WAIT:
+            return True
+        return now >= self._failed_at + round(retry_interval_seconds * SECOND)
+
+    def _pause_seconds(self, retry_interval_seconds: float) -> float:
+        doubled = retry_interval_seconds * 2.0 ** min(self._pauses - 1, 16)
+        return min(doubled, max(LONGEST_PAUSE_SECONDS, retry_interval_seconds))
+
+    def succeeded(self) -> None:
+        """A call went well: all is forgiven."""
+        self._reset()
+
+    def failed(self, now: int, retry_after_seconds: float | None) -> None:
+        """The endpoint did not answer: whatever it refused before, this is another trouble."""
+        self._pauses = 0
+        self._failures += 1
+        self._failed_at = now
+        self._retry_after_seconds = retry_after_seconds
+
+    def pause(self, now: int) -> None:
+        """The endpoint refuses whatever it is sent."""
+        self._paused_at = now
+        self._pauses += 1
+
+    def suspects_endpoint(self, job: Job) -> bool:
+        """Note that this item was refused; whether so many were that the endpoint must be at fault."""
+        self._suspects.add((job.user_id, job.id))
+        return len(self._suspects) >= SUSPECTS_BEFORE_PAUSE

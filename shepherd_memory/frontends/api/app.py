@@ -1,0 +1,83 @@
+"""The server as one ASGI application."""
+
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
+
+from starlette.exceptions import HTTPException
+from starlette.routing import BaseRoute, Route, Router
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from shepherd_memory.config import Config
+from shepherd_memory.frontends.api.memory_routes import MEMORY_ROUTES
+from shepherd_memory.frontends.api.models import Model, Models
+from shepherd_memory.frontends.api.openapi import openapi
+from shepherd_memory.frontends.api.proxy import Chat, pass_through
+from shepherd_memory.frontends.api.tool_routes import TOOL_ROUTES
+from shepherd_memory.frontends.api.upstream import open_session
+from shepherd_memory.frontends.mcp.http import MCP_ROUTES
+from shepherd_memory.frontends.web import health, hosts
+from shepherd_memory.frontends.web.auth import Auth, Doorkeeper
+from shepherd_memory.frontends.web.gate import Gate
+from shepherd_memory.frontends.web.http_errors import ANTHROPIC, OPENAI
+from shepherd_memory.frontends.web.state import State
+from shepherd_memory.frontends.web.threads import Threads
+from shepherd_memory.service import Service
+
+MODEL_SECONDS = 10.0
+OWN_FOLDERS = ("memory", "tools")
+"""What no provider is asked for, whatever is asked for there."""
+
+
+def create_app(service: Service, threads: Threads, quick: Threads, *, host: str, auth: Auth) -> ASGIApp:
+    """The server for one service; its state is made when it starts, and taken down when it stops."""
+    states: list[State] = []
+
+    @asynccontextmanager
+    async def lifespan(_: object) -> AsyncIterator[None]:
+        async with AsyncExitStack() as stack:
+            states.append(await _open_state(stack, service, threads, quick, host, auth))
+            yield
+
+    routes = Router(ROUTES, redirect_slashes=False, default=elsewhere, lifespan=lifespan)
+    return Gate(routes, lambda: states[-1])
+
+
+async def _open_state(
+    stack: AsyncExitStack, service: Service, threads: Threads, quick: Threads, host: str, auth: Auth
+) -> State:
+    upstream = await stack.enter_async_context(open_session())
+    if _uses_memory(service.config):
+        # So that the first chat does not wait for the model to be loaded: it would go on without memory.
+        with suppress(TimeoutError):
+            await threads.run_within(MODEL_SECONDS, service.embedding.embedder)
+    names = hosts.allowed_names(service.config.server_allowed_hosts, host)
+    return State(service, threads, quick, Doorkeeper(service, quick, auth), names, upstream=upstream)
+
+
+def _uses_memory(config: Config) -> bool:
+    """Whether chats will recall; where no provider is configured, programs will use the memory itself."""
+    return not config.providers or any(provider.memory for provider in config.providers.values())
+
+
+async def elsewhere(scope: Scope, receive: Receive, send: Send) -> None:
+    """What has no route of its own: under /v1 it is the provider's, elsewhere nobody's."""
+    # No slash at its beginning has the path of `OPTIONS *`.
+    parts = scope["path"].split("/")
+    if len(parts) < 3 or parts[1] != "v1" or parts[2] in OWN_FOLDERS:
+        raise HTTPException(404, "there is nothing here; GET /openapi.json lists what there is")
+    await pass_through(scope, receive, send)
+
+
+ROUTES: list[BaseRoute] = [
+    Route("/v1/chat/completions", Chat(OPENAI)),
+    Route("/v1/messages", Chat(ANTHROPIC)),
+    Route("/v1/models", Models()),
+    Route("/v1/models/{model:path}", Model()),
+    *MEMORY_ROUTES,
+    *TOOL_ROUTES,
+    *MCP_ROUTES,
+    Route("/health", health.health),
+    Route("/status", health.status),
+    Route("/metrics", health.metrics),
+    Route("/openapi.json", openapi),
+]

@@ -1,0 +1,280 @@
+"""The memory over HTTP: everything that a program can do with the memory of one user."""
+
+import io
+from collections.abc import Sequence
+from typing import Literal, TypeVar, cast
+
+from shepherd_memory.frontends.api.exporting import ExportResponse
+from shepherd_memory.frontends.api.memory_shapes import (
+    ContextPage,
+    DocumentGiven,
+    DocumentPage,
+    Documents,
+    DocumentStored,
+    FactKey,
+    FactOf,
+    Facts,
+    FactValue,
+    History,
+    Injections,
+    Page,
+    Pair,
+    PairStored,
+    Recall,
+    Rejected,
+    Remember,
+    RowId,
+    RowOf,
+    SessionOf,
+    Stats,
+    Why,
+)
+from shepherd_memory.frontends.api.operations import NDJSON, Asked, ForUser, Given, Operation, routes_of
+from shepherd_memory.frontends.web.http_errors import Refusal
+from shepherd_memory.intake.store import Remembered
+from shepherd_memory.maintenance.erasure import Receipt
+from shepherd_memory.maintenance.forgetting import Forgotten
+from shepherd_memory.maintenance.portability import Imported
+from shepherd_memory.memory.context import Context
+from shepherd_memory.memory.documents import Document
+from shepherd_memory.memory.facts import Fact
+from shepherd_memory.memory.rejections import Rejection
+from shepherd_memory.recall import Recalled
+
+USER_ROW = "users"
+
+T = TypeVar("T")
+
+
+def remember(given: Given[Asked, Remember]) -> Remembered:
+    said = given.body
+    return given.service.remember(
+        given.user_id, said.messages, said.session_id, extract=said.extract, group=said.group
+    )
+
+
+def recall(given: Given[Recall, None]) -> Recalled:
+    return _recall(given, given.parameters)
+
+
+def recall_by_body(given: Given[Asked, Recall]) -> Recalled:
+    return _recall(given, given.body)
+
+
+def _recall(given: Given[Recall, None] | Given[Asked, Recall], asked: Recall) -> Recalled:
+    return given.service.recall(
+        given.user_id, asked.query, asked.limit, asked.threshold, asked.now, asked.kinds, asked.explain
+    )
+
+
+def list_facts(given: Given[ForUser, None]) -> Facts:
+    return Facts(given.service.facts(given.user_id))
+
+
+def get_fact(given: Given[FactOf, None]) -> Fact:
+    fact = given.service.get_fact(given.user_id, given.parameters.key)
+    return _found(fact, "fact", given.parameters.key)
+
+
+def put_fact(given: Given[FactKey, FactValue]) -> Fact:
+    return given.service.set_fact(given.user_id, given.parameters.key, given.body.value)
+
+
+def delete_fact(given: Given[FactOf, None]) -> Forgotten:
+    gone = given.service.forget(given.user_id, fact=given.parameters.key)
+    return _forgotten(gone, "fact", given.parameters.key)
+
+
+def fact_history(given: Given[FactOf, None]) -> History:
+    past = given.service.fact_history(given.user_id, given.parameters.key)
+    return History(_found(past, "fact", given.parameters.key))
+
+
+def list_context(given: Given[Page, None]) -> ContextPage:
+    page = given.parameters
+    pairs = given.service.context(given.user_id, after_id=page.after_id, limit=page.limit)
+    return ContextPage(pairs, _next_after(pairs, page))
+
+
+def add_context(given: Given[Asked, Pair]) -> PairStored:
+    result = given.service.add_context(given.user_id, given.body.question, given.body.answer)
+    return PairStored(cast(Literal["stored", "refreshed"], result))
+
+
+def get_context(given: Given[RowOf, None]) -> Context:
+    wanted = given.parameters.id
+    pairs = given.service.context(given.user_id, after_id=wanted - 1, limit=1)
+    return _found(next((pair for pair in pairs if pair.id == wanted), None), "context", wanted)
+
+
+def delete_context(given: Given[RowOf, None]) -> Forgotten:
+    gone = given.service.forget(given.user_id, context=given.parameters.id)
+    return _forgotten(gone, "context", given.parameters.id)
+
+
+def list_documents(given: Given[DocumentPage, None]) -> Documents:
+    page = given.parameters
+    found = given.service.documents(
+        given.user_id,
+        type=page.type,
+        category=page.category,
+        session_id=page.session_id,
+        role=page.role,
+        speaker_name=page.speaker_name,
+        speaker_type=page.speaker_type,
+        group=page.group,
+        source=page.source,
+        since=page.since,
+        after_id=page.after_id,
+        limit=page.limit,
+        newest=page.newest,
+    )
+    return Documents(found, None if page.newest else _next_after(found, page))
+
+
+def add_document(given: Given[Asked, DocumentGiven]) -> DocumentStored:
+    document = given.body
+    document_id = given.service.add_document(
+        given.user_id,
+        document.text,
+        type=document.type,
+        category=document.category,
+        session_id=document.session_id,
+        message_id=document.message_id,
+        role=document.role,
+        speaker_type=document.speaker_type,
+        speaker_name=document.speaker_name,
+        created_at=document.created_at,
+        group=document.group,
+        source=document.source,
+        source_file=document.source_file,
+        tool_names=document.tool_names,
+        cwd=document.cwd,
+        extra=document.extra,
+    )
+    return DocumentStored(document_id or None)
+
+
+def get_document(given: Given[RowOf, None]) -> Document:
+    document = given.service.get_document(given.user_id, given.parameters.id)
+    return _found(document, "document", given.parameters.id)
+
+
+def delete_document(given: Given[RowOf, None]) -> Forgotten:
+    gone = given.service.forget(given.user_id, document=given.parameters.id)
+    return _forgotten(gone, "document", given.parameters.id)
+
+
+def delete_session(given: Given[SessionOf, None]) -> Forgotten:
+    gone = given.service.forget(given.user_id, session=given.parameters.session_id)
+    return _forgotten(gone, "session", given.parameters.session_id)
+
+
+def stats(given: Given[ForUser, None]) -> Stats:
+    service, user_id = given.service, given.user_id
+    rows = {table: number for table, number in service.row_counts(user_id).items() if table != USER_ROW}
+    return Stats(user_id, rows, service.unembedded(user_id), service.usage(user_id))
+
+
+def rejected(given: Given[ForUser, None]) -> Rejected:
+    return Rejected(given.service.rejected(given.user_id))
+
+
+def accept(given: Given[RowId, ForUser]) -> Rejection:
+    return given.service.accept(given.user_id, given.parameters.id)
+
+
+def why(given: Given[Why, None]) -> Injections:
+    asked = given.parameters
+    return Injections(given.service.why(given.user_id, asked.request, asked.limit))
+
+
+def export(given: Given[ForUser, None]) -> ExportResponse:
+    return ExportResponse(given.threads, given.service.export(given.user_id))
+
+
+def import_(given: Given[ForUser, bytes]) -> Imported:
+    return given.service.import_lines(given.user_id, io.BytesIO(given.body))
+
+
+def erase(given: Given[Asked, ForUser]) -> Receipt:
+    return given.service.erase(given.user_id)
+
+
+def _found(value: T | None, what: str, name: object) -> T:
+    if not value:
+        raise Refusal(404, f"this user has no {what} {name!r}")
+    return value
+
+
+def _forgotten(gone: Forgotten, what: str, name: object) -> Forgotten:
+    if not gone.total:
+        raise Refusal(404, f"this user has no {what} {name!r}")
+    return gone
+
+
+def _next_after(rows: Sequence[Context] | Sequence[Document], page: Page) -> int | None:
+    return rows[-1].id if len(rows) == page.limit else None
+
+
+ROOT = "/v1/memory"
+LONG_AT_ONCE = 2
+
+MEMORY_OPERATIONS = [
+    Operation("POST", f"{ROOT}/remember", "Store messages.", Remembered, remember, body=Remember),
+    Operation("GET", f"{ROOT}/recall", "Find what a query is about.", Recalled, recall, Recall),
+    Operation("POST", f"{ROOT}/recall", "The same, by a body.", Recalled, recall_by_body, body=Recall),
+    Operation("GET", f"{ROOT}/facts", "List the current facts.", Facts, list_facts, ForUser),
+    Operation("GET", f"{ROOT}/facts/{{key}}/history", "All values of a fact.", History, fact_history, FactOf),
+    Operation("GET", f"{ROOT}/facts/{{key}}", "Get a fact.", Fact, get_fact, FactOf),
+    Operation("PUT", f"{ROOT}/facts/{{key}}", "Set a fact.", Fact, put_fact, FactKey, FactValue),
+    Operation("DELETE", f"{ROOT}/facts/{{key}}", "Delete a fact.", Forgotten, delete_fact, FactOf),
+    Operation("GET", f"{ROOT}/context", "List questions and answers.", ContextPage, list_context, Page),
+    Operation("POST", f"{ROOT}/context", "Store a question and answer.", PairStored, add_context, body=Pair),
+    Operation("GET", f"{ROOT}/context/{{id}}", "Get a question and answer.", Context, get_context, RowOf),
+    Operation("DELETE", f"{ROOT}/context/{{id}}", "Delete a pair.", Forgotten, delete_context, RowOf),
+    Operation("GET", f"{ROOT}/documents", "List documents.", Documents, list_documents, DocumentPage),
+    Operation(
+        "POST", f"{ROOT}/documents", "Store a document.", DocumentStored, add_document, body=DocumentGiven
+    ),
+    Operation("GET", f"{ROOT}/documents/{{id}}", "Get a document.", Document, get_document, RowOf),
+    Operation("DELETE", f"{ROOT}/documents/{{id}}", "Delete a document.", Forgotten, delete_document, RowOf),
+    Operation(
+        "DELETE",
+        f"{ROOT}/sessions/{{session_id:path}}",
+        "Forget a session and what was made of it.",
+        Forgotten,
+        delete_session,
+        SessionOf,
+    ),
+    Operation("GET", f"{ROOT}/stats", "How much is stored, and its cost.", Stats, stats, ForUser),
+    Operation("GET", f"{ROOT}/rejected", "What the guard refused.", Rejected, rejected, ForUser),
+    Operation(
+        "POST", f"{ROOT}/rejected/{{id}}/accept", "Store it all the same.", Rejection, accept, RowId, ForUser
+    ),
+    Operation("GET", f"{ROOT}/why", "What was put into prompts.", Injections, why, Why),
+    Operation(
+        "GET", f"{ROOT}/export", "Everything, as JSON lines.", bytes, export, ForUser, media_types=(NDJSON,)
+    ),
+    Operation(
+        "POST",
+        f"{ROOT}/import",
+        "Take in an export.",
+        Imported,
+        import_,
+        ForUser,
+        bytes,
+        at_once=LONG_AT_ONCE,
+    ),
+    Operation(
+        "POST",
+        f"{ROOT}/erase",
+        "Remove the user everywhere.",
+        Receipt,
+        erase,
+        body=ForUser,
+        at_once=LONG_AT_ONCE,
+    ),
+]
+
+MEMORY_ROUTES = routes_of(MEMORY_OPERATIONS)

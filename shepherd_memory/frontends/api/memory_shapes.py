@@ -1,0 +1,206 @@
+"""What the memory API is asked with, and the objects around what it answers."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Annotated, Any, Literal
+
+from msgspec import Meta
+
+from shepherd_memory.extraction.ledger import Usage
+from shepherd_memory.frontends.api.operations import Asked, ForUser
+from shepherd_memory.injection.prompting import Injection
+from shepherd_memory.memory.context import Context
+from shepherd_memory.memory.documents import CATEGORIES, MAIN_GROUP, SPEAKER_TYPES, TYPES, Document
+from shepherd_memory.memory.facts import Fact, PastFact
+from shepherd_memory.memory.rejections import Rejection
+
+LARGEST_ID = 2**63 - 1
+LONGEST_TEXT = 100_000
+PAGE = 100
+
+Id = Annotated[int, Meta(ge=1, le=LARGEST_ID)]
+Limit = Annotated[int, Meta(ge=1, le=1000, description="At most so many.")]
+AfterId = Annotated[
+    int, Meta(ge=0, le=LARGEST_ID, description="Only those stored after it: the last page's `next_after_id`.")
+]
+Name = Annotated[str, Meta(min_length=1, max_length=1000)]
+Said = Annotated[str, Meta(min_length=1, max_length=LONGEST_TEXT)]
+Share = Annotated[float, Meta(ge=0, le=1)]
+Moment = Annotated[datetime, Meta(tz=True)]
+
+
+class Remember(ForUser, frozen=True, kw_only=True):
+    """Messages to store."""
+
+    messages: Annotated[
+        list[dict[str, Any]],
+        Meta(
+            max_length=10_000,
+            description="Chat messages with `role` and `content`; `id` and `created_at` are taken as given.",
+        ),
+    ]
+    session_id: Annotated[str, Meta(description="The chat they belong to; empty: a new one.")] = ""
+    group: str = MAIN_GROUP
+    extract: Annotated[bool, Meta(description="Whether to extract facts from what the user says.")] = True
+
+
+class Recall(ForUser, frozen=True, kw_only=True):
+    """A query, and how to answer it."""
+
+    query: Annotated[str, Meta(max_length=10_000)]
+    limit: Limit = 10
+    threshold: Annotated[
+        Share | None, Meta(description="Only hits at least so certain; else the configured one.")
+    ] = None
+    now: Annotated[Moment | None, Meta(description="When it is asked; else now.")] = None
+    kinds: Annotated[
+        list[Literal["fact", "context", "document"]] | None, Meta(description="Only of these; else all.")
+    ] = None
+    explain: Annotated[bool, Meta(description="Whether to say what each score is made of.")] = False
+
+
+class FactKey(Asked, frozen=True, kw_only=True):
+    key: Name
+
+
+class FactOf(ForUser, frozen=True, kw_only=True):
+    key: Name
+
+
+class FactValue(ForUser, frozen=True, kw_only=True):
+    """A fact's new value."""
+
+    value: Said
+
+
+class Page(ForUser, frozen=True, kw_only=True):
+    after_id: AfterId = 0
+    limit: Limit = PAGE
+
+
+class RowId(Asked, frozen=True, kw_only=True):
+    id: Id
+
+
+class RowOf(ForUser, frozen=True, kw_only=True):
+    id: Id
+
+
+class Pair(ForUser, frozen=True, kw_only=True):
+    """A question and its answer."""
+
+    question: Said
+    answer: Said
+
+
+class DocumentPage(Page, frozen=True, kw_only=True):
+    type: str = ""
+    category: str = ""
+    session_id: str = ""
+    role: str = ""
+    speaker_name: str = ""
+    speaker_type: str = ""
+    group: str = ""
+    source: str = ""
+    since: Annotated[Moment | None, Meta(description="Only those created since.")] = None
+    newest: Annotated[bool, Meta(description="The last ones instead of the first.")] = False
+
+
+class DocumentGiven(ForUser, frozen=True, kw_only=True):
+    """A document to store, with its facets."""
+
+    text: Annotated[str, Meta(min_length=1)]
+    type: Annotated[str, Meta(extra_json_schema={"enum": list(TYPES)})] = "artifact"
+    category: Annotated[str, Meta(extra_json_schema={"enum": list(CATEGORIES)})] = "knowledge"
+    session_id: str = ""
+    message_id: Annotated[str, Meta(description="Stored once in its session; empty: always new.")] = ""
+    role: str = ""
+    speaker_type: Annotated[str, Meta(extra_json_schema={"enum": list(SPEAKER_TYPES)})] = "human"
+    speaker_name: str = ""
+    created_at: Moment | None = None
+    group: str = MAIN_GROUP
+    source: str = "user"
+    source_file: str = ""
+    tool_names: str = ""
+    cwd: str = ""
+    extra: Annotated[Any, Meta(description="Any JSON, kept with it.")] = None
+
+
+class SessionOf(ForUser, frozen=True, kw_only=True):
+    # Not empty: that is where everything belongs that was not said in a session.
+    session_id: Annotated[str, Meta(min_length=1)]
+
+
+class Why(ForUser, frozen=True, kw_only=True):
+    request: Annotated[
+        str, Meta(pattern="^[0-9a-f]{0,32}$", description="A chat's `X-Shepherd-Request`; empty: the last.")
+    ] = ""
+    limit: Limit = PAGE
+
+
+@dataclass(frozen=True)
+class Facts:
+    """The current facts, by key."""
+
+    facts: list[Fact]
+
+
+@dataclass(frozen=True)
+class History:
+    """The values of a fact, oldest first."""
+
+    history: list[PastFact]
+
+
+@dataclass(frozen=True)
+class ContextPage:
+    """Questions and answers in the order they were stored; `next_after_id` begins the next page."""
+
+    context: list[Context]
+    next_after_id: int | None
+
+
+@dataclass(frozen=True)
+class PairStored:
+    """Whether it is new."""
+
+    result: Literal["stored", "refreshed"]
+
+
+@dataclass(frozen=True)
+class Documents:
+    """Documents in the order they were stored; `next_after_id` begins the next page."""
+
+    documents: list[Document]
+    next_after_id: int | None
+
+
+@dataclass(frozen=True)
+class DocumentStored:
+    """No id: the user deleted this message of this session before, and it stays deleted."""
+
+    id: int | None
+
+
+@dataclass(frozen=True)
+class Rejected:
+    """What the guard refused, oldest first."""
+
+    rejected: list[Rejection]
+
+
+@dataclass(frozen=True)
+class Injections:
+    """What was put into prompts, newest first."""
+
+    injections: list[Injection]
+
+
+@dataclass(frozen=True)
+class Stats:
+    """Rows by table; `unembedded` entries are found by keyword only, so far."""
+
+    user_id: str
+    rows: dict[str, int]
+    unembedded: int
+    usage: list[Usage]

@@ -1,0 +1,207 @@
+"""What can be asked of the server, declared once: the routes and their description are made of the same."""
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Annotated, Any, Generic, TypeVar
+from urllib.parse import unquote_to_bytes
+
+import msgspec
+from msgspec import inspect
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import BaseRoute, Route
+
+from shepherd_memory.frontends.web.http_errors import Refusal
+from shepherd_memory.frontends.web.json_response import json_response
+from shepherd_memory.frontends.web.limits import Slots, read_body
+from shepherd_memory.frontends.web.state import admit, request_state, user_of
+from shepherd_memory.frontends.web.threads import Threads
+from shepherd_memory.service import Service
+from shepherd_memory.text.ids import MAX_ID_LENGTH
+
+ANY_NUMBER = 1_000_000
+JSON, NDJSON = "application/json", "application/x-ndjson"
+
+User = Annotated[
+    str,
+    msgspec.Meta(
+        max_length=MAX_ID_LENGTH,
+        description="Whose memory it is, if the API key may speak for them; empty: the key's.",
+    ),
+]
+
+
+class Asked(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What a request says: in its path and query, or in its body."""
+
+
+class ForUser(Asked, frozen=True, kw_only=True):
+    """Whom a request is for."""
+
+    user: User = ""
+
+
+P = TypeVar("P")
+B = TypeVar("B")
+
+
+@dataclass(frozen=True)
+class Given(Generic[P, B]):
+    """What an operation works with: the service, the user, and what the request says."""
+
+    service: Service
+    threads: Threads
+    user_id: str
+    parameters: P
+    body: B
+
+
+@dataclass(frozen=True)
+class Operation:
+    """One method of one path. `call` runs in a thread; without one, the route is made elsewhere.
+
+    `parameters` are those of path and query; `body` is what the body holds (bytes: JSON lines), `answer`
+    what the response holds. `at_once`: so many run at a time, so that long ones leave threads to others.
+    """
+
+    method: str
+    path: str
+    summary: str
+    answer: Any
+    call: Callable[[Given[Any, Any]], Any] | None = None
+    parameters: type[Asked] = Asked
+    body: Any = None
+    media_types: tuple[str, ...] = (JSON,)
+    is_public: bool = False
+    at_once: int = ANY_NUMBER
+    slots: Slots = field(default_factory=Slots, compare=False)
+
+    @property
+    def body_media_type(self) -> str:
+        return NDJSON if self.body is bytes else JSON
+
+    async def respond(self, request: Request) -> Response:
+        """Let in, read, call, render."""
+        assert self.call is not None
+        caller, most = await admit(request.scope)
+        parameters = read_parameters(self.parameters, request)
+        body = await self._read_body(request, most)
+        named = getattr(parameters, "user", "") or getattr(body, "user", "")
+        user_id = await user_of(request.scope, caller, named)
+        state = request_state(request)
+        given = Given(state.service, state.threads, user_id, parameters, body)
+        with self.slots.one(self.at_once):
+            result = await state.threads.run(self.call, given)
+        return result if isinstance(result, Response) else json_response(result)
+
+    async def _read_body(self, request: Request, most: int) -> Any:
+        if self.body is None:
+            return None
+        media_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+        if media_type != self.body_media_type:
+            # Browsers send a page's form to any server, but none with such a type.
+            raise Refusal(415, f"the body must come with Content-Type: {self.body_media_type}")
+        raw = await read_body(request.scope, request.receive, most)
+        return raw if self.body is bytes else decoded(self.body, raw)
+
+
+def decoded(kind: Any, raw: bytes) -> Any:
+    """What a JSON body holds, as `kind`; refused if it is something else."""
+    try:
+        return msgspec.json.decode(raw, type=kind)
+    except msgspec.ValidationError as error:
+        raise _misfit("body", error) from None
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise Refusal(400, f"the body is not JSON: {error}") from None
+    except RecursionError:
+        raise Refusal(400, "the body is not JSON: too deep") from None
+
+
+def _misfit(where: str, error: msgspec.ValidationError) -> Refusal:
+    return Refusal(400, f"the {where} does not fit: {error}".replace(" - at `$.", " at `"))
+
+
+def read_parameters(kind: type[Asked], request: Request) -> Any:
+    """What path and query say, as `kind`; refused if they say more, or something else."""
+    _check_encoding(request)
+    types = _types_of(kind)
+    found: dict[str, list[str]] = {name: [value] for name, value in request.path_params.items()}
+    for name, value in request.query_params.multi_items():
+        found.setdefault(name, []).append(value)
+    values = {name: _from_text(name, types.get(name), texts) for name, texts in found.items()}
+    try:
+        return msgspec.convert(values, kind)
+    except msgspec.ValidationError as error:
+        raise _misfit("path or query", error) from None
+
+
+# Looking into a type takes longer than everything else that is done with it.
+@cache
+def _types_of(kind: type[Asked]) -> Mapping[str, inspect.Type]:
+    described = inspect.type_info(kind)
+    assert isinstance(described, inspect.StructType)
+    return {field.name: _plain(field.type) for field in described.fields}
+
+
+def _plain(kind: inspect.Type) -> inspect.Type:
+    """Without its description, and without the None that stands for what is not given."""
+    if isinstance(kind, inspect.Metadata):
+        return _plain(kind.type)
+    if isinstance(kind, inspect.UnionType):
+        return next(_plain(one) for one in kind.types if not isinstance(one, inspect.NoneType))
+    return kind
+
+
+def _from_text(name: str, kind: inspect.Type | None, texts: Sequence[str]) -> Any:
+    if isinstance(kind, inspect.ListType):
+        return texts
+    if len(texts) > 1:
+        raise Refusal(400, f"the path or query does not fit: {name!r} is given more than once")
+    return _READERS.get(type(kind), str)(texts[0])
+
+
+def _whole_number(text: str) -> int | str:
+    return int(text) if re.fullmatch(r"-?[0-9]{1,19}", text) else text
+
+
+def _number(text: str) -> float | str:
+    return float(text) if re.fullmatch(r"-?[0-9]{1,19}(\.[0-9]{0,19})?([eE]-?[0-9]{1,2})?", text) else text
+
+
+def _flag(text: str) -> bool | str:
+    return {"true": True, "false": False}.get(text, text)
+
+
+# What cannot be read stays text, which then does not fit.
+_READERS: Mapping[Any, Callable[[str], Any]] = {
+    inspect.IntType: _whole_number,
+    inspect.FloatType: _number,
+    inspect.BoolType: _flag,
+}
+
+
+def routes_of(operations: Iterable[Operation]) -> list[BaseRoute]:
+    """One route for each path, so that a wrong method is told which ones there are."""
+    by_path: dict[str, dict[str, Operation]] = {}
+    for operation in operations:
+        by_path.setdefault(operation.path, {})[operation.method] = operation
+    return [_route(path, methods) for path, methods in by_path.items()]
+
+
+def _route(path: str, methods: Mapping[str, Operation]) -> Route:
+    async def endpoint(request: Request) -> Response:
+        method = "GET" if request.method == "HEAD" else request.method
+        return await methods[method].respond(request)
+
+    return Route(path, endpoint, methods=list(methods))
+
+
+def _check_encoding(request: Request) -> None:
+    """What is not UTF-8 would be replaced, and with it one user or key by another."""
+    try:
+        for raw in (request.scope["raw_path"], request.scope["query_string"]):
+            unquote_to_bytes(raw).decode()
+    except UnicodeDecodeError:
+        raise Refusal(400, "the path or query does not fit: it must be in UTF-8") from None

@@ -1,0 +1,134 @@
+"""Chats and everything else that goes to a provider, with the memory around the chats."""
+
+import asyncio
+from typing import Any
+
+import aiohttp
+import orjson
+from starlette.types import Receive, Scope, Send
+
+from shepherd_memory.config import Provider
+from shepherd_memory.config.providers import extraction_enabled
+from shepherd_memory.frontends.api.chat_memory import ChatMemory
+from shepherd_memory.frontends.api.chat_request import Asked, read_asked
+from shepherd_memory.frontends.api.relay import relay, relay_chat, until_disconnect
+from shepherd_memory.frontends.api.splicing import splice
+from shepherd_memory.frontends.api.upstream import Request, choose, readable_codings
+from shepherd_memory.frontends.web.auth import Caller
+from shepherd_memory.frontends.web.http_errors import OPENAI, Refusal, wire_of
+from shepherd_memory.frontends.web.limits import ClientGone, read_body
+from shepherd_memory.frontends.web.state import (
+    State,
+    admit,
+    config_of,
+    headers_of,
+    note,
+    state_of,
+    user_of,
+)
+
+MEMORY_FIELD = "memory"
+MEMORY_HEADER = "x-shepherd-memory"
+SESSION_HEADER = "x-shepherd-session"
+SWITCHED_OFF = ("off", "false", "0", "no")
+
+
+class Chat:
+    """A chat in one of the wire formats: memory is added to the request, and keeps the exchange."""
+
+    def __init__(self, wire: str) -> None:
+        self._wire = wire
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["method"] != "POST":
+            return await pass_through(scope, receive, send)
+        caller, most = await admit(scope)
+        asked = read_asked(await read_body(scope, receive, most), self._wire)
+        state = state_of(scope)
+        config = config_of(scope)
+        provider, model = choose(config, asked.model, self._wire)
+        memory = await _memory_for(scope, caller, asked, provider)
+        request = Request(config, provider, "POST", target_of(scope), scope["headers"])
+        if memory.is_on:
+            request.read_only(readable_codings())
+        try:
+            async with until_disconnect(scope, receive):
+                body = splice(
+                    asked.body,
+                    without=(MEMORY_FIELD,) if asked.memory is not None else (),
+                    model=model if model != asked.model else None,
+                    tail=await memory.tail(),
+                )
+                await _exchange(state, request, body, send, memory, self._wire)
+        except (ClientGone, asyncio.CancelledError):
+            memory.keep_said()
+            raise
+        finally:
+            note(scope, provider=provider.name, memory=memory.status)
+
+
+async def _memory_for(scope: Scope, caller: Caller, asked: Asked, provider: Provider) -> ChatMemory:
+    config, headers = config_of(scope), headers_of(scope)
+    user_id = await user_of(scope, caller, asked.user)
+    off = asked.memory is False or headers.get(MEMORY_HEADER, "").strip().lower() in SWITCHED_OFF
+    wanted = not off and extraction_enabled(config, provider)
+    session_id = headers.get(SESSION_HEADER) or asked.session_id
+    return ChatMemory(state_of(scope), config, user_id, asked.messages, session_id, wanted)
+
+
+async def _exchange(
+    state: State, request: Request, body: bytes, send: Send, memory: ChatMemory, wire: str
+) -> None:
+    """Ask the provider and pass its answer on."""
+    try:
+        async with request.send(state.upstream, body) as response:
+            await relay_chat(response, send, memory, wire)
+    except (aiohttp.ClientError, TimeoutError, OSError) as error:
+        raise request.failure(error) from error
+
+
+async def pass_through(scope: Scope, receive: Receive, send: Send) -> None:
+    """Anything else under /v1, for the provider: untouched, but for a `provider/` before the model's name."""
+    _, most = await admit(scope)
+    body = await read_body(scope, receive, most)
+    state = state_of(scope)
+    target = target_of(scope)
+    asked = _model_in(scope, body)
+    wire = wire_of(scope["path"])
+    provider, model = choose(config_of(scope), asked, None if wire == OPENAI else wire)
+    if model != asked:
+        body = splice(body, model=model)
+    request = Request(config_of(scope), provider, scope["method"], target, scope["headers"])
+    async with until_disconnect(scope, receive):
+        await forward(state, request, body, send)
+
+
+async def forward(state: State, request: Request, body: bytes, send: Send) -> None:
+    """Send a request to its provider, and pass the answer on."""
+    try:
+        async with request.send(state.upstream, body) as response:
+            await relay(response, send)
+    except (aiohttp.ClientError, TimeoutError, OSError) as error:
+        raise request.failure(error) from error
+
+
+def _model_in(scope: Scope, body: bytes) -> str:
+    """The model that a JSON body names; empty if it is something else."""
+    if not headers_of(scope).get("content-type", "").startswith("application/json"):
+        return ""
+    try:
+        fields: Any = orjson.loads(body)
+    except orjson.JSONDecodeError:
+        return ""
+    model = fields.get("model") if isinstance(fields, dict) else None
+    return model if isinstance(model, str) else ""
+
+
+def target_of(scope: Scope) -> str:
+    """The path and query as the client wrote them; refused if they lead out of /v1."""
+    path: str = scope["path"]
+    if any(part in (".", "..") for part in path.split("/")) or "\\" in path:
+        raise Refusal(400, "a path with . or .. in it goes nowhere")
+    raw: bytes = scope.get("raw_path") or path.encode()
+    query: bytes = scope.get("query_string", b"")
+    return (raw + b"?" + query if query else raw).decode("latin-1")

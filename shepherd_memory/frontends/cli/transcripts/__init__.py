@@ -1,0 +1,1 @@
+"""The commands that import transcripts and work on them."""

@@ -1,0 +1,55 @@
+"""`shepherd memory conversations`: the conversations of a user's transcripts."""
+
+from typing import Any
+
+import click
+
+from shepherd_memory.frontends.cli.opening import LIMIT, reading, user_option
+from shepherd_memory.frontends.terminal.invocation import Invocation, pass_invocation
+from shepherd_memory.frontends.terminal.output import json_option
+from shepherd_memory.frontends.terminal.screen import emit_json, emit_table, local, note
+from shepherd_memory.storage.rows import as_json as plain
+from shepherd_memory.transcripts.conversations import STATUSES, Conversation
+from shepherd_memory.transcripts.files import File
+
+HEADER = ("LAST MESSAGE", "PROJECT", "SESSION", "ENTRIES", "STATUS")
+
+
+@click.command()
+@click.option("--status", type=click.Choice(STATUSES), help="Only in this state.")
+@click.option("--limit", type=LIMIT, default=50, show_default=True, help="At most so many: the latest.")
+@user_option
+@json_option
+@pass_invocation
+def conversations(
+    invocation: Invocation, status: str | None, limit: int, user: str | None, as_json: bool
+) -> None:
+    """List the conversations of transcripts, the latest first."""
+    with reading(invocation, user) as (service, user_id):
+        service.transcripts.poll()
+        found = service.transcripts.conversations(user_id, status, limit=limit + 1)
+        files = {file.file_key: file for file in service.transcripts.files(user_id)}
+    shown = found[:limit]
+    if as_json:
+        emit_json([_as_json(one, files.get(one.file_key)) for one in shown])
+    else:
+        emit_table(HEADER, (_row(one, files.get(one.file_key)) for one in shown))
+    if not found:
+        note(f"no such conversations of {user_id}; `shepherd memory ingest` takes transcripts in")
+    elif len(found) > limit:
+        note(f"the latest {limit}; there are older ones (--limit)")
+
+
+def _row(conversation: Conversation, file: File | None) -> tuple[str, ...]:
+    return (
+        local(conversation.last_message_at),
+        file.cwd if file else "",
+        conversation.session_id,
+        str(conversation.entries),
+        conversation.status,
+    )
+
+
+def _as_json(conversation: Conversation, file: File | None) -> dict[str, Any]:
+    about = {"project": file.cwd, "source": file.source} if file else {"project": "", "source": ""}
+    return {**plain(conversation), **about}

@@ -1,0 +1,73 @@
+"""`shepherd memory watch`: take in transcripts as agents write them, until told to stop."""
+
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from shepherd_memory.frontends.cli.opening import known_user_of, user_option
+from shepherd_memory.frontends.terminal.invocation import Invocation, pass_invocation
+from shepherd_memory.frontends.terminal.output import say
+from shepherd_memory.frontends.terminal.signals import stop_signals
+
+if TYPE_CHECKING:
+    from shepherd_memory.config import Config
+    from shepherd_memory.service import Service
+
+LOOK_SECONDS = 1.0
+
+
+@click.command()
+@click.argument("path", required=False, type=click.Path(path_type=Path, exists=False, file_okay=False))
+@click.option("--json", "as_json", is_flag=True, help="Print a JSON line for each file, and log JSON lines.")
+@user_option
+@pass_invocation
+def watch(invocation: Invocation, path: Path | None, as_json: bool, user: str | None) -> None:
+    """Take in transcripts as agents write them, until told to stop.
+
+    It watches PATH, or where transcripts_watch_path says, whether or not transcripts_enabled is on. A line is
+    printed for each file that something was taken in from. It is a worker too. Ctrl-C ends it.
+    """
+    with stop_signals() as stop:
+        from shepherd_memory.frontends.cli.logs import log_to_stderr
+        from shepherd_memory.frontends.cli.transcripts.folders import folders_line
+        from shepherd_memory.frontends.cli.worker_log import Watch
+        from shepherd_memory.service import open_service
+
+        user_id = known_user_of(invocation, user)
+        log_to_stderr(as_json, invocation.debug)
+        # What it would log is printed, with the names of the files.
+        logging.getLogger("shepherd_memory.transcripts").setLevel(logging.WARNING)
+        with open_service(invocation.config, config_path=invocation.config_path) as service:
+            if not as_json:
+                say(f"watching {folders_line(_config(service, path))} for {user_id}\nCtrl-C ends it.")
+            changes = Watch(service)
+            with _watching(service, user_id, path, as_json):
+                while not stop.wait(LOOK_SECONDS):
+                    changes.look()
+        if not as_json:
+            say("stopped; what is written meanwhile is taken in at the next start")
+
+
+@contextmanager
+def _watching(service: "Service", user_id: str, path: Path | None, as_json: bool) -> Iterator[None]:
+    from shepherd_memory.frontends.cli.transcripts.announced import Announced
+    from shepherd_memory.transcripts.watching import Watcher
+
+    watcher = Watcher(Announced(service, as_json), lambda: _config(service, path), user_id)
+    watcher.start()
+    try:
+        yield
+    finally:
+        watcher.stop()
+
+
+def _config(service: "Service", path: Path | None) -> "Config":
+    """What is configured now, with watching on."""
+    config = service.config
+    where = config.transcripts_watch_path if path is None else str(path.absolute())
+    return replace(config, transcripts_enabled=True, transcripts_watch_path=where)

@@ -1,0 +1,161 @@
+"""The three ways to talk with a chat from a shell: one question, JSON lines of a program, a person typing."""
+
+import json
+import shutil
+import sys
+from collections.abc import Iterable, Iterator
+from types import FrameType
+from typing import Any
+
+from shepherd_memory.chat.event_json import shape_of
+from shepherd_memory.chat.events import Event, Failed
+from shepherd_memory.errors import ShepherdError
+from shepherd_memory.frontends.repl.renderer import Printer
+from shepherd_memory.frontends.repl.typeahead import Keyboard
+from shepherd_memory.frontends.terminal import slash_commands
+from shepherd_memory.frontends.terminal.asking import Chat, Last, ask
+from shepherd_memory.frontends.terminal.interrupts import Signals, Told
+from shepherd_memory.frontends.terminal.invocation import Invocation
+from shepherd_memory.frontends.terminal.output import say
+from shepherd_memory.frontends.terminal.screen import aligned, emit_json_line, note
+from shepherd_memory.memory.saved_chats import History
+from shepherd_memory.text.canonical import canonical_text
+
+ONCE_MORE = "(Ctrl-C again, Ctrl-D or `exit` leaves)"
+
+
+def once(chat: Chat, text: str, signals: Signals) -> Last:
+    """One question; the answer alone goes to stdout."""
+    return ask(chat, text, Printer(is_quiet=True).show, signals)
+
+
+def answer_lines(chat: Chat, lines: Iterable[bytes], signals: Signals) -> Last | None:
+    """A prompt in each line: as text, as a JSON string, or as an object; what happens as a line each."""
+    last: Last | None = None
+    for line in lines:
+        if not line.strip():
+            continue
+        try:
+            prompt, max_tokens, memory = _asked(line)
+        except ValueError as error:
+            last = Failed(str(error), "invalid_request")
+            _emit_shape(last)
+        else:
+            last = ask(chat, prompt, _emit_shape, signals, max_tokens, memory)
+    return last
+
+
+def _asked(line: bytes) -> tuple[str, int, bool]:
+    """The prompt in a line, how long its answer may be, and whether it is remembered."""
+    text = line.decode("utf-8").strip()
+    try:
+        given = json.loads(text)
+    except (ValueError, RecursionError):
+        given = text
+    if not isinstance(given, dict):
+        return canonical_text(given if isinstance(given, str) else text), 0, True
+    known: dict[str, Any] = {"prompt": str, "max_tokens": int, "memory": bool}
+    for name, value in given.items():
+        if name not in known or type(value) is not known[name]:
+            raise ValueError(
+                f'{name!r}: a line takes {{"prompt": text, "max_tokens": number, "memory": bool}}'
+            )
+    if not given.get("prompt", "").strip():
+        raise ValueError('there is no "prompt" in the line')
+    return canonical_text(given["prompt"]), max(0, given.get("max_tokens", 0)), given.get("memory", True)
+
+
+def _emit_shape(event: Event) -> None:
+    name, fields = shape_of(event)
+    emit_json_line({"event": name, **fields})
+
+
+class Conversation:
+    """A person at a terminal; `invocation` runs the commands that the command line has too, if it may."""
+
+    def __init__(self, chat: Chat, invocation: Invocation | None, history: History, signals: Signals) -> None:
+        # Late: only a person who types needs it.
+        from shepherd_memory.frontends.repl.line_editor import Line
+
+        self._chat = chat
+        self._invocation = invocation
+        self._signals = signals
+        self._line = Line(history, signals)
+        self._keyboard = Keyboard()
+
+    def hold(self) -> None:
+        """Until the person leaves."""
+        # A Ctrl-C between two parts of it is for the next, and does not end it.
+        with self._keyboard.kept(), self._signals.kept():
+            self._hold()
+
+    def _hold(self) -> None:
+        printer = Printer()
+        for text in self._lines():
+            if slash_commands.own_command(text) == "exit":
+                return
+            if slash_commands.is_command(text):
+                self._command(text)
+            elif text.strip():
+                said = text.replace("//", "/", 1) if text.startswith("//") else text
+                self._keyboard.keep()
+                ask(self._chat, said, printer.show, self._signals)
+
+    def _lines(self) -> Iterator[str]:
+        is_leaving = False
+        while True:
+            try:
+                yield self._line.read()
+            except EOFError:
+                return
+            except KeyboardInterrupt:
+                if is_leaving:
+                    return
+                is_leaving = not self._line.typed().strip()
+                if is_leaving:
+                    say(ONCE_MORE)
+            else:
+                is_leaving = False
+
+    def _command(self, line: str) -> None:
+        match slash_commands.own_command(line):
+            case "clear":
+                self._clear()
+            case "help":
+                _help()
+            case _ if self._invocation is None:
+                note("a shared session is its server's: there are /clear, /help and /exit")
+            case _:
+                self._run(self._invocation, line)
+
+    def _run(self, invocation: Invocation, line: str) -> None:
+        try:
+            with self._keyboard.shown(), self._signals.taken_by(_raise_between_imports):
+                slash_commands.run(invocation, line)
+        except KeyboardInterrupt:
+            # Just before or behind what the command itself does, which takes it for a no.
+            say("interrupted")
+
+    def _clear(self) -> None:
+        try:
+            self._chat.clear()
+        except ShepherdError as error:
+            return note(str(error))
+        problem = f" ({self._chat.problem})" if self._chat.problem else ""
+        note(f"a new session begins{problem}")
+
+
+def _raise_between_imports(told: Told) -> bool:
+    """Numpy, for one, cannot be imported again where that was broken off."""
+    frame: FrameType | None = sys._getframe()
+    while frame is not None:
+        if frame.f_code.co_filename.startswith("<frozen importlib"):
+            return False
+        frame = frame.f_back
+    raise told
+
+
+def _help() -> None:
+    for line in aligned(slash_commands.help_lines(), shutil.get_terminal_size().columns):
+        say(line)
+    say("Alt-Enter or Ctrl-J begins a new line; Ctrl-C stops an answer; // says a slash")

@@ -1,0 +1,161 @@
+"""What can be asked of the shared session over HTTP."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import BaseRoute, Route
+from starlette.types import Scope
+
+from shepherd_memory.chat.event_json import ERROR
+from shepherd_memory.config import Config
+from shepherd_memory.config.providers import current_provider
+from shepherd_memory.frontends.api.relay import until_disconnect
+from shepherd_memory.frontends.session_server.request import read_asked, read_which
+from shepherd_memory.frontends.session_server.shared_session import SharedSession, Turn
+from shepherd_memory.frontends.session_server.streams import EventStream, follow, observe
+from shepherd_memory.frontends.session_server.updates import STATUSES, Update
+from shepherd_memory.frontends.web.auth import Caller, Doorkeeper
+from shepherd_memory.frontends.web.health import health
+from shepherd_memory.frontends.web.http_errors import RETRY_SECONDS, Refusal
+from shepherd_memory.frontends.web.json_response import json_response
+from shepherd_memory.frontends.web.limits import read_body
+from shepherd_memory.frontends.web.state import SCOPE_KEY, ServerState, admit, config_of, headers_of
+
+ACCEPTED = 202
+UNAVAILABLE = 503
+
+
+@dataclass(kw_only=True)
+class SessionState(ServerState):
+    """What the handlers share: also the session."""
+
+    session: SharedSession
+
+
+def state_of(scope: Scope) -> SessionState:
+    """The state that a request is answered with."""
+    state: SessionState = scope[SCOPE_KEY]
+    return state
+
+
+async def let_in(scope: Scope) -> tuple[SharedSession, int]:
+    """The session, for who may look into it, and how many bytes the request may have."""
+    caller, most = await admit(scope)
+    state = state_of(scope)
+    await check_user(state.door, caller, state.session.user_id, config_of(scope))
+    return state.session, most
+
+
+async def check_user(door: Doorkeeper, caller: Caller, user_id: str, config: Config) -> None:
+    """Refuse a key that could not ask the API server for this user's memory either."""
+    if caller.key is None:
+        return
+    prefix = f"{caller.key.namespace}/" if caller.key.namespace else ""
+    named = user_id.removeprefix(prefix)
+    if not user_id.startswith(prefix) or await door.user_of(caller, named, "", config) != user_id:
+        raise Refusal(
+            403,
+            "this session is of a user whom this API key may not act for",
+            code="user_not_allowed_for_key",
+        )
+
+
+async def ask(request: Request) -> Any:
+    """Say something to the session: wait for the answer, follow it, or leave it in the line."""
+    session, most = await let_in(request.scope)
+    body = await read_body(request.scope, request.receive, most)
+    asked = read_asked(body, request.headers.get("content-type", ""))
+    turn = Turn(asked, follows_all=asked.stream)
+    position = session.put(turn)
+    if asked.is_async:
+        return json_response(_queued(turn, position), ACCEPTED)
+    if asked.stream:
+        return EventStream(follow(turn, position))
+    answered = await _end_of(turn, request)
+    return json_response({"success": not answered.fields["cancelled"], **answered.fields})
+
+
+def _queued(turn: Turn, position: int) -> dict[str, Any]:
+    """What an async request is told; `durable`: the line is in memory only, and a server may be killed."""
+    place = {"queue_position": position, "durable": False}
+    return {"success": True, "queued": True, **place, "request": turn.id}
+
+
+async def clear(request: Request) -> Response:
+    """Begin a new session, once all that was asked before is answered."""
+    session, most = await let_in(request.scope)
+    await read_body(request.scope, request.receive, most)
+    turn = Turn(None)
+    session.put(turn)
+    cleared = await _end_of(turn, request)
+    return json_response({"success": True, **cleared.fields})
+
+
+async def cancel(request: Request) -> Response:
+    """Stop the answer that is coming in, or take one request out of the line."""
+    session, most = await let_in(request.scope)
+    which = read_which(await read_body(request.scope, request.receive, most))
+    return json_response({"success": True, "cancelled": session.cancel(which.request)})
+
+
+async def _end_of(turn: Turn, request: Request) -> Update:
+    """How a request ended; an error is a refusal. If its client leaves, it is carried out all the same."""
+    try:
+        async with until_disconnect(request.scope, request.receive):
+            last = await turn.next()
+    finally:
+        turn.leave()
+    assert last is not None
+    if last.name == ERROR:
+        code = last.fields["code"]
+        again = {"Retry-After": str(RETRY_SECONDS)} if STATUSES[code] == UNAVAILABLE else {}
+        raise Refusal(STATUSES[code], last.fields["message"], code=code, headers=again)
+    return last
+
+
+async def show(request: Request) -> Response:
+    """The session: what was said, and how it is doing."""
+    session, _ = await let_in(request.scope)
+    tokens = sum(message["tokens"] for message in session.messages)
+    totals = {"messages": len(session.messages), "tokens": tokens, **session.spent}
+    return json_response({**_about(session, request), "messages": session.messages, "totals": totals})
+
+
+async def updates(request: Request) -> EventStream:
+    """Everything that happens, for who watches."""
+    session, _ = await let_in(request.scope)
+    last_id = headers_of(request.scope).get("last-event-id", "")
+
+    async def look_again() -> None:
+        state = state_of(request.scope)
+        caller = await state.door.caller_of(headers_of(request.scope))
+        await check_user(state.door, caller, session.user_id, config_of(request.scope))
+
+    return EventStream(observe(session.updates, last_id, _about(session, request), look_again))
+
+
+def _about(session: SharedSession, request: Request) -> dict[str, Any]:
+    provider = current_provider(config_of(request.scope))
+    running, queued = session.line()
+    return {
+        "session_id": session.session_id,
+        "user_id": session.user_id,
+        "provider": provider.name if provider else None,
+        "model": provider.model if provider else None,
+        "context_window": session.context_window,
+        "running": running or None,
+        "queued": queued,
+        "last_event_id": session.updates.id_of(session.updates.last),
+    }
+
+
+ROUTES: list[BaseRoute] = [
+    Route("/request", ask, methods=["POST"]),
+    Route("/clear", clear, methods=["POST"]),
+    Route("/cancel", cancel, methods=["POST"]),
+    Route("/session", show, methods=["GET"]),
+    Route("/updates", updates, methods=["GET"]),
+    Route("/health", health, methods=["GET"]),
+]

@@ -1,0 +1,277 @@
+"""One chat, asked by one thread, for all who put requests into the line before it."""
+
+import asyncio
+import logging
+import os
+import threading
+import uuid
+from collections import deque
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from typing import Any
+
+from shepherd_memory.chat import events
+from shepherd_memory.chat.event_json import COMPLETE
+from shepherd_memory.chat.events import Event
+from shepherd_memory.chat.eviction import tokens_of
+from shepherd_memory.chat.session import FULL, ChatSession, Options, here, open_chat
+from shepherd_memory.errors import ShepherdError
+from shepherd_memory.frontends.session_server.request import Asked
+from shepherd_memory.frontends.session_server.update_log import LatestUpdates
+from shepherd_memory.frontends.session_server.updates import (
+    BROKEN,
+    CLEARED,
+    STOPPING,
+    Narration,
+    Update,
+    failure,
+)
+from shepherd_memory.frontends.web.http_errors import RETRY_SECONDS, Refusal
+from shepherd_memory.service import Service
+
+PLACE = "cli-server"
+MOST_WAITING = 100
+STOP_SECONDS = 0.5
+
+STOPPED = "the server is stopping; try again"
+
+logger = logging.getLogger("shepherd_memory.frontends.cli_server.shared")
+
+
+class Turn:
+    """A request in the line: a prompt, or none, which clears the session.
+
+    Whoever sent it follows it, all of it or only its end, and may leave: it is carried out all the same.
+    """
+
+    def __init__(self, asked: Asked | None, *, follows_all: bool = False) -> None:
+        self.id = uuid.uuid4().hex
+        self.asked = asked
+        self.is_cancelled = False
+        self._follows_all = follows_all
+        self._is_followed = asked is None or not asked.is_async
+        self._heard: asyncio.Queue[Update] = asyncio.Queue()
+
+    def hear(self, update: Update) -> None:
+        if self._is_followed and (self._follows_all or update.is_last):
+            self._heard.put_nowait(update)
+
+    async def next(self, seconds: float | None = None) -> Update | None:
+        """What happens next; None if nothing does for so long."""
+        try:
+            async with asyncio.timeout(seconds):
+                return await self._heard.get()
+        except TimeoutError:
+            return None
+
+    def leave(self) -> None:
+        """Nobody follows it any more."""
+        self._is_followed = False
+
+
+class SharedSession:
+    """The chat, its thread, and the line; what clients see of it is kept apart, and never waits for the chat.
+
+    `put`, `cancel` and all that can be read belong to the event loop.
+    """
+
+    def __init__(self, chat: ChatSession, most_waiting: int = MOST_WAITING) -> None:
+        self.updates = LatestUpdates()
+        self.user_id = chat.user_id
+        self.session_id = chat.session_id
+        self.messages = [_counted(message) for message in chat.messages]
+        self.context_window = 0
+        self.spent = {"prompt_tokens": 0, "completion_tokens": 0}
+        self._chat = chat
+        self._most_waiting = most_waiting
+        self._line: deque[Turn] = deque()
+        self._running: Turn | None = None
+        self._is_full = False
+        """The context was too small for the last request: until a clear, each would only make it longer."""
+        self._is_closing = False
+        self._changed = threading.Condition()
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._finished = asyncio.Event()
+        self._thread = threading.Thread(target=self._work, name="shepherd-session")
+
+    def start(self) -> None:
+        """Begin to work for the event loop that runs."""
+        self._loop = asyncio.get_running_loop()
+        self._thread.start()
+
+    def put(self, turn: Turn) -> int:
+        """Let a request wait its turn; how many are before it, the one that runs among them."""
+        with self._changed:
+            if self._is_closing:
+                raise Refusal(503, STOPPED, code=STOPPING, headers={"Retry-After": str(RETRY_SECONDS)})
+            if self._is_full and turn.asked is not None:
+                raise Refusal(409, f"{FULL}: POST /clear", code=events.CONTEXT_FULL)
+            if len(self._line) >= self._most_waiting:
+                raise _line_is_full(self._most_waiting)
+            before = len(self._line) + (self._running is not None)
+            self._line.append(turn)
+            self._changed.notify_all()
+        return before
+
+    def cancel(self, id: str = "") -> bool:
+        """Cancel the request that runs, or the one with this id, also if it waits; whether there was one."""
+        with self._changed:
+            running = self._running
+            if running is not None and running.asked is not None and id in ("", running.id):
+                running.is_cancelled = True
+                self._chat.cancel()
+                return True
+            waiting = next((turn for turn in self._line if id and turn.id == id), None)
+            if waiting is not None:
+                self._line.remove(waiting)
+        if waiting is not None:
+            fields = {"response": "", "cancelled": True, "session_id": self.session_id}
+            self._deliver(waiting, Update(COMPLETE, fields))
+        return waiting is not None
+
+    def line(self) -> tuple[str, int]:
+        """The id of the request that runs, empty if none does, and how many wait."""
+        with self._changed:
+            return self._running.id if self._running else "", len(self._line)
+
+    async def finish(self) -> None:
+        """Take no more requests, and wait until all that are in the line are answered."""
+        self._close_line()
+        if self._thread.ident is not None:
+            await self._finished.wait()
+        self.updates.close()
+
+    def close(self) -> None:
+        """Stop at once: the answer that is coming in is cancelled, and what waits is dropped."""
+        left = self._close_line(drops=True)
+        if left:
+            logger.warning("%d requests were waiting, and are dropped", left)
+        while self._thread.is_alive():
+            # Again and again: what runs may only now be where it can be cancelled.
+            self._chat.cancel()
+            self._thread.join(STOP_SECONDS)
+
+    def _close_line(self, drops: bool = False) -> int:
+        with self._changed:
+            self._is_closing = True
+            left = list(self._line) if drops else []
+            if drops:
+                self._line.clear()
+            self._changed.notify_all()
+        for turn in left:
+            self._tell(turn, failure(STOPPED, STOPPING))
+        return len(left)
+
+    def _deliver(self, turn: Turn, update: Update) -> None:
+        """Let everybody know, in the event loop."""
+        self._note(update)
+        told = Update(update.name, {"request": turn.id, **update.fields})
+        self.updates.add(told)
+        turn.hear(told)
+
+    def _note(self, update: Update) -> None:
+        if update.name == "message_added":
+            self.messages.append(_counted(update.fields["message"]))
+        elif update.name == CLEARED:
+            self.session_id, self.messages, self._is_full = update.fields["session_id"], [], False
+        elif update.fields.get("code") == events.CONTEXT_FULL:
+            self._is_full = True
+        for kind, number in update.fields.get("tokens", {}).items():
+            if (name := f"{kind}_tokens") in self.spent:
+                self.spent[name] += number
+
+    def _tell(self, turn: Turn, update: Update) -> None:
+        """The same, from the session's thread."""
+        self._in_loop(lambda: self._deliver(turn, update))
+
+    def _in_loop(self, call: Callable[[], None]) -> None:
+        if self._loop is not None:
+            # Once the loop has ended there is nobody left to tell.
+            with suppress(RuntimeError):
+                self._loop.call_soon_threadsafe(call)
+
+    def _work(self) -> None:
+        try:
+            while (turn := self._next()) is not None:
+                self._serve(turn)
+        finally:
+            self._in_loop(self._finished.set)
+
+    def _next(self) -> Turn | None:
+        with self._changed:
+            self._changed.wait_for(lambda: self._line or self._is_closing)
+            self._running = self._line.popleft() if self._line else None
+            return self._running
+
+    def _serve(self, turn: Turn) -> None:
+        last = self._carried_out(turn)
+        with self._changed:
+            # Before the client is told: whoever asks next finds nobody before it.
+            self._running = None
+        self._tell(turn, last)
+
+    def _carried_out(self, turn: Turn) -> Update:
+        """Do what a request asks for; how that ended."""
+        try:
+            return self._cleared() if turn.asked is None else self._answered(turn, turn.asked)
+        except ShepherdError as error:
+            return failure(str(error), BROKEN)
+        except Exception:
+            logger.exception("unexpected")
+            return failure("something failed here; the server's log says what", BROKEN)
+
+    def _cleared(self) -> Update:
+        self._chat.clear()
+        problem = {"problem": self._chat.problem} if self._chat.problem else {}
+        return Update(CLEARED, {"session_id": self._chat.session_id, **problem})
+
+    def _answered(self, turn: Turn, asked: Asked) -> Update:
+        narration = Narration()
+        ends = [failure("the chat ended without an answer, which is a defect", BROKEN)]
+
+        def emit(event: Event) -> None:
+            if turn.is_cancelled and isinstance(event, events.Added):
+                # It was cancelled when there was nothing yet to be cancelled.
+                self._chat.cancel()
+            for update in narration.updates(event):
+                if update.is_last:
+                    ends.append(update)
+                else:
+                    self._tell(turn, update)
+
+        self._chat.ask(asked.prompt, emit, max_tokens=asked.max_tokens, memory=asked.memory)
+        window = self._chat.context_window()
+        self._in_loop(lambda: setattr(self, "context_window", window))
+        # Said here: by the time that a client hears of it, the session may be another.
+        return Update(ends[-1].name, {**ends[-1].fields, "session_id": self._chat.session_id})
+
+
+@contextmanager
+def open_shared(
+    service: Service, user_id: str, *, memtools: bool = False, resume: bool = False
+) -> Iterator[SharedSession]:
+    """A chat of one user for many clients; in the end it stops, and is queued and saved as any chat."""
+    # Not the chat of the same folder, which is saved there too.
+    place = os.path.join(here(), PLACE) if here() else ""
+    options = Options(memtools=memtools, evicts=False, each=True, place=place)
+    with open_chat(service, user_id, options, resume=resume) as chat:
+        session = SharedSession(chat)
+        try:
+            yield session
+        finally:
+            session.close()
+    if chat.problem:
+        logger.warning("%s", chat.problem)
+
+
+def _counted(message: dict[str, Any]) -> dict[str, Any]:
+    return {**message, "tokens": tokens_of(message)}
+
+
+def _line_is_full(number: int) -> Refusal:
+    return Refusal(
+        503,
+        f"{number} requests wait already; try again later, or POST /cancel stops the one that runs",
+        code="queue_full",
+        headers={"Retry-After": str(RETRY_SECONDS)},
+    )

@@ -1,0 +1,1 @@
+"""Terminal output, signals, and what every program on a terminal shares."""

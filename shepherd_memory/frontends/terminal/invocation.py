@@ -1,0 +1,46 @@
+"""What the global options said, for the command that runs."""
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from shepherd_memory.config import Config, Loaded, default_config_path, load, variable
+from shepherd_memory.frontends.terminal.output import say
+
+if TYPE_CHECKING:
+    from shepherd_memory.service import Service
+
+
+@dataclass(frozen=True)
+class Invocation:
+    """One run of `shepherd`; in a chat, whose commands these are, with its service and its user."""
+
+    given_path: Path | None = None
+    debug: bool = False
+    service: "Service | None" = None
+    user_id: str | None = None
+
+    @property
+    def config_path(self) -> Path:
+        """The configuration file, whether or not it exists."""
+        return self.given_path or default_config_path()
+
+    def load(self) -> Loaded:
+        """The configuration in force, with the source of each value."""
+        return load(self.config_path)
+
+    @property
+    def config(self) -> Config:
+        """The configuration in force, read now."""
+        return self.load().config
+
+    def warn_if_overridden(self, key: str) -> None:
+        """Say so when what was just written has no effect here."""
+        if os.environ.get(variable(key)):
+            say(f"note: {variable(key)} is set in the environment and wins over the file")
+
+
+pass_invocation = click.make_pass_decorator(Invocation)

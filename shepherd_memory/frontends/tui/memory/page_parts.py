@@ -1,0 +1,96 @@
+"""The parts of a page about a memory. No text of a user or model is ever read as markup."""
+
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+
+from textual.content import Content
+
+from shepherd_memory.frontends.terminal.screen import block, local, one_line
+from shepherd_memory.memory.documents import Document
+
+LONGEST = 10_000
+"""So much of a text is shown; a page of a megabyte would hold up every key."""
+
+LONGEST_QUOTE = 2_000
+LONGEST_NAME = 200
+
+MUTED = "$foreground 60%"
+HEADING = "bold $text-accent"
+NAME_WIDTH = 9
+
+SOURCES = {
+    "live": "said in a chat",
+    "user": "set by hand",
+    "accepted by hand": "refused by the guard, accepted by hand",
+    "shepherd-2": "taken over from an old database",
+}
+
+
+def page(*parts: Content | None) -> Content:
+    """Parts with an empty line between them."""
+    return Content("\n\n").join([part for part in parts if part is not None and part.plain])
+
+
+def heading(text: str, note: str = "") -> Content:
+    """A short line over a part."""
+    return Content.assemble((text, HEADING), (f"  {note}" if note else "", MUTED))
+
+
+def titled(title: str, body: Content | None) -> Content | None:
+    """A part under its heading, or nothing."""
+    return None if body is None else Content("\n").join([heading(title), body])
+
+
+def name(text: str) -> str:
+    """A key, a session, a person: in one line, however long it is."""
+    line = one_line(text[:LONGEST_NAME])
+    return f"{line}…" if len(text) > LONGEST_NAME else line
+
+
+def bounded(text: str, longest: int = LONGEST, command: str = "") -> Content:
+    """A text as it is, up to a length; `command` shows all of it."""
+    shown = Content(block(text[:longest]))
+    left = len(text) - longest
+    if left <= 0:
+        return shown
+    where = f", `{command}`" if command else ""
+    return Content.assemble(shown, (f"\n… {left:,} more characters{where}", MUTED))
+
+
+def fields(pairs: Iterable[tuple[str, str]]) -> Content:
+    """Names and values, a line each; those without a value are left out."""
+    lines = [
+        Content.assemble((label.ljust(NAME_WIDTH), MUTED), " ", name(value))
+        for label, value in pairs
+        if value
+    ]
+    return Content("\n").join(lines)
+
+
+def origin(source: str, session_id: str) -> list[tuple[str, str]]:
+    """Where it came from."""
+    return [("from", SOURCES.get(source, source)), ("session", session_id)]
+
+
+def used(count: int, last: datetime | None) -> str:
+    """How often it was put into a prompt."""
+    if not count:
+        return "never put into a prompt"
+    return f"put into {count:,} prompt{'s' if count > 1 else ''}, last {local(last)}"
+
+
+def quoted(statement: Document | None, message_id: str) -> Content | None:
+    """The very words that a memory was made of."""
+    if not message_id:
+        return None
+    if statement is None:
+        return Content.styled("the message was deleted", MUTED)
+    who = statement.speaker_name or statement.role
+    note = f"\n{name(who)}, {local(statement.created_at)}, document {statement.id}"
+    said = bounded(statement.text, LONGEST_QUOTE, f"shepherd documents show {statement.id}")
+    return Content.assemble(said, (note, MUTED))
+
+
+def bullets(lines: Sequence[str]) -> Content | None:
+    """A line each."""
+    return Content("\n".join(f"• {line}" for line in lines)) if lines else None

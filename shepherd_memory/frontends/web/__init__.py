@@ -1,0 +1,1 @@
+"""What every HTTP server of ours has: authentication, limits, errors, health."""

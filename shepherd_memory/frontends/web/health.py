@@ -1,0 +1,106 @@
+"""How the server is doing: for load balancers, for Prometheus, and for whoever runs it."""
+
+from typing import Any
+
+from prometheus_client import CONTENT_TYPE_LATEST
+from starlette.requests import Request
+from starlette.responses import Response
+
+from shepherd_memory.errors import DatabaseError, ShepherdError
+from shepherd_memory.frontends.web.http_errors import Refusal
+from shepherd_memory.frontends.web.json_response import json_response
+from shepherd_memory.frontends.web.state import ServerState, admit, config_of, server_state_of
+from shepherd_memory.maintenance.status import Status
+from shepherd_memory.storage.database import try_writing
+from shepherd_memory.storage.rows import as_json
+
+LEAST_FREE_BYTES = 32_000_000
+
+
+async def health(request: Request) -> Response:
+    """200 while everything moves, else 503; why is told to those who may know."""
+    problems = await _current_problems(request)
+    answer: dict[str, Any] = {"status": "failing" if problems else "ok"}
+    if problems and await _may_know(request):
+        answer["problems"] = problems
+    return json_response(answer, 503 if problems else 200)
+
+
+async def status(request: Request) -> Response:
+    """The state of database, queue, endpoint and embedding."""
+    await admit(request.scope)
+    state = server_state_of(request.scope)
+    return json_response(await state.quick.run(_status, state))
+
+
+async def metrics(request: Request) -> Response:
+    """Counters and gauges in the text format of Prometheus."""
+    await admit(request.scope)
+    state = server_state_of(request.scope)
+    return Response(await state.quick.run(_metrics, state), media_type=CONTENT_TYPE_LATEST)
+
+
+async def _may_know(request: Request) -> bool:
+    try:
+        await admit(request.scope)
+    except (Refusal, ShepherdError):
+        return False
+    return True
+
+
+async def _current_problems(request: Request) -> list[str]:
+    """What is wrong; that the database does not answer is, after a while, an answer too."""
+    state = server_state_of(request.scope)
+    try:
+        seconds = config_of(request.scope).server_memory_timeout
+        return await state.quick.run_within(seconds, lambda: _problems(state))
+    except TimeoutError:
+        return ["the database cannot be used: it does not answer"]
+
+
+def _problems(state: ServerState) -> list[str]:
+    try:
+        return _problems_of(state, state.service.status())
+    except DatabaseError as error:
+        return [f"the database cannot be used: {error}"]
+
+
+def _problems_of(state: ServerState, status: Status) -> list[str]:
+    found = list(status.problems)
+    free = state.service.database.free_bytes()
+    if free is not None and free < LEAST_FREE_BYTES:
+        found.append(f"the disk is full: {free / 1_000_000:.0f} MB are left for the database")
+    return [*found, state.write_problem] if _is_write_problem_left(state) else found
+
+
+def _is_write_problem_left(state: ServerState) -> bool:
+    """Whether writing still fails: no chat may come that would find out, as long as health is red."""
+    if state.write_problem:
+        try:
+            try_writing(state.service.database)
+        except DatabaseError:
+            return True
+        state.write_problem = ""
+    return False
+
+
+def _status(state: ServerState) -> dict[str, Any]:
+    status = state.service.status()
+    problems = _problems_of(state, status)
+    return {
+        **as_json(status),
+        "endpoint": as_json(status.endpoint),
+        "healthy": not problems,
+        "problems": problems,
+        "requests_now": state.slots.taken,
+    }
+
+
+def _metrics(state: ServerState) -> bytes:
+    try:
+        status, totals = state.service.status(), state.service.totals()
+        healthy = not _problems_of(state, status)
+    except DatabaseError:
+        # What this process counted is there, and wanted most now.
+        return state.metrics.render_without_memory(state.slots.taken)
+    return state.metrics.render(status, totals, healthy, state.slots.taken)

@@ -1,0 +1,221 @@
+"""The server as a process: its socket, its signals, its end."""
+
+import asyncio
+import socket
+import threading
+from collections.abc import Callable, Coroutine, Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from types import FrameType
+from typing import Any
+
+import uvicorn
+from starlette.types import ASGIApp
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+from shepherd_memory.errors import ConfigError
+from shepherd_memory.frontends.api.app import create_app
+from shepherd_memory.frontends.web.auth import Auth
+from shepherd_memory.frontends.web.hosts import is_loopback
+from shepherd_memory.frontends.web.threads import Threads
+from shepherd_memory.memory import api_keys
+from shepherd_memory.service import Service
+
+BACKLOG = 2048
+KEEP_ALIVE_SECONDS = 75
+LONGEST_HEAD = 65_536
+QUICK_THREADS = 2
+
+
+async def _nothing() -> None:
+    pass
+
+
+@dataclass(frozen=True)
+class Application:
+    """What a server serves.
+
+    `make` gets the threads for requests, the quick ones, and when a key is needed. `finish` is begun when the
+    server is told to stop, and waited for as running requests are.
+    """
+
+    make: Callable[[Threads, Threads, Auth], ASGIApp]
+    finish: Callable[[], Coroutine[Any, Any, None]] = _nothing
+
+
+def _api(service: Service, host: str) -> Application:
+    return Application(lambda threads, quick, auth: create_app(service, threads, quick, host=host, auth=auth))
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """A socket that listens there, or ConfigError."""
+    try:
+        family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
+        return socket.create_server((host, port), family=family, backlog=BACKLOG)
+    except OSError as error:
+        how = "choose another with --host and --port"
+        raise ConfigError(f"cannot listen on {host} port {port}: {error.strerror or error}; {how}") from error
+
+
+def auth_for(service: Service, host: str, no_auth: bool) -> Auth:
+    """When a server that listens on `host` needs a key; ConfigError if it would be open to others."""
+    if no_auth:
+        return Auth.OFF
+    if is_loopback(host):
+        return Auth.ONCE_THERE_IS_A_KEY
+    with service.database.read() as connection:
+        if not api_keys.exists(connection):
+            raise ConfigError(
+                f"there is no API key, and {host} can be reached by others: "
+                "`shepherd apikey create NAME` makes one, --no-auth does without"
+            )
+    return Auth.REQUIRED
+
+
+def url_of(sock: socket.socket) -> str:
+    """Where a client on this machine finds the server."""
+    host, port = sock.getsockname()[:2]
+    shown = {"0.0.0.0": "127.0.0.1", "::": "[::1]"}.get(host, f"[{host}]" if ":" in host else host)
+    return f"http://{shown}:{port}"
+
+
+@contextmanager
+def _threads(service: Service) -> Iterator[tuple[Threads, Threads]]:
+    """The threads for requests, and as many connections; what they have begun is finished in the end."""
+    number = service.config.server_threads
+    service.database.expect_threads(number + QUICK_THREADS)
+    with (
+        closing(Threads(number)) as threads,
+        closing(Threads(QUICK_THREADS, "shepherd-server-quick")) as quick,
+    ):
+        yield threads, quick
+
+
+class BoundedHead(HttpToolsProtocol):
+    """Refuses a head without end, which the parser would keep, and copy anew with every piece of it."""
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self._head_bytes = 0
+        self._is_in_head = True
+
+    def data_received(self, data: bytes) -> None:
+        super().data_received(data)
+        if self._is_in_head and not self.transport.is_closing():
+            self._head_bytes += len(data)
+            if self._head_bytes > LONGEST_HEAD:
+                self.send_400_response("The head of the request is too long.")
+
+    def on_message_begin(self) -> None:
+        super().on_message_begin()
+        self._head_bytes, self._is_in_head = 0, True
+
+    def on_headers_complete(self) -> None:
+        self._is_in_head = False
+        super().on_headers_complete()
+
+
+class _Server(uvicorn.Server):
+    """Stops also when `stop` is set, and at once at the second signal of any kind."""
+
+    def __init__(self, config: uvicorn.Config, stop: threading.Event, application: Application) -> None:
+        super().__init__(config)
+        self._stop = stop
+        self._finish = application.finish
+
+    async def on_tick(self, counter: int) -> bool:
+        return await super().on_tick(counter) or self._stop.is_set()
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        # Among uvicorn's own tasks it has the time, and the end at the second signal, that requests have.
+        finishing = asyncio.create_task(self._finish())
+        self.server_state.tasks.add(finishing)
+        finishing.add_done_callback(self.server_state.tasks.discard)
+        await super().shutdown(sockets)
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        self.force_exit = self.force_exit or self.should_exit
+        super().handle_exit(sig, frame)
+
+
+def _server(
+    service: Service,
+    pools: tuple[Threads, Threads],
+    application: Application,
+    auth: Auth,
+    stop: threading.Event,
+) -> uvicorn.Server:
+    config = uvicorn.Config(
+        application.make(*pools, auth),
+        http=BoundedHead,
+        ws="none",
+        lifespan="on",
+        log_config=None,
+        access_log=False,
+        proxy_headers=False,
+        server_header=False,
+        date_header=False,
+        backlog=BACKLOG,
+        timeout_keep_alive=KEEP_ALIVE_SECONDS,
+        timeout_graceful_shutdown=max(1, round(service.config.server_shutdown_timeout)),
+    )
+    return _Server(config, stop, application)
+
+
+def run(
+    service: Service,
+    host: str,
+    port: int,
+    *,
+    no_auth: bool = False,
+    stop: threading.Event,
+    ready: Callable[[str], None],
+    application: Application | None = None,
+) -> None:
+    """Serve until a signal or `stop` says so; running requests are finished first, if that is soon enough.
+
+    Without an `application` it is the API server.
+    """
+    auth = auth_for(service, host, no_auth)
+    with listen(host, port) as sock, _threads(service) as pools:
+        ready(url_of(sock))
+        _server(service, pools, application or _api(service, host), auth, stop).run(sockets=[sock])
+
+
+@dataclass(frozen=True)
+class Running:
+    """A server that runs in a thread of this process."""
+
+    url: str
+    server: uvicorn.Server
+
+
+@contextmanager
+def running(
+    service: Service,
+    host: str = "127.0.0.1",
+    port: int = 0,
+    *,
+    no_auth: bool = False,
+    application: Application | None = None,
+) -> Iterator[Running]:
+    """The server beside other work of a program, which opens and closes the service itself."""
+    auth = auth_for(service, host, no_auth)
+    with listen(host, port) as sock, _threads(service) as pools:
+        server = _server(service, pools, application or _api(service, host), auth, threading.Event())
+        thread = threading.Thread(target=server.run, args=([sock],), name="shepherd-http")
+        thread.start()
+        try:
+            _wait_until_started(server, thread)
+            yield Running(url_of(sock), server)
+        finally:
+            server.should_exit = True
+            thread.join()
+
+
+def _wait_until_started(server: uvicorn.Server, thread: threading.Thread) -> None:
+    pause = threading.Event()
+    while not server.started and thread.is_alive():
+        pause.wait(0.01)
+    if not server.started:
+        raise ConfigError("the server did not start; its log says why")

@@ -1,0 +1,111 @@
+"""What the handlers of one server process share."""
+
+from dataclasses import dataclass, field
+
+import aiohttp
+from starlette.requests import Request
+from starlette.types import Scope
+
+from shepherd_memory.config import Config
+from shepherd_memory.frontends.web.auth import Caller, Doorkeeper
+from shepherd_memory.frontends.web.http_errors import Refusal
+from shepherd_memory.frontends.web.limits import Rates, Slots
+from shepherd_memory.frontends.web.metrics import Metrics
+from shepherd_memory.frontends.web.threads import Threads
+from shepherd_memory.service import Service
+
+SCOPE_KEY, LOG_KEY, ANSWERED_KEY = "shepherd", "shepherd.log", "shepherd.answered"
+CONFIG_KEY, HEADERS_KEY = "shepherd.config", "shepherd.headers"
+
+
+@dataclass
+class ServerState:
+    """What every server of ours has: the service, who is let in, and what is counted and limited."""
+
+    service: Service
+    threads: Threads
+    quick: Threads
+    """Threads of their own for keys and health: a large import must not hold these up."""
+
+    door: Doorkeeper
+    names: frozenset[str]
+    metrics: Metrics = field(default_factory=Metrics)
+    slots: Slots = field(default_factory=Slots)
+    rates: Rates = field(default_factory=Rates)
+    write_problem: str = ""
+    """Why the last exchange could not be stored; empty since one could."""
+
+
+@dataclass(kw_only=True)
+class State(ServerState):
+    """The API server's: also the way to the providers."""
+
+    upstream: aiohttp.ClientSession
+
+
+def note(scope: Scope, **fields: object) -> None:
+    """Have the request's line in the log say more: never what was said, asked or found."""
+    scope.setdefault(LOG_KEY, {}).update(fields)
+
+
+def config_of(scope: Scope) -> Config:
+    """The configuration as it was when the request came: looked at once, it is the same throughout."""
+    config: Config | None = scope.get(CONFIG_KEY)
+    if config is None:
+        config = scope[CONFIG_KEY] = server_state_of(scope).service.config
+    return config
+
+
+def server_state_of(scope: Scope) -> ServerState:
+    """The state that a request is answered with, of whichever server."""
+    state: ServerState = scope[SCOPE_KEY]
+    return state
+
+
+def state_of(scope: Scope) -> State:
+    """The same, of the API server."""
+    state: State = scope[SCOPE_KEY]
+    return state
+
+
+def headers_of(scope: Scope) -> dict[str, str]:
+    """A request's headers by lower-case name; of repeated ones the last."""
+    headers: dict[str, str] | None = scope.get(HEADERS_KEY)
+    if headers is None:
+        headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
+        scope[HEADERS_KEY] = headers
+    return headers
+
+
+async def admit(scope: Scope) -> tuple[Caller, int]:
+    """Who sends this request, and how many bytes it may have; refused without a key or beyond its rate."""
+    state = server_state_of(scope)
+    caller = await state.door.caller_of(headers_of(scope))
+    config, key = config_of(scope), caller.key
+    state.rates.take(key.id if key else "", (key and key.rate_per_minute) or config.server_rate_limit)
+    if key:
+        note(scope, key=key.name)
+    return caller, (key and key.max_request_bytes) or config.server_max_request_mb * 1_000_000
+
+
+async def user_of(scope: Scope, caller: Caller, given: object) -> str:
+    """Whose memory a request is about; `given` is what it says itself, in its own way."""
+    state = state_of(scope)
+    if given is not None and not isinstance(given, str):
+        raise Refusal(400, "user takes text")
+    header = user_header(scope)
+    return await state.door.user_of(caller, given or "", header, config_of(scope))
+
+
+def user_header(scope: Scope) -> str:
+    """Whom `X-Shepherd-User` names, in UTF-8; empty if nobody."""
+    try:
+        return headers_of(scope).get("x-shepherd-user", "").encode("latin-1").decode().strip()
+    except UnicodeDecodeError:
+        # Replaced characters would make one user of several.
+        raise Refusal(400, "X-Shepherd-User must be in UTF-8") from None
+
+
+def request_state(request: Request) -> State:
+    """The same for a handler that gets a starlette request."""
+    return state_of(request.scope)

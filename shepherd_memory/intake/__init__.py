@@ -1,0 +1,1 @@
+"""New messages, exchanges and documents on their way into the memory."""

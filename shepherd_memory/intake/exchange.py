@@ -1,0 +1,59 @@
+"""An exchange as a chat request carries it: the user's last words, and the conversation they belong to."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from shepherd_memory.injection.prompt import last_said, strip_content
+from shepherd_memory.intake.messages import INSTRUCTION_ROLES, text_of
+from shepherd_memory.text.canonical import canonical_text
+from shepherd_memory.text.ids import digest_of
+from shepherd_memory.text.redaction import redact
+
+GAP_SECONDS = 3600
+"""A conversation that rests for longer goes on as another session."""
+
+
+@dataclass(frozen=True)
+class Exchange:
+    """What the user said last, where in the conversation, and how that opened.
+
+    Instructions do not count: many clients put the time of day into them, and a request that is repeated,
+    or goes on in a tool loop, must be known for the same.
+    """
+
+    opening: str
+    place: int
+    text: str
+    name: str
+
+    def messages(self, session_id: str, answer: str | None) -> list[dict[str, str]]:
+        """The two messages to remember, with ids that are the same whenever the same exchange comes again."""
+        said_id = digest_of("\0".join((session_id, str(self.place), self.text)))
+        said = {"role": "user", "content": self.text, "id": said_id, "name": self.name}
+        if not answer:
+            return [said]
+        clean = redact(canonical_text(answer))
+        return [said, {"role": "assistant", "content": clean, "id": digest_of(f"{said_id}\0{clean}")}]
+
+
+def read_exchange(messages: Sequence[Any]) -> Exchange | None:
+    """The exchange that a request's messages end with; None if the user says nothing in it."""
+    last = last_said(messages)
+    text = _text(messages[last]) if last is not None else ""
+    if last is None or not text:
+        return None
+    spoken = [message for message in messages[: last + 1] if not _is_instruction(message)]
+    first = next(message for message in spoken if last_said([message]) is not None)
+    name = messages[last].get("name")
+    return Exchange(digest_of(_text(first)), len(spoken) - 1, text, name if isinstance(name, str) else "")
+
+
+def _is_instruction(message: Any) -> bool:
+    role = message.get("role") if isinstance(message, Mapping) else None
+    return isinstance(role, str) and role in INSTRUCTION_ROLES
+
+
+def _text(message: Mapping[str, Any]) -> str:
+    # Redacted before ids are made of it: the digest of a short text with a secret could be guessed.
+    return redact(text_of(strip_content(message.get("content"))))

@@ -1,0 +1,143 @@
+"""Chat messages in the OpenAI shape, read into what is stored of them."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from shepherd_memory.injection.prompt import strip_content
+from shepherd_memory.storage.clock import parse_us
+from shepherd_memory.text.canonical import as_text, canonical_json, canonical_text, dump_json
+from shepherd_memory.text.ids import MAX_ID_LENGTH, digest_of, storable_id
+from shepherd_memory.text.redaction import redact, redact_json
+
+STORED_ROLES = frozenset({"user", "assistant", "tool", "function"})
+INSTRUCTION_ROLES = frozenset({"system", "developer"})
+LONGEST_QUERY = 4000
+"""Of a longer message only the tail, so many characters, is what memories are looked for by."""
+
+TEXT_PART_TYPES = frozenset({"text", "input_text", "output_text"})
+
+_COLUMNS = frozenset({"id", "role", "created_at", "speaker_name", "speaker_type"})
+
+
+@dataclass(frozen=True)
+class Message:
+    """One message as it will be stored: canonical, and free of secrets."""
+
+    message_id: str
+    role: str
+    text: str
+    extra: str | None
+    speaker_name: str
+    speaker_type: str
+    tool_names: str
+    created_at: int
+
+
+@dataclass(frozen=True)
+class Skipped:
+    """A message that is not stored, and why."""
+
+    index: int
+    reason: str
+
+
+def read_messages(
+    messages: Sequence[object], session_id: str, now: int
+) -> tuple[list[Message], list[Skipped]]:
+    """What can be stored of `messages`, and what cannot."""
+    read: list[Message] = []
+    skipped: list[Skipped] = []
+    for index, raw in enumerate(messages):
+        reason = _refusal(raw)
+        if reason is None and isinstance(raw, Mapping):
+            message = _read(raw, session_id, index, now)
+            reason = None if message.text or message.extra else "empty"
+            if reason is None:
+                read.append(message)
+        if reason is not None:
+            skipped.append(Skipped(index, reason))
+    return read, skipped
+
+
+def _refusal(raw: object) -> str | None:
+    if not isinstance(raw, Mapping):
+        return "not a message: a dict with role and content is expected"
+    role = raw.get("role")
+    if not isinstance(role, str):
+        return "unknown role"
+    if role in INSTRUCTION_ROLES:
+        return "instructions are not part of what was said"
+    return None if role in STORED_ROLES else "unknown role"
+
+
+def _read(raw: Mapping[Any, Any], session_id: str, index: int, now: int) -> Message:
+    role = str(raw["role"])
+    # Stripped before it is redacted: a block that redaction has changed is no longer known for ours.
+    raw = {**raw, "content": strip_content(raw.get("content"))}
+    text = redact(text_of(raw["content"]))
+    extra = _extra(raw)
+    created_at = parse_us(raw.get("created_at"))
+    return Message(
+        message_id=_message_id(raw, session_id, index, text, extra),
+        role=role,
+        text=text,
+        extra=extra,
+        speaker_name=_name(raw.get("speaker_name")) or _name(raw.get("name")),
+        speaker_type=_name(raw.get("speaker_type")) or ("human" if role == "user" else "agent"),
+        tool_names=",".join(_tool_names(raw)),
+        created_at=now if created_at is None else created_at,
+    )
+
+
+def text_of(content: object) -> str:
+    """The text of a message's content: a string, or the text parts of a list."""
+    if isinstance(content, str):
+        return canonical_text(content)
+    if isinstance(content, list | tuple):
+        return "\n".join(filter(None, map(_part_text, content)))
+    if content is None or isinstance(content, Mapping):
+        return _part_text(content)
+    return as_text(content)
+
+
+def _part_text(part: object) -> str:
+    if isinstance(part, str):
+        return canonical_text(part)
+    if not isinstance(part, Mapping):
+        return ""
+    kind, text = part.get("type", "text"), part.get("text")
+    if isinstance(kind, str) and kind in TEXT_PART_TYPES and isinstance(text, str):
+        return canonical_text(text)
+    return ""
+
+
+def _extra(raw: Mapping[Any, Any]) -> str | None:
+    """Everything that has no column of its own, so that nothing a caller hands in is lost."""
+    kept = {key: value for key, value in raw.items() if key not in _COLUMNS and value is not None}
+    if isinstance(kept.get("content"), str):
+        del kept["content"]
+    if "created_at" in raw and parse_us(raw["created_at"]) is None and raw["created_at"] is not None:
+        kept["created_at"] = raw["created_at"]
+    return dump_json(redact_json(canonical_json(kept))) if kept else None
+
+
+def _message_id(raw: Mapping[Any, Any], session_id: str, index: int, text: str, extra: str | None) -> str:
+    given = raw.get("id")
+    if given is not None and given != "":
+        return storable_id(given)
+    said_at = parse_us(raw.get("created_at"))
+    return digest_of("\0".join((session_id, str(index), str(said_at), str(raw["role"]), text, extra or "")))
+
+
+def _name(value: object) -> str:
+    return redact(canonical_text(value))[:MAX_ID_LENGTH] if isinstance(value, str) else ""
+
+
+def _tool_names(raw: Mapping[Any, Any]) -> list[str]:
+    calls = raw.get("tool_calls")
+    if not isinstance(calls, list | tuple):
+        return []
+    functions = [call.get("function") for call in calls if isinstance(call, Mapping)]
+    names = [function.get("name") for function in functions if isinstance(function, Mapping)]
+    return [_name(name) for name in names if isinstance(name, str)]

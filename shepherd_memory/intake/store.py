@@ -1,0 +1,196 @@
+"""What comes in: exchanges and documents, stored and queued for extraction in one transaction."""
+
+import uuid
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from shepherd_memory.extraction import queue
+from shepherd_memory.extraction.queue import Said
+from shepherd_memory.intake.messages import Skipped, read_messages
+from shepherd_memory.memory import documents, entries, sessions
+from shepherd_memory.memory.documents import MAIN_GROUP, NewDocument
+from shepherd_memory.storage import users
+from shepherd_memory.storage.database import Connection, Database
+from shepherd_memory.text.canonical import canonical_json, canonical_text, dump_json
+from shepherd_memory.text.ids import storable_id
+from shepherd_memory.text.redaction import redact, redact_json
+
+
+@dataclass(frozen=True)
+class Remembered:
+    """What became of messages handed to `remember`.
+
+    `stored` counts the messages that are new, `known` those that were there already or were deleted by
+    the user, `skipped` lists those that cannot be stored; `queued` says whether the user's statements wait
+    for extraction. `reason` says why nothing was stored, when nothing was.
+    """
+
+    session_id: str
+    stored: int = 0
+    known: int = 0
+    queued: bool = False
+    message_ids: tuple[str, ...] = ()
+    skipped: tuple[Skipped, ...] = ()
+    reason: str = ""
+
+
+@dataclass(frozen=True)
+class Intake:
+    """How to take in: whether documents are kept, and whether an endpoint is there to extract.
+
+    `rest_us`: queue only once the session has been silent for so long; where documents are not kept, at once.
+    """
+
+    keep_documents: bool
+    can_extract: bool
+    rest_us: int = 0
+
+    @property
+    def waits(self) -> bool:
+        """Whether what comes in is stored now and queued later."""
+        return self.keep_documents and self.rest_us > 0
+
+
+def remember(
+    database: Database,
+    user_id: str,
+    raw_messages: Sequence[object],
+    session_id: str | None,
+    group_name: str,
+    how: Intake,
+    extract: bool,
+    now: int,
+) -> Remembered:
+    """Store messages once, and queue what the user said in them."""
+    session = storable_id(session_id) if session_id else uuid.uuid4().hex
+    messages, skipped = read_messages(raw_messages, session, now)
+    ids = tuple(message.message_id for message in messages)
+    nothing = Remembered(session, message_ids=ids, skipped=tuple(skipped))
+    if not messages:
+        return replace(nothing, reason="there is nothing to store in these messages")
+    if not how.keep_documents and not (extract and how.can_extract):
+        return replace(nothing, reason="memory_documents is off, and no extraction will read these messages")
+    group = storable_id(group_name or MAIN_GROUP)
+    new = [documents.of_message(message, session, group) for message in messages]
+    terms = [entries.terms_of(document.text) if how.keep_documents else Counter() for document in new]
+    with database.write() as tx:
+        first_id = users.lock(tx, user_id, now, rows=len(new) + 1)
+        if (live := sessions.live_id(tx, user_id, session)) != session:
+            new = [replace(document, session_id=live) for document in new]
+        stored, queued = _store(tx, user_id, first_id, new, terms, how, extract, now)
+    return replace(nothing, session_id=live, stored=stored, known=len(new) - stored, queued=queued)
+
+
+def _store(
+    tx: Connection,
+    user_id: str,
+    first_id: int,
+    new: list[NewDocument],
+    terms: list[Counter[str]],
+    how: Intake,
+    extract: bool,
+    now: int,
+) -> tuple[int, bool]:
+    """Documents, work item and watermarks; how many documents are new, and whether something was queued."""
+    kept = new if how.keep_documents else [replace(document, text="", extra=None) for document in new]
+    stored = documents.insert(tx, user_id, first_id, kept, now)
+    if not stored:
+        return 0, False
+    if how.keep_documents:
+        index(tx, user_id, first_id, new, terms, stored, now)
+    said = [
+        Said(document_id, document.message_id, min(document.created_at, now), document.text)
+        for document_id, document in enumerate(new, first_id)
+        if document_id in stored and document.role == "user" and document.text
+    ]
+    session_id, last = new[0].session_id, max(stored)
+    queueing = extract and how.can_extract and bool(said) and not how.waits
+    if queueing:
+        carried = () if how.keep_documents else said
+        queue.put(tx, user_id, first_id + len(new), session_id, last, now, carried)
+    sessions.extend(
+        tx,
+        user_id,
+        session_id,
+        last,
+        new[0].group_name,
+        now,
+        wanted=extract and bool(said),
+        queued=queueing,
+        extract_after=now + how.rest_us if how.waits else 0,
+    )
+    return len(stored), queueing
+
+
+def index(
+    tx: Connection,
+    user_id: str,
+    first_id: int,
+    new: Sequence[NewDocument],
+    terms: Sequence[Counter[str]],
+    stored: set[int],
+    now: int,
+) -> None:
+    """Make those of the new documents findable that were stored, by the words that were counted in them."""
+    found_by = [
+        entry_of(document_id, document, counted)
+        for document_id, (document, counted) in enumerate(zip(new, terms, strict=True), first_id)
+        if document_id in stored and document.text
+    ]
+    entries.add(tx, user_id, found_by, now)
+
+
+def entry_of(document_id: int, document: NewDocument, terms: Counter[str]) -> entries.Entry:
+    """What a document is found by."""
+    return entries.Entry(
+        document_id,
+        entries.DOCUMENT,
+        document.session_id,
+        document.role,
+        document.speaker_name,
+        document.created_at,
+        terms,
+    )
+
+
+def add_document(
+    database: Database, user_id: str, document: NewDocument, extra: object, now: int
+) -> tuple[int, bool]:
+    """Store one document with its facets; its id, and whether it is new."""
+    clean = _clean(document, extra)
+    terms = entries.terms_of(clean.text)
+    with database.write() as tx:
+        document_id = users.lock(tx, user_id, now)
+        stored = documents.insert(tx, user_id, document_id, [clean], now)
+        if stored:
+            index(tx, user_id, document_id, [clean], [terms], stored, now)
+            return document_id, True
+        row = tx.row(
+            "select id from documents where user_id = :user_id and session_id = :session_id"
+            " and message_id = :message_id",
+            user_id=user_id,
+            session_id=clean.session_id,
+            message_id=clean.message_id,
+        )
+        return (row[0] if row else 0), False
+
+
+def _clean(document: NewDocument, extra: object) -> NewDocument:
+    def text(value: str) -> str:
+        return redact(canonical_text(value))
+
+    return replace(
+        document,
+        session_id=storable_id(document.session_id),
+        message_id=storable_id(document.message_id or uuid.uuid4().hex),
+        text=text(document.text),
+        role=text(document.role),
+        speaker_name=text(document.speaker_name),
+        group_name=storable_id(document.group_name or MAIN_GROUP),
+        source=text(document.source),
+        source_file=text(document.source_file),
+        tool_names=text(document.tool_names),
+        cwd=text(document.cwd),
+        extra=None if extra is None else dump_json(redact_json(canonical_json(extra))),
+    )

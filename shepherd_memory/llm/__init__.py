@@ -1,0 +1,1 @@
+"""The client for language models: HTTP, wire formats, errors."""

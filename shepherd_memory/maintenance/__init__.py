@@ -1,0 +1,1 @@
+"""Operations on a whole memory: forget, erase, export, import, re-index, status."""

@@ -1,0 +1,138 @@
+"""Forgetting one thing: a fact, a context pair, a document, or all of a session."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from shepherd_memory.extraction import queue
+from shepherd_memory.intake.messages import LONGEST_QUERY
+from shepherd_memory.memory import context, documents, entries, facts, rejections
+from shepherd_memory.storage import tombstones, transcript_stops, users
+from shepherd_memory.storage.database import Connection, Database
+from shepherd_memory.storage.tombstones import DOCUMENT
+from shepherd_memory.text.canonical import as_text
+from shepherd_memory.text.redaction import redact
+
+
+@dataclass(frozen=True)
+class Forgotten:
+    """How many of each were deleted."""
+
+    facts: int = 0
+    context: int = 0
+    documents: int = 0
+
+    @property
+    def total(self) -> int:
+        return self.facts + self.context + self.documents
+
+
+def forget_fact(database: Database, user_id: str, key: str, now: int) -> Forgotten:
+    """Delete a fact with its history."""
+    with database.write() as tx:
+        if users.lock_existing(tx, user_id) is None:
+            return Forgotten()
+        return Forgotten(facts=int(facts.delete(tx, user_id, facts.fact_key(key), now)))
+
+
+def forget_context(database: Database, user_id: str, context_id: int, now: int) -> Forgotten:
+    """Delete a question and its answer."""
+    with database.write() as tx:
+        if users.lock_existing(tx, user_id) is None:
+            return Forgotten()
+        return Forgotten(context=int(context.delete(tx, user_id, context_id, now)))
+
+
+def forget_question(database: Database, user_id: str, question: str, now: int) -> Forgotten:
+    """Delete a question with every answer to it, by its exact words."""
+    asked = redact(as_text(question)).strip()
+    with database.write() as tx:
+        if users.lock_existing(tx, user_id) is None:
+            return Forgotten()
+        rows = tx.rows(
+            "select id from context where user_id = :user_id and question = :question",
+            user_id=user_id,
+            question=asked,
+        )
+        return Forgotten(context=sum(context.delete(tx, user_id, row_id, now) for (row_id,) in rows))
+
+
+def forget_document(database: Database, user_id: str, document_id: int, now: int) -> Forgotten:
+    """Delete a document; the same message handed in again stays out."""
+    with database.write() as tx:
+        if users.lock_existing(tx, user_id) is None:
+            return Forgotten()
+        gone = documents.delete(tx, user_id, document_id)
+        if gone is None:
+            return Forgotten()
+        _bury_document(tx, user_id, gone, now)
+        _forget_queries(tx, user_id, [gone])
+        queue.leave_out(tx, user_id, gone.session_id, document_id)
+        users.raise_epoch(tx, user_id)
+        return Forgotten(documents=1)
+
+
+def forget_session(database: Database, user_id: str, session_id: str, now: int) -> Forgotten:
+    """Delete a session's documents and everything that was extracted from them."""
+    with database.write() as tx:
+        if users.lock_existing(tx, user_id) is None:
+            return Forgotten()
+        gone = documents.delete_session(tx, user_id, session_id)
+        for document in gone:
+            _bury_document(tx, user_id, document, now)
+        _forget_queries(tx, user_id, gone)
+        pairs = context.of_session(tx, user_id, session_id)
+        for context_id in pairs:
+            context.delete(tx, user_id, context_id, now)
+        rejections.delete_session(tx, user_id, session_id)
+        removed = facts.delete_session(tx, user_id, session_id, now)
+        _delete_session(tx, user_id, session_id)
+        users.raise_epoch(tx, user_id)
+        return Forgotten(removed, len(pairs), len(gone))
+
+
+def _bury_document(tx: Connection, user_id: str, document: documents.Document, now: int) -> None:
+    tombstones.bury(tx, user_id, DOCUMENT, document.message_id, now, document.session_id)
+    entries.remove(tx, user_id, document.id, document.text)
+
+
+def _forget_queries(tx: Connection, user_id: str, gone: Sequence[documents.Document]) -> None:
+    """A message that asked for memories is also in the log of what was put into its prompt."""
+    said = {document.text.strip()[-LONGEST_QUERY:] for document in gone}
+    rows = tx.rows("select id, query from injections where user_id = :user_id", user_id=user_id)
+    tx.execute_many(
+        "delete from injections where user_id = :user_id and id = :id",
+        [{"user_id": user_id, "id": row_id} for row_id, query in rows if query in said],
+    )
+
+
+def _delete_session(tx: Connection, user_id: str, session_id: str) -> None:
+    """Work on a forgotten session ends too; a running item loses its claim and stores nothing."""
+    tx.execute(
+        "delete from injections where user_id = :user_id and session_id = :session_id",
+        user_id=user_id,
+        session_id=session_id,
+    )
+    tx.execute(
+        "delete from sessions where user_id = :user_id and session_id = :session_id",
+        user_id=user_id,
+        session_id=session_id,
+    )
+    tx.execute(
+        "delete from transcript_conversations where user_id = :user_id and session_id = :session_id",
+        user_id=user_id,
+        session_id=session_id,
+    )
+    transcript_stops.forget_session(tx, user_id, session_id)
+    # Who reads its file now loses it, and it goes on behind what was in it then.
+    tx.execute(
+        "update transcript_files set token = '', status = 'idle', purging = 0, read_check = '',"
+        " read_through = case when size > read_through then size else read_through end"
+        " where user_id = :user_id and session_id = :session_id",
+        user_id=user_id,
+        session_id=session_id,
+    )
+    tx.execute(
+        "delete from jobs where user_id = :user_id and kind = 'extract' and key = :session_id",
+        user_id=user_id,
+        session_id=session_id,
+    )

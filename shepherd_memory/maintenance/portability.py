@@ -1,0 +1,447 @@
+"""Export and import of one user as JSON lines, lossless in a round trip.
+
+The first line says what the file is; every other line is one row, named by its kind. Row ids are not
+part of it: they are given anew, in the same order. Work that waits is not part of it either: the
+sessions' watermarks are, so that extraction goes on after an import where it was at the export.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Generator, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, BinaryIO
+
+import orjson
+
+from shepherd_memory.errors import InvalidInput
+from shepherd_memory.memory import entries, facts
+from shepherd_memory.memory.context import digest
+from shepherd_memory.storage import tombstones, users
+from shepherd_memory.storage.clock import iso, parse_us, to_us
+from shepherd_memory.storage.database import Connection, Database, Row
+from shepherd_memory.storage.provenance import Provenance
+from shepherd_memory.text.canonical import canonical_json, dump_json, load_json
+from shepherd_memory.text.ids import storable_id
+from shepherd_memory.text.redaction import redact_json
+
+FORMAT = "shepherd-memory"
+VERSION = 1
+BATCH = 500
+LONGEST_LINE = 64 * 1024 * 1024
+GREATEST_NUMBER = 10**15
+"""Far above any count of ours, and far enough below 64 bits to be added to."""
+
+TEXT, NUMBER, MOMENT, MOMENT_OR_NONE, JSON = "text", "number", "moment", "moment or null", "json"
+
+_WHERE = {"source": TEXT, "session_id": TEXT, "message_id": TEXT}
+_USE = {"use_count": NUMBER, "last_used_at": MOMENT_OR_NONE}
+
+Line = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Kind:
+    """One kind of line: the table it is a row of, its columns, and the order in which they are written."""
+
+    table: str
+    columns: Mapping[str, str]
+    order: str
+    insert: str
+    """Ends the `insert … select`: what keeps a row out that is there already, or that the user deleted."""
+
+    has_id: bool = False
+
+
+def _not_buried(kind: str, key: str, session: str = "''") -> str:
+    return (
+        f"where not exists (select 1 from tombstones where user_id = :user_id and kind = '{kind}'"
+        f" and session_id = {session} and key = :{key}"
+        f"{'' if kind == 'document' else ' and deleted_at >= :stated_at'})"
+    )
+
+
+KINDS: dict[str, Kind] = {
+    "tombstone": Kind(
+        "tombstones",
+        {"kind": TEXT, "session_id": TEXT, "key": TEXT, "deleted_at": MOMENT},
+        "kind, session_id, key",
+        "where true on conflict (user_id, kind, session_id, key) do nothing",
+    ),
+    "past_fact": Kind(
+        "fact_history",
+        {"key": TEXT, "value": TEXT, "stated_at": MOMENT, **_WHERE},
+        "id",
+        _not_buried("fact", "key") + " and not exists (select 1 from fact_history where user_id = :user_id"
+        " and key = :key and value = :value and stated_at = :stated_at)",
+        has_id=True,
+    ),
+    "fact": Kind(
+        "facts",
+        {
+            "key": TEXT,
+            "value": TEXT,
+            "stated_at": MOMENT,
+            **_WHERE,
+            "created_at": MOMENT,
+            "updated_at": MOMENT,
+            **_USE,
+        },
+        "key",
+        _not_buried("fact", "key"),
+    ),
+    "context": Kind(
+        "context",
+        {
+            "question": TEXT,
+            "answer": TEXT,
+            "digest": TEXT,
+            "stated_at": MOMENT,
+            **_WHERE,
+            "created_at": MOMENT,
+            "updated_at": MOMENT,
+            **_USE,
+        },
+        "id",
+        _not_buried("context", "digest") + " on conflict (user_id, digest) do nothing",
+        has_id=True,
+    ),
+    "document": Kind(
+        "documents",
+        {
+            "group_name": TEXT,
+            "session_id": TEXT,
+            "message_id": TEXT,
+            "type": TEXT,
+            "category": TEXT,
+            "role": TEXT,
+            "speaker_type": TEXT,
+            "speaker_name": TEXT,
+            "text": TEXT,
+            "extra": JSON,
+            "source": TEXT,
+            "source_file": TEXT,
+            "tool_names": TEXT,
+            "cwd": TEXT,
+            "created_at": MOMENT,
+            "stored_at": MOMENT,
+            **_USE,
+        },
+        "id",
+        _not_buried("document", "message_id", ":session_id")
+        + " on conflict (user_id, session_id, message_id) do nothing",
+        has_id=True,
+    ),
+    "rejection": Kind(
+        "rejections",
+        {
+            "kind": TEXT,
+            "name": TEXT,
+            "content": TEXT,
+            "reason": TEXT,
+            "detail": TEXT,
+            "stated_at": MOMENT,
+            **_WHERE,
+            "created_at": MOMENT,
+        },
+        "id",
+        "where not exists (select 1 from rejections where user_id = :user_id and kind = :kind"
+        " and name = :name and content = :content and stated_at = :stated_at)",
+        has_id=True,
+    ),
+    "usage": Kind(
+        "token_usage",
+        {
+            "day": TEXT,
+            "purpose": TEXT,
+            "calls": NUMBER,
+            "estimated_calls": NUMBER,
+            "prompt_tokens": NUMBER,
+            "completion_tokens": NUMBER,
+        },
+        "day, purpose",
+        "where true on conflict (user_id, day, purpose) do nothing",
+    ),
+}
+"""Tombstones come first, and a fact's past before its present."""
+
+SESSION = "session"
+_SESSION_COLUMNS = {
+    "session_id": TEXT,
+    "group_name": TEXT,
+    "wanted_through": TEXT,
+    "extracted_through": TEXT,
+    "created_at": MOMENT,
+    "updated_at": MOMENT,
+}
+
+
+_COLUMNS = {SESSION: _SESSION_COLUMNS, **{name: kind.columns for name, kind in KINDS.items()}}
+
+
+@dataclass(frozen=True)
+class Imported:
+    """How many lines of each kind were read."""
+
+    lines: dict[str, int]
+
+
+def export(database: Database, user_id: str, now: int) -> Generator[bytes, None, None]:
+    """Everything of a user, as it is at this moment, a line at a time; to be closed if it is not read up."""
+    yield _dump({"format": FORMAT, "version": VERSION, "exported_at": iso(now)})
+    with database.read() as connection:
+        for name, kind in KINDS.items():
+            for row in _rows(connection, kind, user_id):
+                yield _dump({"line": name, **_to_line(kind.columns, row)})
+        for row in _session_rows(connection, user_id):
+            yield _dump({"line": SESSION, **_to_line(_SESSION_COLUMNS, row)})
+
+
+def _rows(connection: Connection, kind: Kind, user_id: str) -> Iterator[Row]:
+    """The rows of a kind; tables that may be large are read a page at a time."""
+    columns = ", ".join(kind.columns)
+    if not kind.has_id:
+        select = f"select {columns} from {kind.table} where user_id = :user_id order by {kind.order}"
+        yield from connection.rows(select, user_id=user_id)
+        return
+    after = 0
+    while page := connection.rows(
+        f"select id, {columns} from {kind.table} where user_id = :user_id and id > :after order by id"
+        " limit :limit",
+        user_id=user_id,
+        after=after,
+        limit=BATCH,
+    ):
+        yield from (row[1:] for row in page)
+        after = page[-1][0]
+
+
+def _session_rows(connection: Connection, user_id: str) -> list[Row]:
+    """Sessions with their watermarks as message ids, which mean the same in every database."""
+    return connection.rows(
+        "select session_id, group_name,"
+        " coalesce((select message_id from documents d where d.user_id = s.user_id"
+        " and d.session_id = s.session_id and d.id <= s.wanted_through order by d.id desc limit 1), ''),"
+        " coalesce((select message_id from documents d where d.user_id = s.user_id"
+        " and d.session_id = s.session_id and d.id <= s.extracted_through order by d.id desc limit 1), ''),"
+        " created_at, updated_at from sessions s where user_id = :user_id order by created_at, session_id",
+        user_id=user_id,
+    )
+
+
+def _to_line(columns: Mapping[str, str], row: Row) -> Line:
+    return {name: _WRITTEN[what](value) for (name, what), value in zip(columns.items(), row, strict=True)}
+
+
+_WRITTEN: dict[str, Callable[[Any], Any]] = {
+    TEXT: str,
+    NUMBER: int,
+    MOMENT: iso,
+    MOMENT_OR_NONE: iso,
+    JSON: load_json,
+}
+
+
+def _dump(line: Line) -> bytes:
+    return orjson.dumps(line) + b"\n"
+
+
+def take_in(
+    database: Database, user_id: str, lines: BinaryIO, now: int, progress: Callable[[int], None]
+) -> Imported:
+    """Import what `export` wrote, in bounded batches: what is there already stays, a second run adds nothing.
+
+    `progress` is told the bytes of each batch. An error names the line; the batches before it are stored,
+    and running the import again goes on from there.
+    """
+    counts: dict[str, int] = {}
+    numbered = enumerate(iter(lambda: lines.readline(LONGEST_LINE), b""), 1)
+    header = next(numbered, (1, b""))[1]
+    _check_header(header)
+    progress(len(header))
+    while batch := _next_batch(numbered):
+        read = [_read(number, raw) for number, raw in batch]
+        # Outside of the transaction: it takes longer than storing.
+        terms = [_terms(name, values) for name, values in read]
+        with database.write() as tx:
+            first_id = users.lock(tx, user_id, now, rows=len(read))
+            found_by = [
+                _entry(first_id + offset, name, values, terms[offset])
+                for offset, (name, values) in enumerate(read)
+                if _insert(tx, user_id, first_id + offset, name, values)
+            ]
+            entries.add(tx, user_id, [entry for entry in found_by if entry is not None], now)
+        for name, _ in read:
+            counts[name] = counts.get(name, 0) + 1
+        progress(sum(len(raw) for _, raw in batch))
+    return Imported(counts)
+
+
+def _next_batch(numbered: Iterator[tuple[int, bytes]]) -> list[tuple[int, bytes]]:
+    batch: list[tuple[int, bytes]] = []
+    for number, raw in numbered:
+        if raw.strip():
+            batch.append((number, raw))
+        if len(batch) >= BATCH:
+            break
+    return batch
+
+
+def _check_header(raw: bytes) -> None:
+    header = _parse(1, raw)
+    if header.get("format") != FORMAT:
+        raise InvalidInput("line 1: this is not an export of shepherd-memory")
+    if header.get("version") != VERSION:
+        raise InvalidInput(
+            f"line 1: the export has version {header.get('version')!r}, this program reads {VERSION}:"
+            " upgrade it"
+        )
+
+
+def _parse(number: int, raw: bytes) -> Line:
+    if len(raw) >= LONGEST_LINE:
+        raise InvalidInput(f"line {number}: longer than {LONGEST_LINE} bytes")
+    try:
+        line = orjson.loads(raw)
+    except orjson.JSONDecodeError as error:
+        cut = "" if raw.endswith(b"\n") else "; the file ends in the middle of a line"
+        raise InvalidInput(f"line {number}: not JSON ({error}){cut}") from error
+    if not isinstance(line, dict):
+        raise InvalidInput(f"line {number}: not a JSON object")
+    return line
+
+
+def _read(number: int, raw: bytes) -> tuple[str, Line]:
+    line = _parse(number, raw)
+    name = line.pop("line", None)
+    columns = _COLUMNS.get(name) if isinstance(name, str) else None
+    if columns is None:
+        raise InvalidInput(f"line {number}: unknown kind of line {name!r}")
+    if set(line) != set(columns):
+        odd = sorted(set(line) ^ set(columns))
+        raise InvalidInput(
+            f"line {number}: a {name} has exactly {', '.join(columns)}; wrong: {', '.join(odd)}"
+        )
+    values = {column: _value(number, column, what, line[column]) for column, what in columns.items()}
+    try:
+        return name, _recomputed(name, values)
+    except InvalidInput as error:
+        raise InvalidInput(f"line {number}: {error}") from error
+
+
+def _value(number: int, column: str, what: str, value: Any) -> Any:
+    if what == JSON:
+        return None if value is None else dump_json(redact_json(canonical_json(value)))
+    if what == MOMENT_OR_NONE and value is None:
+        return None
+    if what in (MOMENT, MOMENT_OR_NONE):
+        value = parse_us(value) if isinstance(value, str) else None
+    elif what == TEXT and isinstance(value, str):
+        return redact_json(canonical_json(value))
+    elif what == NUMBER and type(value) is int and 0 <= value <= GREATEST_NUMBER:
+        return value
+    else:
+        value = None
+    if value is None:
+        raise InvalidInput(f"line {number}: {column} takes {what}")
+    return value
+
+
+def _recomputed(name: str, values: Line) -> Line:
+    """What is derived is derived again, so that a file made by hand cannot contradict itself."""
+    for column in ("session_id", "message_id", "key", "day", "purpose"):
+        if column in values:
+            values[column] = storable_id(values[column])
+    if name in ("tombstone", "rejection") and values["kind"] not in _KINDS_OF[name]:
+        raise InvalidInput(f"the kind of a {name} is one of {', '.join(_KINDS_OF[name])}")
+    if name in ("fact", "past_fact") or (name == "tombstone" and values["kind"] == tombstones.FACT):
+        return {**values, "key": facts.fact_key(values["key"])}
+    if name == "context":
+        return {**values, "digest": digest(values["question"], values["answer"])}
+    return values
+
+
+_KINDS_OF = {
+    "tombstone": (tombstones.FACT, tombstones.CONTEXT, tombstones.DOCUMENT),
+    "rejection": (tombstones.FACT, tombstones.CONTEXT),
+}
+
+
+def _terms(name: str, values: Line) -> Counter[str] | None:
+    """The words that a row is found by; None if it is none to be found."""
+    if name == "fact":
+        return entries.terms_of(entries.fact_text(values["key"], values["value"]))
+    if name == "context":
+        return entries.terms_of(entries.context_text(values["question"], values["answer"]))
+    return entries.terms_of(values["text"]) if name == "document" and values["text"] else None
+
+
+def _entry(row_id: int, name: str, values: Line, terms: Counter[str] | None) -> entries.Entry | None:
+    if terms is None:
+        return None
+    said_at = values["created_at" if name == "document" else "stated_at"]
+    role, speaker = values.get("role", "user"), values.get("speaker_name", "")
+    return entries.Entry(row_id, name, values["session_id"], role, speaker, said_at, terms)
+
+
+def _insert(tx: Connection, user_id: str, row_id: int, name: str, values: Line) -> bool:
+    """Store a row that is not there yet; whether it is new."""
+    if name == SESSION:
+        _insert_session(tx, user_id, values)
+        return False
+    if name == "fact" and _join_fact(tx, user_id, row_id, values):
+        return False
+    kind = KINDS[name]
+    # A fact has an id to be found by; it is not exported, because a new value gets a new one.
+    columns = [*(["id"] if kind.has_id or name == "fact" else []), *kind.columns]
+    typed = ", ".join(_typed(column, kind.columns.get(column, NUMBER)) for column in columns)
+    stored = tx.execute(
+        f"insert into {kind.table} (user_id, {', '.join(columns)})"
+        f" select cast(:user_id as text), {typed} {kind.insert}",
+        user_id=user_id,
+        id=row_id,
+        **values,
+    )
+    return bool(stored)
+
+
+def _join_fact(tx: Connection, user_id: str, row_id: int, values: Line) -> bool:
+    """Whether the user has this fact already: then the newer statement is in view, the older in history."""
+    current = facts.get(tx, user_id, values["key"])
+    if current is None:
+        return False
+    if values["stated_at"] != to_us(current.stated_at):
+        where = Provenance(values["stated_at"], values["source"], values["session_id"], values["message_id"])
+        facts.put(tx, user_id, values["key"], values["value"], where, values["updated_at"], row_id)
+    return True
+
+
+def _typed(column: str, what: str) -> str:
+    """A parameter in a select list has no column to take its type from on Postgres."""
+    return f"cast(:{column} as {'text' if what in (TEXT, JSON) else 'bigint'})"
+
+
+def _insert_session(tx: Connection, user_id: str, values: Line) -> None:
+    marks = {
+        column: _document_of(tx, user_id, values["session_id"], values[column])
+        for column in ("wanted_through", "extracted_through")
+    }
+    tx.execute(
+        "insert into sessions (user_id, session_id, group_name, last_document, wanted_through,"
+        " queued_through, extracted_through, created_at, updated_at)"
+        " values (:user_id, :session_id, :group_name,"
+        " coalesce((select max(id) from documents where user_id = :user_id and session_id = :session_id), 0),"
+        " :wanted_through, :extracted_through, :extracted_through, :created_at, :updated_at)"
+        " on conflict (user_id, session_id) do update set last_document = excluded.last_document",
+        user_id=user_id,
+        **{**values, **marks},
+    )
+
+
+def _document_of(tx: Connection, user_id: str, session_id: str, message_id: str) -> int:
+    row = tx.row(
+        "select id from documents where user_id = :user_id and session_id = :session_id"
+        " and message_id = :message_id",
+        user_id=user_id,
+        session_id=session_id,
+        message_id=message_id,
+    )
+    return 0 if row is None else int(row[0])

@@ -1,0 +1,240 @@
+"""Context: question → answer pairs that a user's statements gave."""
+
+import hashlib
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass, replace
+from datetime import datetime
+from functools import lru_cache
+
+from shepherd_memory.memory import entries
+from shepherd_memory.storage.database import Connection
+from shepherd_memory.storage.provenance import Provenance
+from shepherd_memory.storage.rows import build
+from shepherd_memory.storage.tombstones import CONTEXT, after_deletion, bury, is_buried
+from shepherd_memory.storage.users import raise_epoch
+from shepherd_memory.text.words import content_stems, words
+
+COLUMNS = (
+    "id, question, answer, stated_at, source, session_id, message_id, created_at, updated_at, use_count,"
+    " last_used_at"
+)
+NEAR_DUPLICATE = 0.8
+"""Share of content words that two pairs must have in common to count as the same."""
+
+STORED, REFRESHED, DELETED = "stored", "refreshed", "deleted"
+
+
+@dataclass(frozen=True)
+class Context:
+    """One question and its answer."""
+
+    id: int
+    question: str
+    answer: str
+    stated_at: datetime
+    source: str
+    session_id: str
+    message_id: str
+    created_at: datetime
+    updated_at: datetime
+    use_count: int
+    last_used_at: datetime | None
+
+
+def digest(question: str, answer: str) -> str:
+    """The same for pairs that differ only in case, accents and punctuation."""
+    text = "\0".join((" ".join(words(question)) or question, " ".join(words(answer)) or answer))
+    return hashlib.sha256(text.encode()).hexdigest()[:32]
+
+
+def put(
+    tx: Connection,
+    user_id: str,
+    context_id: int,
+    question: str,
+    answer: str,
+    where: Provenance,
+    now: int,
+    same_as: int | None = None,
+) -> str:
+    """Store a pair, or refresh the one it repeats (`same_as`, or the same words).
+
+    Returns STORED, REFRESHED or DELETED (the user deleted this pair later than it was stated).
+    """
+    mark = digest(question, answer)
+    if is_buried(tx, user_id, CONTEXT, mark, where.stated_at):
+        return DELETED
+    if same_as is not None and _refresh(tx, user_id, same_as, question, answer, mark, where, now):
+        return REFRESHED
+    row = tx.row(
+        "insert into context (user_id, id, question, answer, digest, stated_at, source, session_id,"
+        " message_id, created_at, updated_at)"
+        " values (:user_id, :id, :question, :answer, :digest, :stated_at, :source, :session_id,"
+        " :message_id, :now, :now)"
+        " on conflict (user_id, digest) do update set updated_at = excluded.updated_at, stated_at ="
+        " case when excluded.stated_at > context.stated_at then excluded.stated_at else context.stated_at end"
+        " returning id",
+        user_id=user_id,
+        id=context_id,
+        question=question,
+        answer=answer,
+        digest=mark,
+        now=now,
+        **asdict(where),
+    )
+    if row is None or row[0] != context_id:
+        return REFRESHED
+    _add_entry(tx, user_id, context_id, question, answer, where, now)
+    return STORED
+
+
+def put_by_hand(
+    tx: Connection, user_id: str, context_id: int, question: str, answer: str, where: Provenance, now: int
+) -> str:
+    """Store what the user gives or accepts now: STORED or REFRESHED, even if they deleted it before."""
+    stated_at = after_deletion(tx, user_id, CONTEXT, digest(question, answer), now)
+    return put(tx, user_id, context_id, question, answer, replace(where, stated_at=stated_at), now)
+
+
+def replace_answer(
+    tx: Connection, user_id: str, context_id: int, new_id: int, answer: str, where: Provenance, now: int
+) -> Context | None:
+    """Give a question another answer, as the user says it now; the pair that has it. None: no such pair.
+
+    The pair before is deleted: older statements of it will not bring it back.
+    """
+    old = _get(tx, user_id, context_id)
+    if old is None:
+        return None
+    delete(tx, user_id, context_id, now)
+    put_by_hand(tx, user_id, new_id, old.question, answer, where, now)
+    kept = _of_digest(tx, user_id, digest(old.question, answer))
+    return None if kept is None else _get(tx, user_id, kept)
+
+
+def _get(connection: Connection, user_id: str, context_id: int) -> Context | None:
+    row = connection.row(
+        f"select {COLUMNS} from context where user_id = :user_id and id = :id", user_id=user_id, id=context_id
+    )
+    return None if row is None else build(Context, row)
+
+
+def _refresh(
+    tx: Connection,
+    user_id: str,
+    context_id: int,
+    question: str,
+    answer: str,
+    mark: str,
+    where: Provenance,
+    now: int,
+) -> bool:
+    """Give an existing pair the newer wording; an older statement leaves it as it is."""
+    found = tx.row(
+        "select stated_at, digest, question, answer from context where user_id = :user_id and id = :id",
+        user_id=user_id,
+        id=context_id,
+    )
+    if found is None:
+        return False
+    if where.stated_at >= found[0] and (mark == found[1] or _of_digest(tx, user_id, mark) is None):
+        entries.remove(tx, user_id, context_id, entries.context_text(found[2], found[3]))
+        raise_epoch(tx, user_id)
+        _add_entry(tx, user_id, context_id, question, answer, where, now)
+        tx.execute(
+            "update context set question = :question, answer = :answer, digest = :digest,"
+            " stated_at = :stated_at, source = :source, session_id = :session_id, message_id = :message_id,"
+            " updated_at = :now where user_id = :user_id and id = :id",
+            user_id=user_id,
+            id=context_id,
+            question=question,
+            answer=answer,
+            digest=mark,
+            now=now,
+            **asdict(where),
+        )
+    return True
+
+
+def _add_entry(
+    tx: Connection, user_id: str, context_id: int, question: str, answer: str, where: Provenance, now: int
+) -> None:
+    terms = entries.terms_of(entries.context_text(question, answer))
+    entry = entries.Entry(context_id, entries.CONTEXT, where.session_id, "user", "", where.stated_at, terms)
+    entries.add(tx, user_id, [entry], now)
+
+
+def _of_digest(connection: Connection, user_id: str, mark: str) -> int | None:
+    row = connection.row(
+        "select id from context where user_id = :user_id and digest = :digest", user_id=user_id, digest=mark
+    )
+    return None if row is None else int(row[0])
+
+
+def near_duplicate(question: str, answer: str, known: Iterable[Context]) -> Context | None:
+    """The known pair that says the same in nearly the same words, if there is one."""
+    asked, answered = _stems(question), _stems(answer)
+    for pair in known:
+        if (
+            _overlap(answered, _stems(pair.answer)) >= NEAR_DUPLICATE
+            and _overlap(asked, _stems(pair.question)) >= NEAR_DUPLICATE
+        ):
+            return pair
+    return None
+
+
+# A user's pairs are compared again with every new one.
+@lru_cache(maxsize=16_384)
+def _stems(text: str) -> frozenset[str]:
+    return frozenset(content_stems(text))
+
+
+def _overlap(left: frozenset[str], right: frozenset[str]) -> float:
+    return len(left & right) / len(left | right) if left and right else 0.0
+
+
+def listing(connection: Connection, user_id: str, after_id: int = 0, limit: int = 1000) -> list[Context]:
+    """The user's pairs in the order they were stored."""
+    rows = connection.rows(
+        f"select {COLUMNS} from context where user_id = :user_id and id > :after_id order by id limit :limit",
+        user_id=user_id,
+        after_id=after_id,
+        limit=limit,
+    )
+    return [build(Context, row) for row in rows]
+
+
+def newest(connection: Connection, user_id: str, limit: int) -> list[Context]:
+    """The pairs that were stored last, newest first."""
+    rows = connection.rows(
+        f"select {COLUMNS} from context where user_id = :user_id order by id desc limit :limit",
+        user_id=user_id,
+        limit=limit,
+    )
+    return [build(Context, row) for row in rows]
+
+
+def delete(tx: Connection, user_id: str, context_id: int, now: int) -> bool:
+    """Delete a pair; older statements of it will not bring it back."""
+    row = tx.row(
+        "delete from context where user_id = :user_id and id = :id"
+        " returning digest, stated_at, question, answer",
+        user_id=user_id,
+        id=context_id,
+    )
+    if row is None:
+        return False
+    entries.remove(tx, user_id, context_id, entries.context_text(row[2], row[3]))
+    bury(tx, user_id, CONTEXT, row[0], max(now, row[1]))
+    raise_epoch(tx, user_id)
+    return True
+
+
+def of_session(connection: Connection, user_id: str, session_id: str) -> list[int]:
+    """The ids of the pairs that were stated in a session."""
+    rows = connection.rows(
+        "select id from context where user_id = :user_id and session_id = :session_id",
+        user_id=user_id,
+        session_id=session_id,
+    )
+    return [row[0] for row in rows]

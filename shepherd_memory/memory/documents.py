@@ -1,0 +1,300 @@
+"""Documents: what is stored verbatim, with facets to find it by."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, fields
+from datetime import datetime
+from operator import attrgetter
+
+from shepherd_memory.intake.messages import Message
+from shepherd_memory.storage.database import Connection, Row
+from shepherd_memory.storage.rows import build
+
+TYPES = ("message", "artifact", "learning", "marker", "teaching")
+CATEGORIES = ("transcript", "identity", "knowledge", "operational")
+SPEAKER_TYPES = ("human", "agent")
+MAIN_GROUP = "main"
+
+LOOKED_UP = 48
+"""Messages that are looked for in one query: with more than 50 parameters psycopg reads it anew each time."""
+
+COLUMNS = (
+    "id, group_name, session_id, message_id, type, category, role, speaker_type, speaker_name, text, extra,"
+    " source, source_file, tool_names, cwd, created_at, stored_at, use_count, last_used_at"
+)
+
+
+@dataclass(frozen=True)
+class Document:
+    """One stored document. `extra` is JSON text: what of a message has no column of its own."""
+
+    id: int
+    group_name: str
+    session_id: str
+    message_id: str
+    type: str
+    category: str
+    role: str
+    speaker_type: str
+    speaker_name: str
+    text: str
+    extra: str | None
+    source: str
+    source_file: str
+    tool_names: str
+    cwd: str
+    created_at: datetime
+    stored_at: datetime
+    use_count: int
+    last_used_at: datetime | None
+
+
+@dataclass(frozen=True)
+class NewDocument:
+    """A document before it has an id."""
+
+    session_id: str
+    message_id: str
+    text: str
+    created_at: int
+    type: str = "message"
+    category: str = "transcript"
+    role: str = ""
+    speaker_type: str = "human"
+    speaker_name: str = ""
+    extra: str | None = None
+    group_name: str = MAIN_GROUP
+    source: str = "live"
+    source_file: str = ""
+    tool_names: str = ""
+    cwd: str = ""
+
+
+_NEW_FIELDS = tuple(field.name for field in fields(NewDocument))
+_new_values = attrgetter(*_NEW_FIELDS)
+
+
+def of_message(message: Message, session_id: str, group_name: str = MAIN_GROUP) -> NewDocument:
+    """A live message as a document."""
+    return NewDocument(
+        session_id=session_id,
+        message_id=message.message_id,
+        text=message.text,
+        created_at=message.created_at,
+        role=message.role,
+        speaker_type=message.speaker_type,
+        speaker_name=message.speaker_name,
+        extra=message.extra,
+        group_name=group_name,
+        tool_names=message.tool_names,
+    )
+
+
+def insert(tx: Connection, user_id: str, first_id: int, new: Sequence[NewDocument], now: int) -> set[int]:
+    """Store what is new under ids from `first_id` on; which ids were taken.
+
+    A message that is already there, or that the user has deleted, is passed over. Whoever stores holds the
+    user's row: nobody else stores the same meanwhile.
+    """
+    known = _known(tx, user_id, new)
+    rows: list[Row] = []
+    for document_id, document in enumerate(new, first_id):
+        name = (document.session_id, document.message_id)
+        if name not in known:
+            known.add(name)
+            rows.append((user_id, document_id, now, *_new_values(document)))
+    tx.insert_many("documents", ("user_id", "id", "stored_at", *_NEW_FIELDS), rows)
+    return {row[1] for row in rows}
+
+
+def _known(tx: Connection, user_id: str, new: Sequence[NewDocument]) -> set[tuple[str, str]]:
+    """Which of the messages are there, or were deleted by the user."""
+    sessions: dict[str, list[str]] = {}
+    for document in new:
+        sessions.setdefault(document.session_id, []).append(document.message_id)
+    return {
+        (session_id, message_id)
+        for session_id, message_ids in sessions.items()
+        for at in range(0, len(message_ids), LOOKED_UP)
+        for message_id in _known_in(tx, user_id, session_id, message_ids[at : at + LOOKED_UP])
+    }
+
+
+def _known_in(tx: Connection, user_id: str, session_id: str, message_ids: Sequence[str]) -> Iterator[str]:
+    names = {f"m{index}": message_id for index, message_id in enumerate(message_ids)}
+    listed = ", ".join(f":{name}" for name in names)
+    rows = tx.rows(
+        "select message_id from documents where user_id = :user_id and session_id = :session_id"
+        f" and message_id in ({listed}) union all select key from tombstones where user_id = :user_id"
+        f" and kind = 'document' and session_id = :session_id and key in ({listed})",
+        user_id=user_id,
+        session_id=session_id,
+        **names,
+    )
+    return (row[0] for row in rows)
+
+
+@dataclass(frozen=True)
+class Facets:
+    """What to filter documents by; an empty one filters nothing."""
+
+    type: str = ""
+    category: str = ""
+    session_id: str = ""
+    role: str = ""
+    speaker_name: str = ""
+    speaker_type: str = ""
+    group_name: str = ""
+    source: str = ""
+
+
+def select(
+    connection: Connection,
+    user_id: str,
+    facets: Facets,
+    since: int | None = None,
+    after_id: int = 0,
+    limit: int = 1000,
+    newest: bool = False,
+) -> list[Document]:
+    """The user's documents with these facets, in the order they were stored.
+
+    `newest` takes the last ones where `limit` leaves some out.
+    """
+    wanted = {field.name: getattr(facets, field.name) for field in fields(Facets)}
+    conditions = "".join(f" and {name} = :{name}" for name, value in wanted.items() if value)
+    recent = " and created_at >= :since" if since is not None else ""
+    rows = connection.rows(
+        f"select {COLUMNS} from documents where user_id = :user_id and id > :after_id{conditions}{recent}"
+        f" order by id{' desc' if newest else ''} limit :limit",
+        user_id=user_id,
+        after_id=after_id,
+        limit=limit,
+        **{name: value for name, value in wanted.items() if value},
+        **({"since": since} if since is not None else {}),
+    )
+    return [build(Document, row) for row in (reversed(rows) if newest else rows)]
+
+
+def statements(
+    connection: Connection, user_id: str, session_id: str, after: int, through: int, limit: int
+) -> list[Document]:
+    """What the user said in a stretch of a session: the first `limit` user messages with any text."""
+    rows = connection.rows(
+        f"select {COLUMNS} from documents where user_id = :user_id and session_id = :session_id"
+        " and id > :after and id <= :through and role = 'user' and text <> '' order by id limit :limit",
+        user_id=user_id,
+        session_id=session_id,
+        after=after,
+        through=through,
+        limit=limit,
+    )
+    return [build(Document, row) for row in rows]
+
+
+def of_session(
+    connection: Connection, user_id: str, session_id: str, limit: int, first: int = 0, last: int | None = None
+) -> list[Document]:
+    """What was said in a session, from one document to another, in its order."""
+    rows = connection.rows(
+        f"select {COLUMNS} from documents where user_id = :user_id and session_id = :session_id"
+        f" and id >= :first{' and id <= :last' if last is not None else ''} order by id limit :limit",
+        user_id=user_id,
+        session_id=session_id,
+        first=first,
+        limit=limit,
+        **({"last": last} if last is not None else {}),
+    )
+    return [build(Document, row) for row in rows]
+
+
+def count_imported(connection: Connection, user_id: str) -> int:
+    """How many documents a user has that were read from files."""
+    row = connection.row(
+        "select count(*) from documents where user_id = :user_id and session_id in"
+        " (select session_id from transcript_files where user_id = :user_id)",
+        user_id=user_id,
+    )
+    return int(row[0]) if row else 0
+
+
+def grow(tx: Connection, user_id: str, document: NewDocument) -> tuple[int, str] | None:
+    """Replace a stored message that turns out to be longer; its id and what it was, or None if it is not."""
+    row = tx.row(
+        "select id, text from documents where user_id = :user_id and session_id = :session_id"
+        " and message_id = :message_id",
+        user_id=user_id,
+        session_id=document.session_id,
+        message_id=document.message_id,
+    )
+    if row is None or not _is_grown(row[1], document.text):
+        return None
+    tx.execute(
+        "update documents set text = :text, tool_names = :tools where user_id = :user_id and id = :id",
+        user_id=user_id,
+        id=row[0],
+        text=document.text,
+        tools=document.tool_names,
+    )
+    return row[0], row[1]
+
+
+def _is_grown(before: str, after: str) -> bool:
+    # A secret of which the shorter text had only the beginning, which told nobody what it was, is hidden now.
+    is_hidden = "[redacted:" in after and before != after
+    return is_hidden or (len(after) > len(before) and after.startswith(before))
+
+
+def of_file(
+    connection: Connection, user_id: str, session_id: str, source_file: str, limit: int
+) -> list[Document]:
+    """The first documents of a session that were read from a file."""
+    rows = connection.rows(
+        f"select {COLUMNS} from documents where user_id = :user_id and session_id = :session_id"
+        " and source_file = :source_file order by id limit :limit",
+        user_id=user_id,
+        session_id=session_id,
+        source_file=source_file,
+        limit=limit,
+    )
+    return [build(Document, row) for row in rows]
+
+
+def around(connection: Connection, user_id: str, document_id: int, turns: int) -> list[Document]:
+    """A document with its neighbours in its session, in order; nothing if there is no such document."""
+    found = connection.row(
+        "select session_id from documents where user_id = :user_id and id = :id",
+        user_id=user_id,
+        id=document_id,
+    )
+    if found is None:
+        return []
+    before = connection.rows(
+        f"select {COLUMNS} from documents where user_id = :user_id and session_id = :session_id"
+        " and id < :id order by id desc limit :turns",
+        user_id=user_id,
+        session_id=found[0],
+        id=document_id,
+        turns=turns,
+    )
+    after = of_session(connection, user_id, found[0], turns + 1, first=document_id)
+    return [*(build(Document, row) for row in reversed(before)), *after]
+
+
+def delete(tx: Connection, user_id: str, document_id: int) -> Document | None:
+    """Delete one document; what it was, or None if there is none."""
+    row = tx.row(
+        f"delete from documents where user_id = :user_id and id = :id returning {COLUMNS}",
+        user_id=user_id,
+        id=document_id,
+    )
+    return None if row is None else build(Document, row)
+
+
+def delete_session(tx: Connection, user_id: str, session_id: str) -> list[Document]:
+    """Delete a session's documents; what they were."""
+    rows = tx.rows(
+        f"delete from documents where user_id = :user_id and session_id = :session_id returning {COLUMNS}",
+        user_id=user_id,
+        session_id=session_id,
+    )
+    return [build(Document, row) for row in rows]

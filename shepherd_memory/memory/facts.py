@@ -1,0 +1,248 @@
+"""Facts: key → value, the newest statement in view and the older ones in history."""
+
+from dataclasses import asdict, dataclass, replace
+from datetime import datetime
+
+from shepherd_memory.errors import InvalidInput
+from shepherd_memory.extraction.guard_topics import normalise_key
+from shepherd_memory.memory import entries
+from shepherd_memory.storage.clock import to_us
+from shepherd_memory.storage.database import Connection
+from shepherd_memory.storage.provenance import Provenance
+from shepherd_memory.storage.rows import build
+from shepherd_memory.storage.tombstones import FACT, after_deletion, bury, is_buried
+from shepherd_memory.storage.users import lock, raise_epoch
+from shepherd_memory.text.canonical import as_text
+
+COLUMNS = (
+    "id, key, value, stated_at, source, session_id, message_id, created_at, updated_at, use_count,"
+    " last_used_at"
+)
+HISTORY_COLUMNS = "key, value, stated_at, source, session_id, message_id"
+
+STORED, UNCHANGED, OLDER, DELETED = "stored", "unchanged", "older", "deleted"
+
+
+@dataclass(frozen=True)
+class Fact:
+    """The current value of a key; `id` is new with each new value."""
+
+    id: int
+    key: str
+    value: str
+    stated_at: datetime
+    source: str
+    session_id: str
+    message_id: str
+    created_at: datetime
+    updated_at: datetime
+    use_count: int
+    last_used_at: datetime | None
+
+
+@dataclass(frozen=True)
+class PastFact:
+    """A value that a key had from `stated_at` until `ended_at`; None: it still has it."""
+
+    key: str
+    value: str
+    stated_at: datetime
+    source: str
+    session_id: str
+    message_id: str
+    ended_at: datetime | None = None
+
+
+def fact_key(raw: str) -> str:
+    """`raw` as facts are keyed: snake_case without a `user_` prefix."""
+    key = normalise_key(as_text(raw))
+    if not key:
+        raise InvalidInput(f"{raw!r} has no letters or digits to make a fact's key of")
+    return key
+
+
+def put_by_hand(
+    tx: Connection, user_id: str, key: str, value: str, where: Provenance, now: int, row_id: int
+) -> str:
+    """Take in what the user sets or accepts now: it wins, whatever times the older statements bear."""
+    current = get(tx, user_id, key)
+    stated_at = after_deletion(tx, user_id, FACT, key, now)
+    if current is not None:
+        stated_at = max(stated_at, to_us(current.stated_at))
+    return put(tx, user_id, key, value, replace(where, stated_at=stated_at), now, row_id)
+
+
+def put(tx: Connection, user_id: str, key: str, value: str, where: Provenance, now: int, row_id: int) -> str:
+    """Take in a statement: the newest *statement* wins, whenever it is written.
+
+    Returns STORED, UNCHANGED, OLDER (it went to history) or DELETED (the user deleted the key later).
+    """
+    if is_buried(tx, user_id, FACT, key, where.stated_at):
+        return DELETED
+    current = get(tx, user_id, key)
+    if current is None:
+        _insert(tx, user_id, row_id, key, value, where, now)
+        return STORED
+    if where.stated_at < to_us(current.stated_at):
+        if value == current.value:
+            return UNCHANGED
+        _insert_past(tx, user_id, row_id, key, value, where)
+        return OLDER
+    return _replace(tx, user_id, current, value, where, now, row_id)
+
+
+def _replace(
+    tx: Connection, user_id: str, current: Fact, value: str, where: Provenance, now: int, row_id: int
+) -> str:
+    if value != current.value:
+        before = Provenance(to_us(current.stated_at), current.source, current.session_id, current.message_id)
+        _insert_past(tx, user_id, row_id, current.key, current.value, before)
+        _remove_entry(tx, user_id, current)
+        _add_entry(tx, user_id, row_id, current.key, value, where, now)
+    else:
+        entries.restate(tx, user_id, current.id, where.stated_at)
+    tx.execute(
+        "update facts set id = :id, value = :value, stated_at = :stated_at, source = :source,"
+        " session_id = :session_id, message_id = :message_id, updated_at = :now"
+        " where user_id = :user_id and key = :key",
+        user_id=user_id,
+        key=current.key,
+        id=row_id if value != current.value else current.id,
+        value=value,
+        now=now,
+        **asdict(where),
+    )
+    return STORED if value != current.value else UNCHANGED
+
+
+def _insert(
+    tx: Connection, user_id: str, row_id: int, key: str, value: str, where: Provenance, now: int
+) -> None:
+    _add_entry(tx, user_id, row_id, key, value, where, now)
+    tx.execute(
+        "insert into facts (user_id, id, key, value, stated_at, source, session_id, message_id, created_at,"
+        " updated_at) values (:user_id, :id, :key, :value, :stated_at, :source, :session_id, :message_id,"
+        " :now, :now)",
+        user_id=user_id,
+        id=row_id,
+        key=key,
+        value=value,
+        now=now,
+        **asdict(where),
+    )
+
+
+def _add_entry(
+    tx: Connection, user_id: str, row_id: int, key: str, value: str, where: Provenance, now: int
+) -> None:
+    terms = entries.terms_of(entries.fact_text(key, value))
+    entry = entries.Entry(row_id, entries.FACT, where.session_id, "user", "", where.stated_at, terms)
+    entries.add(tx, user_id, [entry], now)
+
+
+def _remove_entry(tx: Connection, user_id: str, fact: Fact) -> None:
+    entries.remove(tx, user_id, fact.id, entries.fact_text(fact.key, fact.value))
+    raise_epoch(tx, user_id)
+
+
+def _insert_past(
+    tx: Connection, user_id: str, history_id: int, key: str, value: str, where: Provenance
+) -> None:
+    """Once: the same value of the same statement is not put into history twice."""
+    tx.execute(
+        f"insert into fact_history (user_id, id, {HISTORY_COLUMNS})"
+        " select :user_id, :id, :key, :value, :stated_at, :source, :session_id, :message_id"
+        " where not exists (select 1 from fact_history where user_id = :user_id and key = :key"
+        " and value = :value and stated_at = :stated_at)",
+        user_id=user_id,
+        id=history_id,
+        key=key,
+        value=value,
+        **asdict(where),
+    )
+
+
+def get(connection: Connection, user_id: str, key: str) -> Fact | None:
+    """The current value of a key."""
+    row = connection.row(
+        f"select {COLUMNS} from facts where user_id = :user_id and key = :key", user_id=user_id, key=key
+    )
+    return None if row is None else build(Fact, row)
+
+
+def listing(connection: Connection, user_id: str) -> list[Fact]:
+    """All current facts of a user, by key."""
+    rows = connection.rows(
+        f"select {COLUMNS} from facts where user_id = :user_id order by key", user_id=user_id
+    )
+    return [build(Fact, row) for row in rows]
+
+
+def history(connection: Connection, user_id: str, key: str) -> list[PastFact]:
+    """The timeline of a key, oldest first; the current value is the last, with no end."""
+    rows = connection.rows(
+        f"select {HISTORY_COLUMNS} from fact_history where user_id = :user_id and key = :key"
+        " order by stated_at, id",
+        user_id=user_id,
+        key=key,
+    )
+    timeline = [build(PastFact, row) for row in rows]
+    current = get(connection, user_id, key)
+    if current is not None:
+        timeline.append(
+            PastFact(
+                key, current.value, current.stated_at, current.source, current.session_id, current.message_id
+            )
+        )
+    ends = [entry.stated_at for entry in timeline[1:]]
+    return [replace(entry, ended_at=end) for entry, end in zip(timeline, [*ends, None], strict=False)]
+
+
+def delete(tx: Connection, user_id: str, key: str, now: int) -> bool:
+    """Delete a fact and its history; older statements will not bring it back."""
+    found = get(tx, user_id, key)
+    if found is not None:
+        _remove_entry(tx, user_id, found)
+    tx.execute("delete from facts where user_id = :user_id and key = :key", user_id=user_id, key=key)
+    past = tx.execute(
+        "delete from fact_history where user_id = :user_id and key = :key", user_id=user_id, key=key
+    )
+    bury(tx, user_id, FACT, key, max(now, to_us(found.stated_at)) if found else now)
+    raise_epoch(tx, user_id)
+    return bool(found or past)
+
+
+def delete_session(tx: Connection, user_id: str, session_id: str, now: int) -> int:
+    """Delete the values, current and past, that were stated in a session; how many.
+
+    A key that had another value before has that one again.
+    """
+    past = tx.execute(
+        "delete from fact_history where user_id = :user_id and session_id = :session_id",
+        user_id=user_id,
+        session_id=session_id,
+    )
+    rows = tx.rows(
+        "select key from facts where user_id = :user_id and session_id = :session_id",
+        user_id=user_id,
+        session_id=session_id,
+    )
+    for (key,) in rows:
+        _step_back(tx, user_id, key, now)
+    return len(rows) + past
+
+
+def _step_back(tx: Connection, user_id: str, key: str, now: int) -> None:
+    """Delete the current value of a key; the newest one in its history takes its place."""
+    earlier = history(tx, user_id, key)[:-1]
+    delete(tx, user_id, key, now)
+    if not earlier:
+        return
+    tx.execute(
+        "delete from tombstones where user_id = :user_id and kind = 'fact' and key = :key",
+        user_id=user_id,
+        key=key,
+    )
+    for past in earlier:
+        where = Provenance(to_us(past.stated_at), past.source, past.session_id, past.message_id)
+        put(tx, user_id, key, past.value, where, now, lock(tx, user_id, now))

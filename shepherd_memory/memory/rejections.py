@@ -1,0 +1,101 @@
+"""Rejections: what the guard refused, why, and a way to overrule it."""
+
+from dataclasses import asdict, dataclass
+from datetime import datetime
+
+from shepherd_memory.storage.clock import to_us
+from shepherd_memory.storage.database import Connection
+from shepherd_memory.storage.provenance import Provenance
+from shepherd_memory.storage.rows import build
+
+COLUMNS = "id, kind, name, content, reason, detail, stated_at, source, session_id, message_id, created_at"
+KEPT_PER_USER = 1000
+
+
+@dataclass(frozen=True)
+class Rejection:
+    """A candidate that was refused: `name` is the key or question, `content` the value or answer."""
+
+    id: int
+    kind: str
+    name: str
+    content: str
+    reason: str
+    detail: str
+    stated_at: datetime
+    source: str
+    session_id: str
+    message_id: str
+    created_at: datetime
+
+    @property
+    def provenance(self) -> Provenance:
+        return Provenance(to_us(self.stated_at), self.source, self.session_id, self.message_id)
+
+
+@dataclass(frozen=True)
+class Refused:
+    """A rejection before it is stored."""
+
+    kind: str
+    name: str
+    content: str
+    reason: str
+    detail: str
+    where: Provenance
+
+
+def insert(tx: Connection, user_id: str, rejection_id: int, refused: Refused, now: int) -> None:
+    """Record a rejection; the oldest ones give way beyond a limit."""
+    tx.execute(
+        f"insert into rejections (user_id, {COLUMNS}) values (:user_id, :id, :kind, :name, :content, :reason,"
+        " :detail, :stated_at, :source, :session_id, :message_id, :now)",
+        user_id=user_id,
+        id=rejection_id,
+        kind=refused.kind,
+        name=refused.name,
+        content=refused.content,
+        reason=refused.reason,
+        detail=refused.detail,
+        now=now,
+        **asdict(refused.where),
+    )
+    tx.execute(
+        "delete from rejections where user_id = :user_id and id <= (select id from rejections"
+        " where user_id = :user_id order by id desc limit 1 offset :kept)",
+        user_id=user_id,
+        kept=KEPT_PER_USER,
+    )
+
+
+def listing(connection: Connection, user_id: str) -> list[Rejection]:
+    """What was refused of a user, oldest first."""
+    rows = connection.rows(
+        f"select {COLUMNS} from rejections where user_id = :user_id order by id", user_id=user_id
+    )
+    return [build(Rejection, row) for row in rows]
+
+
+def count(connection: Connection) -> int:
+    """How many there are of all users: for whoever runs the machine."""
+    row = connection.row("select count(*) from rejections")
+    return int(row[0]) if row else 0
+
+
+def take(tx: Connection, user_id: str, rejection_id: int) -> Rejection | None:
+    """Remove a rejection and return it."""
+    row = tx.row(
+        f"delete from rejections where user_id = :user_id and id = :id returning {COLUMNS}",
+        user_id=user_id,
+        id=rejection_id,
+    )
+    return None if row is None else build(Rejection, row)
+
+
+def delete_session(tx: Connection, user_id: str, session_id: str) -> int:
+    """Delete what was refused of a session; how many."""
+    return tx.execute(
+        "delete from rejections where user_id = :user_id and session_id = :session_id",
+        user_id=user_id,
+        session_id=session_id,
+    )

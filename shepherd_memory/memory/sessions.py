@@ -1,0 +1,152 @@
+"""Sessions: one run of a chat, and how far it has been wanted, queued and extracted."""
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from shepherd_memory.storage.database import Connection
+from shepherd_memory.storage.rows import build
+
+COLUMNS = (
+    "session_id, group_name, last_document, wanted_through, queued_through, extracted_through, created_at,"
+    " updated_at"
+)
+
+
+@dataclass(frozen=True)
+class Session:
+    """A session and its watermarks, which are ids of its documents."""
+
+    session_id: str
+    group_name: str
+    last_document: int
+    wanted_through: int
+    queued_through: int
+    extracted_through: int
+    created_at: datetime
+    updated_at: datetime
+
+
+def extend(
+    tx: Connection,
+    user_id: str,
+    session_id: str,
+    last_document: int,
+    group_name: str,
+    now: int,
+    wanted: bool,
+    queued: bool,
+    extract_after: int = 0,
+) -> None:
+    """Note that documents were added to a session, making it if it is new.
+
+    `wanted`: all of it so far is to be extracted, once that is possible, and not before `extract_after`;
+    `queued`: it now waits for that.
+    """
+    tx.execute(
+        "insert into sessions (user_id, session_id, group_name, last_document, wanted_through,"
+        " queued_through, extract_after, created_at, updated_at)"
+        " values (:user_id, :session_id, :group_name, :last, :wanted, :queued, :extract_after, :now, :now)"
+        " on conflict (user_id, session_id) do update set last_document = excluded.last_document,"
+        " wanted_through = case when excluded.wanted_through > 0 then excluded.wanted_through"
+        " else sessions.wanted_through end,"
+        " queued_through = case when excluded.queued_through > 0 then excluded.queued_through"
+        " else sessions.queued_through end, extract_after = excluded.extract_after,"
+        " updated_at = excluded.updated_at",
+        user_id=user_id,
+        session_id=session_id,
+        group_name=group_name,
+        last=last_document,
+        wanted=last_document if wanted else 0,
+        queued=last_document if queued else 0,
+        extract_after=extract_after,
+        now=now,
+    )
+
+
+def get(connection: Connection, user_id: str, session_id: str) -> Session | None:
+    """One session."""
+    row = connection.row(
+        f"select {COLUMNS} from sessions where user_id = :user_id and session_id = :session_id",
+        user_id=user_id,
+        session_id=session_id,
+    )
+    return None if row is None else build(Session, row)
+
+
+def listing(connection: Connection, user_id: str) -> list[Session]:
+    """A user's sessions, the oldest first."""
+    rows = connection.rows(
+        f"select {COLUMNS} from sessions where user_id = :user_id order by created_at, session_id",
+        user_id=user_id,
+    )
+    return [build(Session, row) for row in rows]
+
+
+def continued(connection: Connection, user_id: str, opening: str, since: int) -> str:
+    """The session of a conversation that is known by how it opened.
+
+    It is the last one that opened so, if it went on after `since`, else a new one: two conversations that
+    open with the same words on different days are two. Their ids are the opening and a number.
+    """
+    rows = connection.rows(
+        "select session_id, updated_at from sessions where user_id = :user_id"
+        " and session_id >= :first and session_id < :behind",
+        user_id=user_id,
+        first=f"{opening}-",
+        behind=f"{opening}.",
+    )
+    last = max(rows, key=lambda row: int(row[1]), default=None)
+    return str(last[0]) if last is not None and last[1] >= since else f"{opening}-{len(rows) + 1}"
+
+
+def live_id(connection: Connection, user_id: str, session_id: str) -> str:
+    """The id of a live session; another one where a transcript of the same session was taken in.
+
+    What was taken in reaches extraction by its conversations only.
+    """
+    taken = connection.row(
+        "select 1 from transcript_files where user_id = :user_id and session_id = :session_id",
+        user_id=user_id,
+        session_id=session_id,
+    )
+    return session_id if taken is None else f"{session_id}@live"
+
+
+def mark_queued(tx: Connection, user_id: str, session_id: str, through: int) -> None:
+    """Move the queued watermark on, never back; what is queued is also wanted."""
+    tx.execute(
+        "update sessions set queued_through ="
+        " case when queued_through > :through then queued_through else :through end, wanted_through ="
+        " case when wanted_through > :through then wanted_through else :through end"
+        " where user_id = :user_id and session_id = :session_id",
+        user_id=user_id,
+        session_id=session_id,
+        through=through,
+    )
+
+
+def settle(tx: Connection, user_id: str, session_id: str, kind: str) -> None:
+    """Move the extracted watermark up to the first item of the session that is still open."""
+    tx.execute(
+        "update sessions set extracted_through = coalesce((select min(watermark_from) from jobs"
+        " where user_id = :user_id and kind = :kind and key = :session_id"
+        " and status in ('waiting', 'running')), queued_through)"
+        " where user_id = :user_id and session_id = :session_id",
+        user_id=user_id,
+        session_id=session_id,
+        kind=kind,
+    )
+
+
+def to_catch_up(connection: Connection, now: int, limit: int) -> list[tuple[str, str]]:
+    """(user, session) pairs with statements that are wanted and not queued.
+
+    They were said while no endpoint was configured, or in a chat that has been silent since.
+    """
+    rows = connection.rows(
+        "select user_id, session_id from sessions where wanted_through > queued_through"
+        " and extract_after <= :now order by user_id, session_id limit :limit",
+        now=now,
+        limit=limit,
+    )
+    return [(user_id, session_id) for user_id, session_id in rows]

@@ -1,0 +1,95 @@
+"""Which entries of a shelf may be found."""
+
+from pathlib import PurePosixPath
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from shepherd_memory.recall.scope import Within
+from shepherd_memory.recall.shelf import KINDS, Shelf
+from shepherd_memory.storage.database import Connection
+
+if TYPE_CHECKING:
+    from shepherd_memory.recall.shelf import Floats
+
+AT_ONCE = 500
+LONGEST_NAME = 400
+"""Characters of a folder or source: longer ones are not in the indexes that are read here."""
+
+_SHORT_FOLDER = f"cwd <> '' and length(cwd) <= {LONGEST_NAME}"
+_SHORT_SOURCE = f"source <> 'live' and length(source) <= {LONGEST_NAME}"
+
+
+def allowed(connection: Connection, user_id: str, shelf: Shelf, within: Within) -> "Floats | None":
+    """1 for each entry of the shelf that may be found, 0 for the others; None: all may."""
+    if within == Within():
+        return None
+    among = np.ones(shelf.size, dtype=bool)
+    if within.kinds is not None:
+        among &= np.isin(shelf.kinds, [KINDS.index(kind) for kind in within.kinds])
+    if within.since is not None:
+        among &= shelf.stated_at >= within.since
+    if within.until is not None:
+        among &= shelf.stated_at < within.until
+    # Only documents are of a project or source: facts and context belong to none.
+    if within.source:
+        among &= np.isin(shelf.ids, _of_source(connection, user_id, within.source))
+    if within.project:
+        among &= np.isin(shelf.ids, _of_project(connection, user_id, within.project))
+    found: Floats = among.astype(np.float32)
+    return found
+
+
+def _of_source(connection: Connection, user_id: str, source: str) -> list[int]:
+    is_indexed = source != "live" and len(source) <= LONGEST_NAME
+    rows = connection.rows(
+        "select id from documents where user_id = :user_id and source = :source"
+        f"{f' and {_SHORT_SOURCE}' if is_indexed else ''}",
+        user_id=user_id,
+        source=source,
+    )
+    return [row[0] for row in rows]
+
+
+def _of_project(connection: Connection, user_id: str, project: str) -> list[int]:
+    folders = [folder for folder in _folders(connection, user_id) if is_in_project(folder, project)]
+    found = _in_long_folders(connection, user_id, project)
+    for at in range(0, len(folders), AT_ONCE):
+        names = {f"cwd{number}": folder for number, folder in enumerate(folders[at : at + AT_ONCE])}
+        rows = connection.rows(
+            f"select id from documents where user_id = :user_id and {_SHORT_FOLDER}"
+            f" and cwd in ({', '.join(f':{name}' for name in names)})",
+            user_id=user_id,
+            **names,
+        )
+        found += [row[0] for row in rows]
+    return found
+
+
+def _folders(connection: Connection, user_id: str) -> list[str]:
+    """Each folder once, from one to the next in the index: they are few, and their documents many."""
+    following = f"select min(cwd) from documents where user_id = :user_id and {_SHORT_FOLDER}"
+    rows = connection.rows(
+        f"with recursive folders(folder) as ({following} union all"
+        f" select ({following} and cwd > folder) from folders where folder is not null)"
+        " select folder from folders where folder is not null",
+        user_id=user_id,
+    )
+    return [folder for (folder,) in rows]
+
+
+def _in_long_folders(connection: Connection, user_id: str, project: str) -> list[int]:
+    rows = connection.rows(
+        f"select id, cwd from documents where user_id = :user_id and length(cwd) > {LONGEST_NAME}",
+        user_id=user_id,
+    )
+    return [row_id for row_id, folder in rows if is_in_project(folder, project)]
+
+
+def is_in_project(folder: str, project: str) -> bool:
+    """Whether a folder is, or lies in, the project of this path; or of this name, if it is only a name."""
+    path = PurePosixPath(folder.replace("\\", "/"))
+    wanted = PurePosixPath(project.replace("\\", "/"))
+    if len(wanted.parts) == 1 and not wanted.is_absolute():
+        return wanted.name in path.parts
+    return path.is_relative_to(wanted)

@@ -1,0 +1,1 @@
+"""The boundary to a database, and the rows that every table depends on."""

@@ -1,0 +1,69 @@
+"""Stops: how far transcripts had been read that were erased or forgotten, so that no scan brings them back.
+
+Digests only, of a user and a file, which say nothing to who does not know both.
+"""
+
+import hashlib
+from collections.abc import Mapping
+
+from shepherd_memory.storage.database import Connection
+
+
+def stopped_at(connection: Connection, user_id: str, file_key: str) -> int:
+    """How far a file had been read when its user was erased; 0 if they were not."""
+    return _stop(connection, _digest(user_id, file_key))
+
+
+def _stop(connection: Connection, digest: str) -> int:
+    row = connection.row("select read_through from transcript_stops where digest = :digest", digest=digest)
+    return 0 if row is None else int(row[0])
+
+
+def keep(tx: Connection, user_id: str) -> None:
+    """Before a user is erased: remember, without saying of whom, how far their files were read."""
+    known = tx.rows(
+        "select file_key, size, read_through from transcript_files where user_id = :user_id", user_id=user_id
+    )
+    _raise_to(tx, {_digest(user_id, key): max(size, through) for key, size, through in known})
+    # From here on they are stopped as erased, which the user may lift.
+    tx.execute_many(
+        "delete from transcript_stops where digest = :digest",
+        [{"digest": _digest(user_id, key, _FORGOTTEN)} for key, _, _ in known],
+    )
+
+
+def forget_session(tx: Connection, user_id: str, session_id: str) -> None:
+    """A session is forgotten: what was in its file then stays out for good, also what was not stored yet."""
+    known = tx.rows(
+        "select file_key, size, read_through from transcript_files"
+        " where user_id = :user_id and session_id = :session_id",
+        user_id=user_id,
+        session_id=session_id,
+    )
+    _raise_to(tx, {_digest(user_id, key, _FORGOTTEN): max(size, through) for key, size, through in known})
+
+
+def forgotten_through(connection: Connection, user_id: str, file_key: str) -> int:
+    """How far a file had been seen when its session was forgotten; 0 if that never was."""
+    return _stop(connection, _digest(user_id, file_key, _FORGOTTEN))
+
+
+def _raise_to(tx: Connection, stops: Mapping[str, int]) -> None:
+    tx.execute_many(
+        "insert into transcript_stops (digest, read_through) values (:digest, :through)"
+        " on conflict (digest) do update set read_through = excluded.read_through"
+        " where excluded.read_through > transcript_stops.read_through",
+        [{"digest": digest, "through": through} for digest, through in stops.items()],
+    )
+
+
+def lift(tx: Connection, user_id: str, file_key: str) -> None:
+    """A user who was erased wants the file from its beginning, after all; what was forgotten stays out."""
+    tx.execute("delete from transcript_stops where digest = :digest", digest=_digest(user_id, file_key))
+
+
+_FORGOTTEN = "forgotten"
+
+
+def _digest(*parts: str) -> str:
+    return hashlib.sha256("\0".join(parts).encode()).hexdigest()

@@ -1,0 +1,32 @@
+"""Ids that callers choose, made storable: canonical, free of secrets, short enough for an index."""
+
+import hashlib
+
+from shepherd_memory.errors import InvalidInput
+from shepherd_memory.text.canonical import as_text, canonical_text
+from shepherd_memory.text.redaction import redact
+
+MAX_ID_LENGTH = 256
+"""Ids are parts of index entries, which Postgres limits to 2,700 bytes."""
+
+
+def storable_id(raw: object) -> str:
+    """`raw` as a session's or message's id; one that is too long or holds a secret becomes its digest."""
+    text = as_text(raw)
+    return text if len(text) <= MAX_ID_LENGTH and redact(text) == text else digest_of(text)
+
+
+def checked_user_id(raw: object) -> str:
+    """`raw` as a user's id, or InvalidInput: a user's id is never changed into another."""
+    if not isinstance(raw, str):
+        raise InvalidInput(f"user_id takes text, not {type(raw).__name__}")
+    if canonical_text(raw) != raw:
+        raise InvalidInput("user_id has a NUL or half of a surrogate pair in it")
+    if len(raw) > MAX_ID_LENGTH:
+        raise InvalidInput(f"user_id is longer than {MAX_ID_LENGTH} characters")
+    return raw
+
+
+def digest_of(text: str) -> str:
+    """A short name for `text` that tells nothing about it."""
+    return hashlib.sha256(text.encode()).hexdigest()[:32]

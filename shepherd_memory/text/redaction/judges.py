@@ -1,0 +1,194 @@
+"""Judges of what a phrase calls a secret: the span to hide, or None."""
+
+import re
+
+from shepherd_memory.text.redaction.findings import Span, shifted
+from shepherd_memory.text.redaction.names import ends_in_name
+from shepherd_memory.text.redaction.patterns import lazy
+from shepherd_memory.text.redaction.values import (
+    MAX_VALUE,
+    has_letter_and_digit,
+    is_code,
+    is_key_like,
+    is_password_like,
+    is_placeholder,
+    is_quoted_password,
+    is_word_password,
+)
+
+_REST = lazy(r"[^\s\"'`<>,;&|\\]*")
+_CLAUSE_END = lazy(r"[*_`\"'”)\]]{0,3}[ \t]*(?:[.,;!?)](?:\s|$)|[\r\n]|[,;]|\\+[nr]|$)")
+_OPENING = {")": "(", "]": "[", "}": "{"}
+
+
+def _bare_span(match: re.Match[str]) -> Span:
+    start, end = match.span("bare")
+    return start, _trimmed(match.string, start, end)
+
+
+def _given_span(match: re.Match[str]) -> Span:
+    return _bare_span(match) if match["quoted"] is None else match.span("quoted")
+
+
+def _extended(match: re.Match[str], span: Span) -> Span:
+    """Take in what the bounded pattern left of a very long value."""
+    rest = _REST().match(match.string, span[1]) if span[1] - span[0] >= MAX_VALUE else None
+    return span[0], rest.end() if rest else span[1]
+
+
+def _trimmed(text: str, start: int, end: int) -> int:
+    """Leave the sentence its full stop and the call its bracket."""
+    while end > start and text[end - 1] in ".,;:)]}*":
+        opening = _OPENING.get(text[end - 1])
+        if opening and opening in text[start:end]:
+            break
+        end -= 1
+    return end
+
+
+def _value(match: re.Match[str], span: Span) -> str:
+    return match.string[slice(*span)]
+
+
+def assigned_password(match: re.Match[str]) -> Span | None:
+    if match["quoted"] is not None:
+        return match.span("quoted") if is_quoted_password(match["quoted"]) else None
+    span = _bare_span(match)
+    value = _value(match, span)
+    if is_code(value) or ends_in_name(value):
+        return None
+    is_password = is_password_like(value) or _is_assigned_word(match, value, span[1])
+    return _extended(match, span) if is_password else None
+
+
+def _is_assigned_word(match: re.Match[str], value: str, end: int) -> bool:
+    """`password: swordfish` at the end of a line, `password=swordfish` unless a call goes on."""
+    if ":" in match["separator"]:
+        is_whole = bool(_CLAUSE_END().match(match.string, end))
+    else:
+        is_whole = match.string[end : end + 1] not in {",", ")", "(", "[", "."}
+    return is_whole and is_word_password(value)
+
+
+def assigned_key(match: re.Match[str]) -> Span | None:
+    span = _given_span(match)
+    return _extended(match, span) if is_key_like(_value(match, span)) else None
+
+
+def option_span(match: re.Match[str]) -> Span | None:
+    """`--token abc123`; without the dashes, only what is as long as a key."""
+    span = told_span(match)
+    before = match.string[max(0, match.start() - 40) : match.start()]
+    is_sure = span and (span[1] - span[0] >= 16 or re.search(r"--[\w-]*$", before))
+    return span if is_sure else None
+
+
+_STRICT_KEY = lazy(r"(?=[\w-]*[a-z])(?=[\w-]*[A-Z])(?=[\w-]*\d)[\w-]{20,}", re.ASCII)
+
+
+def plain_key_span(match: re.Match[str]) -> Span | None:
+    """A mere `key` names anything; its value must be random beyond doubt."""
+    span = _given_span(match)
+    value = _value(match, span)
+    # Before the rest of it is taken in: a value that is refused is searched again, from its next `key` on.
+    return _extended(match, span) if is_key_like(value) and _STRICT_KEY().fullmatch(value) else None
+
+
+def element_span(match: re.Match[str]) -> Span | None:
+    before = match.string[max(0, match.start() - 40) : match.start()]
+    is_element = re.search(r"<[\w:.-]*$", before)
+    return None if not is_element or is_placeholder(match["bare"]) else match.span("bare")
+
+
+def spoken_password(match: re.Match[str]) -> Span | None:
+    if match["quoted"] is not None:
+        return match.span("quoted") if is_quoted_password(match["quoted"]) else None
+    span = _bare_span(match)
+    value = _value(match, span)
+    if is_code(value):
+        return None
+    return span if is_password_like(value) or _is_final_word(match, value, span[1]) else None
+
+
+def _is_final_word(match: re.Match[str], value: str, end: int) -> bool:
+    """`My password is swordfish.`, not `my password is swordfish related`, nor `... is compromised`."""
+    is_predicate = re.search(r"(?:ed|ing|ly|able|ible|less|ful|ial|ous|ive|ic|ent|ant|er|est)$", value)
+    return not is_predicate and is_word_password(value) and bool(_CLAUSE_END().match(match.string, end))
+
+
+def spoken_key(match: re.Match[str]) -> Span | None:
+    span = assigned_key(match)
+    return span if span and span[1] - span[0] > 7 else None
+
+
+def told_span(match: re.Match[str]) -> Span | None:
+    """Without a verb between (`password hunter2`) only what is plainly no word counts."""
+    span = _given_span(match)
+    value = _value(match, span)
+    return span if " " not in value and has_letter_and_digit(value) and is_key_like(value) else None
+
+
+_SAID_BEFORE = lazy(r"(\S{4,100})\s+as\s+(?:(?:the|my|your|an?|our)\s+)?(?:\w{1,20}\s+)?$")
+
+
+def said_before_span(match: re.Match[str]) -> Span | None:
+    """`use hunter2 as the password`: the secret is the word before."""
+    offset = max(0, match.start() - 160)
+    before = match.string[offset : match.start()]
+    said = _SAID_BEFORE().search(before) if " as " in before[-40:] else None
+    if not said or not is_password_like(said[1].strip("\"'`,")) or is_code(said[1]):
+        return None
+    return shifted(said.span(1), offset)
+
+
+def unless_placeholder(match: re.Match[str]) -> Span | None:
+    return None if is_placeholder(match["secret"]) else match.span("secret")
+
+
+def if_key(match: re.Match[str]) -> Span | None:
+    return match.span("secret") if is_key_like(match["secret"]) else None
+
+
+def if_quoted_password(match: re.Match[str]) -> Span | None:
+    return match.span("secret") if is_quoted_password(match["secret"]) else None
+
+
+_FUNCTION_WORDS = frozenset(
+    [
+        "and",
+        "are",
+        "can",
+        "for",
+        "from",
+        "has",
+        "have",
+        "not",
+        "than",
+        "that",
+        "the",
+        "this",
+        "too",
+        "was",
+        "with",
+        "you",
+    ]
+)
+
+
+def phrase_span(match: re.Match[str]) -> Span | None:
+    words = set(match["secret"].lower().split())
+    return None if words & _FUNCTION_WORDS else match.span("secret")
+
+
+_CARD_ISSUER = lazy(r"4\d{15}$|5[1-5]\d{14}$|2[2-7]\d{14}$|6(?:011|5\d\d)\d{12}$|35\d{14}$|3[47]\d{13}$")
+
+
+def card_span(match: re.Match[str]) -> Span | None:
+    digits = re.sub(r"\D", "", match[0])
+    is_issued = _CARD_ISSUER().match(digits)
+    return match.span() if is_issued and len(set(digits)) > 2 and _is_luhn(digits) else None
+
+
+def _is_luhn(digits: str) -> bool:
+    doubled = [int(d) * 2 if i % 2 else int(d) for i, d in enumerate(reversed(digits))]
+    return sum(d - 9 if d > 9 else d for d in doubled) % 10 == 0

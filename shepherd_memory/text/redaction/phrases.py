@@ -1,0 +1,185 @@
+"""Secrets that the words around them give away, such as `my password is ...`."""
+
+import re
+from collections.abc import Iterator
+
+from shepherd_memory.text.redaction import judges
+from shepherd_memory.text.redaction.names import (
+    KEY_ANCHORS,
+    KEY_NAME,
+    NAME_SUFFIX,
+    PASSWORD_ANCHORS,
+    PASSWORD_NAME,
+    preceded,
+)
+from shepherd_memory.text.redaction.rules import Judge, Rule, rule, table
+from shepherd_memory.text.redaction.tokens import TOKENS
+from shepherd_memory.text.redaction.values import MAX_VALUE
+
+# Between the lines of a key: line ends, the same escaped once or twice, quoting and string joins.
+_KEY_BREAK = r"(?:\s|\\+[nrt]|[\"'+>|,]){1,60}+"
+_KEY_LINES = (
+    rf"(?:{_KEY_BREAK}(?:(?:Proc-Type|DEK-Info|Version|Comment|Hash)[: ][^\n\\]{{0,100}}"
+    r"|[A-Za-z0-9+/]{16,}+={0,2}))++"
+    rf"(?:{_KEY_BREAK}[A-Za-z0-9+/]{{1,15}}={{0,2}}(?={_KEY_BREAK}[=-]))?"
+    rf"(?:{_KEY_BREAK}=[A-Za-z0-9+/]{{4}}(?={_KEY_BREAK}-))?"
+)
+_PEM = (
+    rf"-----BEGIN [A-Z0-9 ]{{0,40}}PRIVATE KEY(?: BLOCK)?-----{_KEY_LINES}"
+    rf"(?:{_KEY_BREAK}-----END [A-Z0-9 ]{{0,60}}-----)?"
+)
+_QUOTED = (
+    rf"(?P<quote>\\{{0,3}}[\"'`])(?P<quoted>(?:(?!(?P=quote))(?:\\.|[^\r\n])){{1,{MAX_VALUE}}}?)(?P=quote)"
+)
+# A comma or ampersand ends a value where the next `name=` begins; otherwise it may be part of it.
+_BARE = (
+    r"(?P<bare>[^\s\"'`<>,;&|=\\](?:[^\s\"'`<>,;&|\\]|[,;&|](?!\s|$|[A-Za-z_][\w .-]{0,40}=)"
+    rf"|\\(?![nrtu\"'\\])){{0,{MAX_VALUE}}})"
+)
+_VALUE = rf"(?:[bfru]{{0,2}}{_QUOTED}|\\{{0,3}}[\"'`]?{_BARE})"
+_SEPARATOR = (
+    r"[\\\"'`*_\])]{0,6}[ \t]{0,8}(?P<separator>:=|=>|={1,3}|:|" "\uff1a" r"|(?<=\s)\|(?=\s))[ \t*]{0,8}"
+)
+_WHERE = r"(?:\s+(?:for|to|of|on|at|in|from|für|von|vom|zum|para|de|del|du|per|для|от)\s+[^.,;:=\n]{1,60}?)?"
+_APOSTROPHE = "['\u2019]"
+_VERB = (
+    rf"(?:{_APOSTROPHE}s\s+|\s+(?:is|was|are|will be|ist|lautet|war|es|est|è|é|jest|это)(?::|\s)\s*"
+    "|\\s*[—\u2013→]\\s*|\\s+-\\s+|\\s*(?:是|为|は|는|은)\\s*)"
+    r"(?:(?:now|currently|still|just|simply|literally|jetzt|ahora|maintenant)\s+)?(?::\s*)?[*_]{0,3}"
+)
+_CODE_OWNERS = preceded(
+    "alarm door gate safe garage lock access entry security unlock keypad lockbox locker verification login"
+    " confirmation one-time otp 2fa mfa authentication backup"
+)
+_IGNORE_CASE = re.ASCII | re.IGNORECASE
+
+
+def _named_rules(kind: str, name: str, anchors: str, assigned: Judge, spoken: Judge) -> Iterator[Rule]:
+    """The ways in which a value is given to a name."""
+    element = rf">(?P<bare>[^<\n]{{1,{MAX_VALUE}}})</"
+    for rest, judge in (
+        (rf"{NAME_SUFFIX}{_SEPARATOR}{_VALUE}", assigned),
+        (rf"(?<!\bpass){_WHERE}{_VERB}{_VALUE}", spoken),
+        (rf"(?<!\bpass)[ \t]+{_VALUE}", judges.option_span),
+        (element, judges.element_span),
+    ):
+        yield rule(kind, anchors, name + rest, judge, re.IGNORECASE)
+
+
+PHRASES = table(
+    len(TOKENS.rules),
+    rule("private-key", "-----begin", _PEM),
+    rule("private-key", "private-lines:", rf"Private-Lines: \d+{_KEY_LINES}"),
+    rule(
+        "aws-secret",
+        "akia asia",
+        r"(?:AKIA|ASIA)[A-Z0-9]{16}[^A-Za-z0-9]{1,12}(?P<secret>[A-Za-z0-9/+]{40})(?![A-Za-z0-9/+=])",
+    ),
+    rule(
+        "password-hash",
+        "$2 $5$ $6$ $y$ $argon2",
+        r"\$(?:2[abxy]\$\d\d\$[./A-Za-z0-9]{50,}|[56y]\$[^\s:]{20,200}|argon2id?\$[^\s:\"']{20,300})",
+    ),
+    rule(
+        "url-credentials",
+        "://",
+        r"://[^\s:/?#@\"'<>]{0,100}:(?P<secret>[^\s/?\"'<>]{1,300})@(?=[^\s@])",
+        judges.unless_placeholder,
+    ),
+    rule(
+        "bearer",
+        "bearer",
+        r"bearer[\s:]{1,4}\\{0,3}[\"'`]?(?P<secret>[\w.~+/=-]{12,})",
+        judges.if_key,
+        _IGNORE_CASE,
+    ),
+    rule(
+        "basic-auth",
+        "authorization",
+        r"authorization[\\\"']{0,4}\s{0,4}[:=]\s{0,4}[\\\"']{0,4}(?:basic|token|apikey|digest|negotiate|key)\s{1,4}"
+        r"(?P<secret>[\w.~+/=-]{8,})",
+        judges.unless_placeholder,
+        _IGNORE_CASE,
+    ),
+    rule(
+        "basic-auth",
+        "curl",
+        r"curl\b[^\n|;]{0,300}?\s(?:-u|--user)[ =]?\s{0,3}[\"']?[\w.@+-]{1,80}:(?P<secret>[^\s\"']{1,200})",
+        judges.unless_placeholder,
+    ),
+    rule("password", "sshpass", r"sshpass\s+-p\s*[\"']?(?P<secret>[^\s\"']{1,200})"),
+    rule("password", "mysql", r"mysql\w{0,20}\s(?:[^\n|;]{0,200}?\s)?-p(?P<secret>[^\s\"'-][^\s\"']{0,200})"),
+    rule("password", "login", r"login[ \t]+\S{1,100}[ \t]+password[ \t]+(?P<secret>\S{1,200})"),
+    rule("password", ":5432:", r":5432:[^:\s]{1,80}:[^:\s]{1,80}:(?P<secret>[^\s:]{1,200})"),
+    rule(
+        "password",
+        "identified password",
+        r"(?:identified\s+by|password)\s+(?:by\s+)?(?P<quote>['\"])(?P<secret>[^'\"\s]{3,200})(?P=quote)",
+        judges.if_quoted_password,
+        re.IGNORECASE,
+    ),
+    rule(
+        "card-number",
+        "2 3 4 5 6",
+        r"[2-6]\d{3}(?<![\w.,/+=-].{4})(?:([ -]?)\d{4}\1\d{4}\1\d{4}|([ -]?)\d{6}\2\d{5})(?![\w/+=-]|[.,]\d)",
+        judges.card_span,
+        floating=True,
+    ),
+    rule(
+        "card-code",
+        "cvv cvc",
+        r"cv[vc]2?(?:\s+(?:code|number))?\s*(?:is|:|=|\s)\s*(?P<secret>\d{3,4})(?!\w)",
+        flags=_IGNORE_CASE,
+    ),
+    rule(
+        "seed-phrase",
+        "seed recovery backup mnemonic",
+        r"(?:\w{4,8}[ _-]?(?:phrase|words)|mnemonic)[\"']?(?:\s+(?:is|are|was))?\s*[:=]?\s*[\"']?"
+        r"(?P<secret>[a-z]{3,8}(?:[ ,]{1,2}[a-z]{3,8}){11,23})",
+        judges.phrase_span,
+        _IGNORE_CASE,
+    ),
+    rule(
+        "pin",
+        "pin",
+        rf"(?<![A-Za-z])(?:pin|PIN|Pin)(?:\s+(?:number|no\.?))?{_WHERE}"
+        rf"(?:\s*(?:[:=]|is|was|ist|lautet|es|to)\s*|{_APOSTROPHE}s\s+|(?<=PIN)\s+)"
+        r"(?P<secret>\d{4,8})(?![\w.:/%-]?\d|\w)",
+    ),
+    rule("pin", "pin", r"(?<![A-Za-z])(?i:pin)[ -]?code(?:\s*[:=]|\s+is)?\s*(?P<secret>\d{4})(?![\w-])"),
+    rule(
+        "pin",
+        "code combination",
+        rf"{_CODE_OWNERS}(?:code|combination){_WHERE}(?:\s*[:=]\s*|\s+(?:is|was)\s+|{_APOSTROPHE}s\s+)"
+        r"(?P<secret>\d{3,8}(?:[- ]\d{1,6}){0,3}#?)(?![\w%])",
+        flags=_IGNORE_CASE,
+    ),
+    rule("pin", "otp", r"(?<!\w)OTP(?:\s+code)?(?:\s*[:=]\s*|\s+is\s+)(?P<secret>\d{4,8})(?!\w)"),
+    rule(
+        "password",
+        "pass",
+        rf"pass ?phrase{_WHERE}(?:\s*[:=]\s*|\s+(?:is|was)\s+)[\"'“]?"
+        r"(?P<secret>[a-z]{3,15}(?:[ -][a-z]{3,15}){2,11})(?=[\"'”.,;!?)]|\s*(?:\n|$))",
+        judges.phrase_span,
+        _IGNORE_CASE,
+    ),
+    *_named_rules(
+        "password", PASSWORD_NAME, PASSWORD_ANCHORS, judges.assigned_password, judges.spoken_password
+    ),
+    *_named_rules("secret", KEY_NAME, KEY_ANCHORS, judges.assigned_key, judges.spoken_key),
+    rule(
+        "password",
+        PASSWORD_ANCHORS,
+        rf"(?!pass\b){PASSWORD_NAME}(?:\s+(?:to|as|auf|a|à|на)|:)?\s+{_VALUE}",
+        judges.told_span,
+        re.IGNORECASE,
+    ),
+    rule(
+        "secret",
+        "key",
+        rf"(?<![^\W_])(?<!public.)key{NAME_SUFFIX}(?:{_SEPARATOR}|{_VERB}){_VALUE}",
+        judges.plain_key_span,
+        re.IGNORECASE,
+    ),
+    rule("password", "pass", r"pass(?:word|phrase|code)", judges.said_before_span, re.IGNORECASE),
+)
