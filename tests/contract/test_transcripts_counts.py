@@ -6,12 +6,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from tests.contract.given import ManualClock, memory
-
-REAL = Path(__file__).parents[3] / "shared" / "data" / "transcripts"
-FILES = sorted(REAL.rglob("*.jsonl"))
+from tests.real_transcripts import FOLDER, real_files_here
 
 NOBODYS_WORDS = (
     "<local-command-",
@@ -76,15 +72,14 @@ def codex(lines: Iterable[dict[str, Any]]) -> Counter[str]:
     return found
 
 
-@pytest.mark.skipif(not FILES, reason=f"there are no transcripts in {REAL}")
 def test_every_real_file_has_as_many_entries_as_an_independent_count_finds(
     url: str, clock: ManualClock
 ) -> None:
     with memory(url, clock) as service:
-        for number, path in enumerate(FILES):
-            user_id = f"reader {number}"
-            found = service.transcripts.ingest(user_id, path, REAL)
-            counted = (codex if "codex" in path.parts else claude_code)(lines_of(path))
+        for number, file in enumerate(real_files_here()):
+            user_id, path = f"reader {number}", file.path()
+            found = service.transcripts.ingest(user_id, path, FOLDER)
+            counted = (codex if file.source == "codex" else claude_code)(lines_of(path))
             stored = Counter(document.role for document in service.documents(user_id, limit=10_000))
             assert stored == counted, path.name
             assert (found.entries, found.problem) == (counted.total(), "")
@@ -94,4 +89,4 @@ def test_every_real_file_has_as_many_entries_as_an_independent_count_finds(
             assert file.read_through == path.stat().st_size
             grouped = sum(one.entries for one in service.transcripts.conversations(user_id))
             assert grouped == counted.total()
-            assert service.transcripts.ingest(user_id, path, REAL).outcome == "unchanged"
+            assert service.transcripts.ingest(user_id, path, FOLDER).outcome == "unchanged"

@@ -13,12 +13,10 @@ from typing import Any
 import pytest
 
 from shepherd_memory.service import Service
+from tests.real_transcripts import real_files_here
 from tests.terminal.pty_screen import terminal
 from tests.terminal.shell import COMMAND, data, good, process, run, with_service
 from tests.terminal.transcript_files import BEGUN, TALK, codex_rollout, said, session_file, talk, write
-
-REAL = Path(__file__).parents[3] / "shared" / "data" / "transcripts"
-"""Sessions of real agents, where they are."""
 
 
 @pytest.fixture(autouse=True)
@@ -358,11 +356,11 @@ def test_two_users_take_in_the_same_folder_and_see_their_own(projects: Path) -> 
     assert stored() == before
 
 
-@pytest.mark.skipif(not REAL.exists(), reason="the real transcripts are not here")
-def test_real_sessions_are_taken_in_and_none_fails() -> None:
-    for folder, source in (("claude_code", "claude-code"), ("codex", "codex")):
-        files = list((REAL / folder).rglob("*.jsonl"))
-        taken = data("memory", "ingest", "--dir", str(REAL / folder))
+def test_real_sessions_are_taken_in_and_none_fails(tmp_path: Path) -> None:
+    known = real_files_here()
+    for source in ("claude-code", "codex"):
+        files = [file.copied_to(tmp_path / source) for file in known if file.source == source]
+        taken = data("memory", "ingest", "--dir", str(tmp_path / source))
         assert taken["files"] == {"new": len(files)}
         lines = sum(len(path.read_bytes().splitlines()) for path in files)
         assert taken["entries"] + taken["known"] + sum(taken["skipped"].values()) == lines
