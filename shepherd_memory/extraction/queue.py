@@ -9,12 +9,12 @@ from itertools import accumulate
 from shepherd_memory.extraction import jobs
 from shepherd_memory.extraction.jobs import Job
 from shepherd_memory.extraction.prompt import LONGEST_STATEMENT, shorten
-from shepherd_memory.injection.prompt import strip_injection
 from shepherd_memory.memory import documents, sessions
 from shepherd_memory.memory.documents import Document
 from shepherd_memory.storage import users
 from shepherd_memory.storage.clock import to_us
 from shepherd_memory.storage.database import Connection, Database
+from shepherd_memory.text.block_seal import strip_injection
 from shepherd_memory.text.canonical import dump_canonical, load_json
 
 KIND = "extract"

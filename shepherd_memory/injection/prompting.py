@@ -9,9 +9,8 @@ from typing import Any
 
 from shepherd_memory.injection import stored_blocks
 from shepherd_memory.injection.block import Block, Piece, build_block
-from shepherd_memory.injection.prompt import last_said, strip_content
 from shepherd_memory.injection.stored_blocks import Kept
-from shepherd_memory.intake.messages import LONGEST_QUERY, text_of
+from shepherd_memory.intake.messages import LONGEST_QUERY, last_said, text_of
 from shepherd_memory.llm.reasoning import without_thoughts
 from shepherd_memory.memory import facts
 from shepherd_memory.recall import Hit, Recalled
@@ -19,6 +18,7 @@ from shepherd_memory.recall.rows import fetch
 from shepherd_memory.storage import users
 from shepherd_memory.storage.database import Connection, Database
 from shepherd_memory.storage.rows import build
+from shepherd_memory.text.block_seal import strip_content
 from shepherd_memory.text.canonical import dump_json
 from shepherd_memory.text.redaction import redact
 

@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from shepherd_memory.injection.prompt import last_said, strip_content
-from shepherd_memory.intake.messages import INSTRUCTION_ROLES, text_of
+from shepherd_memory.intake.messages import INSTRUCTION_ROLES, last_said, text_of
+from shepherd_memory.text.block_seal import strip_content
 from shepherd_memory.text.canonical import canonical_text
 from shepherd_memory.text.ids import digest_of
 from shepherd_memory.text.redaction import redact

@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from shepherd_memory.injection.prompt import strip_content
 from shepherd_memory.storage.clock import parse_us
+from shepherd_memory.text.block_seal import strip_content
 from shepherd_memory.text.canonical import as_text, canonical_json, canonical_text, dump_json
 from shepherd_memory.text.ids import MAX_ID_LENGTH, digest_of, storable_id
 from shepherd_memory.text.redaction import redact, redact_json
@@ -110,6 +110,26 @@ def _part_text(part: object) -> str:
     if isinstance(kind, str) and kind in TEXT_PART_TYPES and isinstance(text, str):
         return canonical_text(text)
     return ""
+
+
+def last_said(messages: Sequence[Any]) -> int | None:
+    """The place of the last message in which the user says something, rather than a tool answering."""
+    places = range(len(messages) - 1, -1, -1)
+    return next((place for place in places if _is_said(messages[place])), None)
+
+
+def _is_said(message: Any) -> bool:
+    if not isinstance(message, Mapping) or message.get("role") != "user":
+        return False
+    content = message.get("content")
+    if isinstance(content, list):
+        return not all(type_of(part) == "tool_result" for part in content)
+    return isinstance(content, str)
+
+
+def type_of(part: Any) -> Any:
+    """The type of a part of a message's content; None for what is no such part."""
+    return part.get("type") if isinstance(part, Mapping) else None
 
 
 def _extra(raw: Mapping[Any, Any]) -> str | None:

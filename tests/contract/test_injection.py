@@ -8,11 +8,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from shepherd_memory.injection.prompt import strip_injection
 from shepherd_memory.injection.prompting import KEPT_INJECTIONS
 from shepherd_memory.injection.stored_blocks import KEPT_SECONDS
 from shepherd_memory.recall.cache import ShelfCache
 from shepherd_memory.service import Service
+from shepherd_memory.text.block_seal import strip_injection
 from shepherd_memory.text.tokens import estimate_tokens
 from tests.contract.given import ManualClock, everything_of, memory, user_says
 from tests.contract.recalling import check_indexes, rows_holding

@@ -10,8 +10,9 @@ from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 from shepherd_memory.injection.block import Block, Piece, build_block
-from shepherd_memory.injection.prompt import inject, last_said, strip_content, strip_injection
-from shepherd_memory.intake.messages import text_of
+from shepherd_memory.injection.prompt import inject
+from shepherd_memory.intake.messages import last_said, text_of
+from shepherd_memory.text.block_seal import strip_content, strip_injection
 from shepherd_memory.text.tokens import estimate_tokens
 from shepherd_memory.text.words import stems
 
