@@ -1,4 +1,4 @@
-"""Thoughts at the head of an answer are told from it however both are cut."""
+"""Reasoning at the head of an answer is told from it however both are cut."""
 
 from collections.abc import Sequence
 

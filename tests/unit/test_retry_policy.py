@@ -1,4 +1,4 @@
-"""Patience: when an endpoint may be called again, and who is to blame."""
+"""The retry policy: when an endpoint may be called again, and who is to blame."""
 
 from datetime import UTC, datetime
 
