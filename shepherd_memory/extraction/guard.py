@@ -5,9 +5,10 @@ from dataclasses import dataclass
 
 from shepherd_memory.errors import InvalidInput
 from shepherd_memory.extraction.answer import Answer
-from shepherd_memory.extraction.guard_topics import is_about_assistant, is_transient, normalise_key
+from shepherd_memory.extraction.guard_topics import is_about_assistant, is_transient
 from shepherd_memory.extraction.queue import Said
 from shepherd_memory.memory import context, facts, rejections
+from shepherd_memory.memory.fact_keys import normalise_key
 from shepherd_memory.memory.rejections import Refused
 from shepherd_memory.storage.clock import from_us
 from shepherd_memory.storage.database import Connection

@@ -1,38 +1,9 @@
-"""What an extraction proposes to remember, and which proposals are refused for what they are about."""
+"""Which proposals of an extraction are refused for what they are about."""
 
 import re
-from dataclasses import dataclass
 
-from shepherd_memory.text.words import any_of, unbroken_words, words
-
-MAX_KEY_CHARACTERS = 64
-
-
-@dataclass(frozen=True)
-class FactCandidate:
-    """A fact that a model proposes: `employer` → `ACME`."""
-
-    key: str
-    value: str
-
-
-@dataclass(frozen=True)
-class ContextCandidate:
-    """A question and its answer that a model proposes."""
-
-    question: str
-    answer: str
-
-
-_CAMEL_HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
-_OWNER = re.compile(r"^(?:(?:the_)?users?_|my_)+(?=.)")
-
-
-def normalise_key(raw: str) -> str:
-    """`raw` as the one form in which a key is stored; "" if nothing is left of it."""
-    key = "_".join(unbroken_words(_CAMEL_HUMP.sub(" ", raw)))
-    return _OWNER.sub("", key)[:MAX_KEY_CHARACTERS].rstrip("_")
-
+from shepherd_memory.memory.fact_keys import CAMEL_HUMP
+from shepherd_memory.text.words import any_of, words
 
 _MODEL = (
     r"(?:(?:virtual|digital|ai|chat|coding|language) ?(?:assistant|model|bot)|ai|llm|chat ?bot|bot|assistant)"
@@ -130,4 +101,4 @@ def is_transient(key: str, text: str) -> bool:
 
 
 def _plain(text: str) -> str:
-    return " ".join(words(_CAMEL_HUMP.sub(" ", text)))
+    return " ".join(words(CAMEL_HUMP.sub(" ", text)))

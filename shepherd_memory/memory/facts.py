@@ -4,8 +4,8 @@ from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 
 from shepherd_memory.errors import InvalidInput
-from shepherd_memory.extraction.guard_topics import normalise_key
 from shepherd_memory.memory import entries
+from shepherd_memory.memory.fact_keys import normalise_key
 from shepherd_memory.storage.clock import to_us
 from shepherd_memory.storage.database import Connection
 from shepherd_memory.storage.provenance import Provenance

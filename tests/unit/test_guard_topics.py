@@ -2,12 +2,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shepherd_memory.extraction.guard_topics import (
-    MAX_KEY_CHARACTERS,
-    is_about_assistant,
-    is_transient,
-    normalise_key,
-)
+from shepherd_memory.extraction.guard_topics import is_about_assistant, is_transient
+from shepherd_memory.memory.fact_keys import MAX_KEY_CHARACTERS, normalise_key
 from tests.unit.grounding_corpus import GROUNDED, NOT_REFUSED_FOR_THEIR_SUBJECT, Case
 
 
