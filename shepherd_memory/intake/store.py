@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from shepherd_memory.extraction import queue
 from shepherd_memory.extraction.queue import Said
-from shepherd_memory.intake.messages import Skipped, read_messages
+from shepherd_memory.intake.messages import Message, Skipped, read_messages
 from shepherd_memory.memory import documents, entries, sessions
 from shepherd_memory.memory.documents import MAIN_GROUP, NewDocument
 from shepherd_memory.storage import users
@@ -72,7 +72,7 @@ def remember(
     if not how.keep_documents and not (extract and how.can_extract):
         return replace(nothing, reason="memory_documents is off, and no extraction will read these messages")
     group = storable_id(group_name or MAIN_GROUP)
-    new = [documents.of_message(message, session, group) for message in messages]
+    new = [document_of(message, session, group) for message in messages]
     terms = [entries.terms_of(document.text) if how.keep_documents else Counter() for document in new]
     with database.write() as tx:
         first_id = users.lock(tx, user_id, now, rows=len(new) + 1)
@@ -80,6 +80,22 @@ def remember(
             new = [replace(document, session_id=live) for document in new]
         stored, queued = _store(tx, user_id, first_id, new, terms, how, extract, now)
     return replace(nothing, session_id=live, stored=stored, known=len(new) - stored, queued=queued)
+
+
+def document_of(message: Message, session_id: str, group_name: str) -> NewDocument:
+    """A live message as a document."""
+    return NewDocument(
+        session_id=session_id,
+        message_id=message.message_id,
+        text=message.text,
+        created_at=message.created_at,
+        role=message.role,
+        speaker_type=message.speaker_type,
+        speaker_name=message.speaker_name,
+        extra=message.extra,
+        group_name=group_name,
+        tool_names=message.tool_names,
+    )
 
 
 def _store(

@@ -5,7 +5,6 @@ from dataclasses import dataclass, fields
 from datetime import datetime
 from operator import attrgetter
 
-from shepherd_memory.intake.messages import Message
 from shepherd_memory.storage.database import Connection, Row
 from shepherd_memory.storage.rows import build
 
@@ -71,22 +70,6 @@ class NewDocument:
 
 _NEW_FIELDS = tuple(field.name for field in fields(NewDocument))
 _new_values = attrgetter(*_NEW_FIELDS)
-
-
-def of_message(message: Message, session_id: str, group_name: str = MAIN_GROUP) -> NewDocument:
-    """A live message as a document."""
-    return NewDocument(
-        session_id=session_id,
-        message_id=message.message_id,
-        text=message.text,
-        created_at=message.created_at,
-        role=message.role,
-        speaker_type=message.speaker_type,
-        speaker_name=message.speaker_name,
-        extra=message.extra,
-        group_name=group_name,
-        tool_names=message.tool_names,
-    )
 
 
 def insert(tx: Connection, user_id: str, first_id: int, new: Sequence[NewDocument], now: int) -> set[int]:

@@ -42,7 +42,7 @@ def remember_in_parts(database: Database, parts: Parts, number: int) -> None:
     user_id = f"user{number % 50}"
     with parts.part("read messages: canonical text, redaction, ids"):
         messages, _ = read_messages(exchange(number), session_id, now)
-        new = [documents.of_message(message, session_id, MAIN_GROUP) for message in messages]
+        new = [store.document_of(message, session_id, MAIN_GROUP) for message in messages]
     with parts.part("its words, for the index"):
         terms = [entries.terms_of(document.text) for document in new]
     transaction = ExitStack()
