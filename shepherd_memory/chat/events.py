@@ -109,5 +109,8 @@ Event = (
     | Cancelled
     | Failed
 )
+Last = Completed | Cancelled | Failed
+"""How it ended."""
+
 Emit = Callable[[Event], None]
 """Called in the thread that asks; must not raise."""

@@ -9,10 +9,9 @@ from urllib.parse import urlsplit
 import requests
 
 from shepherd_memory.chat import events
-from shepherd_memory.chat.events import Emit, Event
+from shepherd_memory.chat.events import Emit, Event, Last
 from shepherd_memory.chat.remote_events import QUEUED, event_of, message_of, read_updates
 from shepherd_memory.errors import EndpointError, EndpointMisconfigured, EndpointUnavailable, InvalidInput
-from shepherd_memory.frontends.terminal.asking import Last
 from shepherd_memory.llm.answers.answer import parsed
 from shepherd_memory.llm.http.call import Call
 from shepherd_memory.llm.http.connections import (

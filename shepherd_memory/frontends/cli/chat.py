@@ -17,9 +17,9 @@ from shepherd_memory.frontends.terminal.signals import INTERRUPTED, interrupted
 from shepherd_memory.text.canonical import canonical_text
 
 if TYPE_CHECKING:
+    from shepherd_memory.chat.events import Last
     from shepherd_memory.chat.remote import RemoteSession
     from shepherd_memory.chat.session import ChatSession, Options
-    from shepherd_memory.frontends.terminal.asking import Last
     from shepherd_memory.frontends.terminal.interrupts import Signals
     from shepherd_memory.memory.saved_chats import History
     from shepherd_memory.service import Service

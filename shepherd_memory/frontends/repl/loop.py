@@ -8,12 +8,12 @@ from types import FrameType
 from typing import Any
 
 from shepherd_memory.chat.event_json import shape_of
-from shepherd_memory.chat.events import Event, Failed
+from shepherd_memory.chat.events import Event, Failed, Last
 from shepherd_memory.errors import ShepherdError
 from shepherd_memory.frontends.repl.renderer import Printer
 from shepherd_memory.frontends.repl.typeahead import Keyboard
 from shepherd_memory.frontends.terminal import slash_commands
-from shepherd_memory.frontends.terminal.asking import Chat, Last, ask
+from shepherd_memory.frontends.terminal.asking import Chat, ask
 from shepherd_memory.frontends.terminal.interrupts import Signals, Told
 from shepherd_memory.frontends.terminal.invocation import Invocation
 from shepherd_memory.frontends.terminal.output import say

@@ -5,11 +5,8 @@ import threading
 from collections.abc import Callable
 from typing import Protocol
 
-from shepherd_memory.chat.events import Cancelled, Completed, Emit, Event, Failed
+from shepherd_memory.chat.events import Emit, Event, Failed, Last
 from shepherd_memory.frontends.terminal.interrupts import Signals, Told
-
-Last = Completed | Cancelled | Failed
-"""How it ended."""
 
 
 class Chat(Protocol):
