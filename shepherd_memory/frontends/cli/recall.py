@@ -21,7 +21,7 @@ from shepherd_memory.frontends.cli.neighbours import (
     origin,
 )
 from shepherd_memory.frontends.cli.opening import LIMIT, moment, opened, user_of, user_option
-from shepherd_memory.frontends.terminal.hits import emit_explanation, explained_in_one
+from shepherd_memory.frontends.terminal.hits import emit_explanation, explained_in_one, shown_text, who
 from shepherd_memory.frontends.terminal.invocation import Invocation, pass_invocation
 from shepherd_memory.frontends.terminal.output import json_option, say
 from shepherd_memory.frontends.terminal.screen import (
@@ -209,16 +209,6 @@ def _emit_hit(place: int, hit: Hit, words: Sequence[str], near: Neighbours, colu
 def _heading(place: int, hit: Hit) -> str:
     cells = (f"{hit.confidence:.2f}", local(hit.created_at), who(hit), f"{hit.kind} {hit.id}")
     return f"{place}. {'  '.join(one_line(cell) for cell in cells if cell)}"
-
-
-def who(hit: Hit) -> str:
-    """Who said it, as well as is known."""
-    return " ".join((hit.speaker_name or hit.role).split())
-
-
-def shown_text(hit: Hit) -> str:
-    """What was found; a pair as its question and answer."""
-    return " → ".join(hit.pair) if hit.pair else hit.text
 
 
 def _rows(hit: Hit, explain: bool, near: Neighbours) -> Iterator[Sequence[str]]:

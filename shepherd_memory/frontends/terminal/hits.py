@@ -1,4 +1,4 @@
-"""The parts of a score, as a table and in words."""
+"""What recall found: who said what, and the parts of its score as a table and in words."""
 
 from collections.abc import Iterator, Sequence
 
@@ -18,6 +18,16 @@ MEANINGS = {
     "session": "other things said in its session fit as well",
 }
 """What each part of a score says. Zero means that it had no say."""
+
+
+def who(hit: Hit) -> str:
+    """Who said it, as well as is known."""
+    return " ".join((hit.speaker_name or hit.role).split())
+
+
+def shown_text(hit: Hit) -> str:
+    """What was found; a pair as its question and answer."""
+    return " → ".join(hit.pair) if hit.pair else hit.text
 
 
 def explained(hits: Sequence[Hit]) -> Iterator[str]:

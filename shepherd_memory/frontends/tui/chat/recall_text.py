@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from textual.content import Content
 
-from shepherd_memory.frontends.cli.recall import shown_text, who
+from shepherd_memory.frontends.terminal.hits import shown_text, who
 from shepherd_memory.frontends.terminal.screen import block, local, one_line
 from shepherd_memory.injection.block import Block
 from shepherd_memory.injection.prompting import Injected
