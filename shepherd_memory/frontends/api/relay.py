@@ -1,31 +1,17 @@
 """A provider's response, passed on byte for byte while memory reads along."""
 
-import asyncio
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
-
 import aiohttp
-from starlette.types import Receive, Scope, Send
+from starlette.types import Send
 
 from shepherd_memory.frontends.api.chat_memory import ChatMemory
 from shepherd_memory.frontends.api.upstream import Headers, returned
-from shepherd_memory.frontends.web.limits import ClientGone
-from shepherd_memory.frontends.web.state import ANSWERED_KEY
+from shepherd_memory.frontends.web.responses import send_head, send_part
 from shepherd_memory.llm.answers import Answer, StreamReader, open_stream, read_body
 from shepherd_memory.llm.answers.decoding import Decoder, decoder_for
 
 ONE_PIECE = 65_536
-WATCHED_AFTER_SECONDS = 0.05
 LARGEST_READ = 16_000_000
 """A longer answer that is no stream is passed on unread."""
-
-
-async def send_head(send: Send, status: int, headers: list[tuple[bytes, bytes]]) -> None:
-    await send({"type": "http.response.start", "status": status, "headers": headers})
-
-
-async def send_part(send: Send, part: bytes, more: bool = True) -> None:
-    await send({"type": "http.response.body", "body": part, "more_body": more})
 
 
 async def relay(response: aiohttp.ClientResponse, send: Send, added: Headers = ()) -> None:
@@ -108,40 +94,3 @@ async def _relay_whole(
 
 def _read(wire: str, body: bytes, decoder: Decoder) -> Answer:
     return Answer("", is_final=False, failed=True) if decoder.broken else read_body(wire, body)
-
-
-@asynccontextmanager
-async def until_disconnect(scope: Scope, receive: Receive) -> AsyncIterator[None]:
-    """Run the block until the client goes away: then it is cancelled, and ClientGone raised.
-
-    That the client has its whole answer is also told as going away, and is none.
-    """
-    task = asyncio.current_task()
-    assert task is not None
-    gone = False
-
-    async def watch() -> None:
-        nonlocal gone
-        while (await receive())["type"] != "http.disconnect":
-            pass
-        if not scope.get(ANSWERED_KEY):
-            gone = True
-            task.cancel()
-
-    def start() -> None:
-        watchers.append(asyncio.create_task(watch()))
-
-    watchers: list[asyncio.Task[None]] = []
-    # Most requests are over before it is worth a task to watch them.
-    later = asyncio.get_running_loop().call_later(WATCHED_AFTER_SECONDS, start)
-    try:
-        yield
-    except asyncio.CancelledError:
-        if not gone:
-            raise
-        task.uncancel()
-        raise ClientGone from None
-    finally:
-        later.cancel()
-        for watcher in watchers:
-            watcher.cancel()

@@ -11,7 +11,6 @@ from starlette.types import Scope
 from shepherd_memory.chat.event_json import ERROR
 from shepherd_memory.config import Config
 from shepherd_memory.config.providers import current_provider
-from shepherd_memory.frontends.api.relay import until_disconnect
 from shepherd_memory.frontends.session_server.request import read_asked, read_which
 from shepherd_memory.frontends.session_server.shared_session import SharedSession, Turn
 from shepherd_memory.frontends.session_server.streams import EventStream, follow, observe
@@ -21,6 +20,7 @@ from shepherd_memory.frontends.web.health import health
 from shepherd_memory.frontends.web.http_errors import RETRY_SECONDS, Refusal
 from shepherd_memory.frontends.web.json_response import json_response
 from shepherd_memory.frontends.web.limits import read_body
+from shepherd_memory.frontends.web.responses import until_disconnect
 from shepherd_memory.frontends.web.state import SCOPE_KEY, ServerState, admit, config_of, headers_of
 
 ACCEPTED = 202

@@ -10,12 +10,12 @@ from starlette.types import Receive, Scope, Send
 
 from shepherd_memory.chat.event_json import ERROR
 from shepherd_memory.errors import ShepherdError
-from shepherd_memory.frontends.api.relay import send_head, send_part, until_disconnect
 from shepherd_memory.frontends.session_server.shared_session import Turn
 from shepherd_memory.frontends.session_server.update_log import LatestUpdates
 from shepherd_memory.frontends.session_server.updates import Update
 from shepherd_memory.frontends.web.http_errors import Refusal, kind_of
 from shepherd_memory.frontends.web.limits import ClientGone
+from shepherd_memory.frontends.web.responses import send_head, send_part, until_disconnect
 
 PULSE_SECONDS = 5.0
 """A sign of life at least so often."""
