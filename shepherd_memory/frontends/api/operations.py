@@ -14,6 +14,7 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
 from shepherd_memory.frontends.web.http_errors import Refusal
+from shepherd_memory.frontends.web.json_body import decoded, misfit
 from shepherd_memory.frontends.web.json_response import json_response
 from shepherd_memory.frontends.web.limits import Slots, read_body
 from shepherd_memory.frontends.web.state import admit, request_state, user_of
@@ -107,22 +108,6 @@ class Operation:
         return raw if self.body is bytes else decoded(self.body, raw)
 
 
-def decoded(kind: Any, raw: bytes) -> Any:
-    """What a JSON body holds, as `kind`; refused if it is something else."""
-    try:
-        return msgspec.json.decode(raw, type=kind)
-    except msgspec.ValidationError as error:
-        raise _misfit("body", error) from None
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise Refusal(400, f"the body is not JSON: {error}") from None
-    except RecursionError:
-        raise Refusal(400, "the body is not JSON: too deep") from None
-
-
-def _misfit(where: str, error: msgspec.ValidationError) -> Refusal:
-    return Refusal(400, f"the {where} does not fit: {error}".replace(" - at `$.", " at `"))
-
-
 def read_parameters(kind: type[Asked], request: Request) -> Any:
     """What path and query say, as `kind`; refused if they say more, or something else."""
     _check_encoding(request)
@@ -134,7 +119,7 @@ def read_parameters(kind: type[Asked], request: Request) -> Any:
     try:
         return msgspec.convert(values, kind)
     except msgspec.ValidationError as error:
-        raise _misfit("path or query", error) from None
+        raise misfit("path or query", error) from None
 
 
 # Looking into a type takes longer than everything else that is done with it.

@@ -4,8 +4,8 @@ from typing import Annotated, Any, TypeVar
 
 import msgspec
 
-from shepherd_memory.frontends.api.operations import decoded
 from shepherd_memory.frontends.web.http_errors import Refusal
+from shepherd_memory.frontends.web.json_body import decoded
 from shepherd_memory.text.canonical import canonical_text
 
 MOST_TOKENS = 10_000_000

@@ -1,0 +1,24 @@
+"""The JSON body of a request, as the type that a handler expects."""
+
+from typing import Any
+
+import msgspec
+
+from shepherd_memory.frontends.web.http_errors import Refusal
+
+
+def decoded(kind: Any, raw: bytes) -> Any:
+    """What a JSON body holds, as `kind`; refused if it is something else."""
+    try:
+        return msgspec.json.decode(raw, type=kind)
+    except msgspec.ValidationError as error:
+        raise misfit("body", error) from None
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise Refusal(400, f"the body is not JSON: {error}") from None
+    except RecursionError:
+        raise Refusal(400, "the body is not JSON: too deep") from None
+
+
+def misfit(where: str, error: msgspec.ValidationError) -> Refusal:
+    """The refusal of what does not have the fields, or not the types, that were asked for."""
+    return Refusal(400, f"the {where} does not fit: {error}".replace(" - at `$.", " at `"))
