@@ -13,15 +13,15 @@ from shepherd_memory.chat.events import Emit, Event, Last
 from shepherd_memory.chat.remote_events import QUEUED, event_of, message_of, read_updates
 from shepherd_memory.errors import EndpointError, EndpointMisconfigured, EndpointUnavailable, InvalidInput
 from shepherd_memory.llm.answers.answer import parsed
-from shepherd_memory.llm.http.call import Call
-from shepherd_memory.llm.http.connections import (
+from shepherd_memory.llm.cancellation import Call
+from shepherd_memory.llm.http import (
     FAILURES,
     Connections,
     Login,
-    distrust,
+    certificate_error,
+    failure_reason,
     is_bad_address,
     is_timeout,
-    reason_of,
 )
 from shepherd_memory.text.canonical import canonical_text
 
@@ -235,9 +235,9 @@ class RemoteSession:
             return EndpointUnavailable(f"{self.place}: {call.cut_because}")
         if is_bad_address(error):
             return EndpointMisconfigured(f"{self.place} cannot be used as an address")
-        if trouble := distrust(error):
+        if trouble := certificate_error(error):
             return EndpointMisconfigured(f"{self.place}: {trouble}; check the address and the CA")
-        why = reason_of(error)
+        why = failure_reason(error)
         return EndpointUnavailable(
             f"{self.place} cannot be reached ({why}); is `shepherd cli-server` running there?"
         )

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 from shepherd_memory.embedding.engine import Refused, Unavailable
 from shepherd_memory.errors import EndpointError, ItemRejected
+from shepherd_memory.llm.cancellation import Call
 from shepherd_memory.llm.completion import Reply, failure_of
 from shepherd_memory.llm.completion_client import endpoint_url, place_of, timed_call
-from shepherd_memory.llm.http.call import Call
 
 if TYPE_CHECKING:
     from shepherd_memory.embedding.engine import Vectors

@@ -11,7 +11,6 @@ from shepherd_memory.injection import stored_blocks
 from shepherd_memory.injection.block import Block, Piece, build_block
 from shepherd_memory.injection.stored_blocks import Kept
 from shepherd_memory.intake.messages import LONGEST_QUERY, last_said, text_of
-from shepherd_memory.llm.reasoning import without_thoughts
 from shepherd_memory.memory import facts
 from shepherd_memory.recall import Hit, Recalled
 from shepherd_memory.recall.rows import fetch
@@ -20,6 +19,7 @@ from shepherd_memory.storage.database import Connection, Database
 from shepherd_memory.storage.rows import build
 from shepherd_memory.text.block_seal import strip_content
 from shepherd_memory.text.canonical import dump_json
+from shepherd_memory.text.reasoning import without_reasoning
 from shepherd_memory.text.redaction import redact
 
 REDACTED = "[redacted:"
@@ -121,7 +121,7 @@ def _shown(messages: Sequence[Any], redacted: bool) -> set[str]:
     """What the prompt says already, as it would be stored; redacting it takes its time."""
     texts = {text_of(strip_content(m.get("content"))) for m in messages if isinstance(m, Mapping)}
     # Clients send a local model's thoughts along with its answer; stored is the answer.
-    answers = set(map(without_thoughts, texts))
+    answers = set(map(without_reasoning, texts))
     return {(redact(text) if redacted else text).strip() for text in texts | answers}
 
 

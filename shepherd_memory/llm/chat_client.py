@@ -9,12 +9,12 @@ from weakref import WeakSet
 
 from shepherd_memory.config.providers import Provider
 from shepherd_memory.errors import EndpointError, ShepherdError
-from shepherd_memory.llm.http.call import Call
+from shepherd_memory.llm.cancellation import Call
 from shepherd_memory.llm.parts import Part, Request
 from shepherd_memory.llm.wires.reading import Dialect
 
 if TYPE_CHECKING:
-    from shepherd_memory.llm.http.connections import Connections
+    from shepherd_memory.llm.http import Connections
 
 WINDOW_TIMEOUT_SECONDS = 1.5
 _CANCELLED = "cancelled"
@@ -109,7 +109,7 @@ class ProviderClient:
             self._end(call, connections)
 
     def _take_connections(self) -> "Connections":
-        from shepherd_memory.llm.http.connections import Connections
+        from shepherd_memory.llm.http import Connections
 
         with self._lock:
             return self._idle.pop() if self._idle else Connections()

@@ -10,17 +10,17 @@ from shepherd_memory.config import PROVIDER_FIELDS
 from shepherd_memory.config.providers import Provider, api_url
 from shepherd_memory.errors import EndpointError, EndpointMisconfigured, EndpointUnavailable, ItemRejected
 from shepherd_memory.llm.answers.answer import LONGEST_TEXT, parsed
-from shepherd_memory.llm.answers.decoding import decoder_for
 from shepherd_memory.llm.answers.sse import EventReader
-from shepherd_memory.llm.http.call import Call
-from shepherd_memory.llm.http.connections import (
+from shepherd_memory.llm.cancellation import Call
+from shepherd_memory.llm.decoding import decoder_for
+from shepherd_memory.llm.http import (
     FAILURES,
     Connections,
     Login,
-    distrust,
+    certificate_error,
+    failure_reason,
     is_bad_address,
     is_timeout,
-    reason_of,
 )
 from shepherd_memory.llm.parts import Part, Request
 from shepherd_memory.llm.wires import PartsReading, wire_of
@@ -165,7 +165,7 @@ class Exchange:
         except FAILURES as error:
             if is_timeout(error):
                 raise self._too_late() from error
-            raise self._broke_off(reason_of(error)) from error
+            raise self._broke_off(failure_reason(error)) from error
         return data
 
     def _unreachable(self, error: Exception) -> EndpointError:
@@ -174,9 +174,9 @@ class Exchange:
         if is_bad_address(error):
             return EndpointMisconfigured(f"{self._name}: its base_url cannot be used as an address")
         shown = PROVIDER_FIELDS["base_url"].show(self._url)
-        if trouble := distrust(error):
+        if trouble := certificate_error(error):
             return EndpointMisconfigured(f"{self._name}: {shown}: {trouble}; check its base_url and the CA")
-        why = reason_of(error)
+        why = failure_reason(error)
         return EndpointUnavailable(f"{self._name}: cannot reach {shown} ({why}); is the server running?")
 
     def _too_late(self) -> EndpointUnavailable:

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from shepherd_memory.errors import EndpointMisconfigured, EndpointUnavailable
+from shepherd_memory.llm.cancellation import Call
 from shepherd_memory.llm.completion import Completion, Reply, completion_of, failure_of, without_key
 from shepherd_memory.llm.dialect import Dialect, Schema
-from shepherd_memory.llm.http.call import Call
 
 if TYPE_CHECKING:
     from shepherd_memory.llm.transport import Transport

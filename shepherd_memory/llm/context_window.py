@@ -7,9 +7,9 @@ from urllib.parse import quote
 from shepherd_memory.config.providers import Provider
 from shepherd_memory.errors import EndpointMisconfigured
 from shepherd_memory.llm.answers.answer import parsed
+from shepherd_memory.llm.cancellation import Call
 from shepherd_memory.llm.chat_exchange import Exchange
-from shepherd_memory.llm.http.call import Call
-from shepherd_memory.llm.http.connections import Connections
+from shepherd_memory.llm.http import Connections
 from shepherd_memory.llm.wires.reading import as_mapping, count
 
 # What is in force now comes before what the model could have.

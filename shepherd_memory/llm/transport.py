@@ -5,16 +5,16 @@ from typing import Any
 import requests
 
 from shepherd_memory.errors import EndpointError, EndpointMisconfigured, EndpointUnavailable, ItemRejected
+from shepherd_memory.llm.cancellation import Call
 from shepherd_memory.llm.completion import Reply
-from shepherd_memory.llm.http.call import Call
-from shepherd_memory.llm.http.connections import (
+from shepherd_memory.llm.http import (
     FAILURES,
     Connections,
     Login,
-    distrust,
+    certificate_error,
+    failure_reason,
     is_bad_address,
     is_timeout,
-    reason_of,
 )
 
 LONGEST_BODY = 4 * 1024 * 1024
@@ -72,6 +72,6 @@ def _meaning(error: Exception, place: str, call: Call) -> EndpointError:
         return EndpointUnavailable(f"{place}: {call.cut_because}", item_may_be_at_fault=True)
     if is_bad_address(error):
         return EndpointMisconfigured(f"memory_extraction_endpoint: {place} cannot be used as an address")
-    if trouble := distrust(error):
+    if trouble := certificate_error(error):
         return EndpointMisconfigured(f"{place}: {trouble}; check memory_extraction_endpoint and the CA")
-    return EndpointUnavailable(f"{place}: {reason_of(error)}")
+    return EndpointUnavailable(f"{place}: {failure_reason(error)}")

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shepherd_memory.llm.reasoning import Piece, Thoughts, without_thoughts
+from shepherd_memory.text.reasoning import ReasoningPiece, ReasoningSplitter, without_reasoning
 
 ANSWERS = [
     ("<think>Hm, 1 < 2.</think>\n\nYes.", "Hm, 1 < 2.", "Yes."),
@@ -27,13 +27,13 @@ ANSWERS = [
 ]
 
 
-def read(pieces: Sequence[str]) -> list[Piece]:
-    thoughts = Thoughts()
+def read(pieces: Sequence[str]) -> list[ReasoningPiece]:
+    thoughts = ReasoningSplitter()
     return [*(piece for text in pieces for piece in thoughts.take(text)), *thoughts.rest()]
 
 
-def joined(pieces: Sequence[Piece], is_thought: bool) -> str:
-    return "".join(piece.text for piece in pieces if piece.is_thought == is_thought)
+def joined(pieces: Sequence[ReasoningPiece], is_reasoning: bool) -> str:
+    return "".join(piece.text for piece in pieces if piece.is_reasoning == is_reasoning)
 
 
 @pytest.mark.parametrize(("text", "thought", "answer"), ANSWERS)
@@ -43,7 +43,7 @@ def test_thoughts_and_answer_are_the_same_in_one_piece_and_character_by_characte
     for pieces in ([text], list(text)):
         found = read(pieces)
         assert (joined(found, True), joined(found, False)) == (thought, answer)
-    assert without_thoughts(text) == answer
+    assert without_reasoning(text) == answer
 
 
 @given(
@@ -59,15 +59,15 @@ def test_however_an_answer_is_cut_it_is_the_same(words: list[str], sizes: list[i
         text = text[size:]
     pieces.append(text)
     whole, cut = read(["".join(words)]), read(pieces)
-    for is_thought in (True, False):
-        assert joined(cut, is_thought) == joined(whole, is_thought)
+    for is_reasoning in (True, False):
+        assert joined(cut, is_reasoning) == joined(whole, is_reasoning)
     if not "".join(words).lstrip().startswith("<think>"):
         assert joined(cut, False) == "".join(words)
 
 
 def test_what_cannot_be_a_tag_any_more_is_not_held_back() -> None:
-    thoughts = Thoughts()
+    thoughts = ReasoningSplitter()
     assert thoughts.take("<t") == []
-    assert thoughts.take("able>") == [Piece("<table>", False)]
-    assert thoughts.take(" <think>") == [Piece(" <think>", False)]
+    assert thoughts.take("able>") == [ReasoningPiece("<table>", False)]
+    assert thoughts.take(" <think>") == [ReasoningPiece(" <think>", False)]
     assert thoughts.rest() == []

@@ -7,7 +7,7 @@ from shepherd_memory.frontends.api.chat_memory import ChatMemory
 from shepherd_memory.frontends.api.upstream import Headers, returned
 from shepherd_memory.frontends.web.responses import send_head, send_part
 from shepherd_memory.llm.answers import Answer, StreamReader, open_stream, read_body
-from shepherd_memory.llm.answers.decoding import Decoder, decoder_for
+from shepherd_memory.llm.decoding import Decoder, decoder_for
 
 ONE_PIECE = 65_536
 LARGEST_READ = 16_000_000

@@ -12,7 +12,7 @@ from yarl import URL
 from shepherd_memory.config import Config, Provider
 from shepherd_memory.config.providers import api_url, current_provider, list_providers
 from shepherd_memory.frontends.web.http_errors import ANTHROPIC, OPENAI, Refusal
-from shepherd_memory.llm.answers.decoding import READABLE
+from shepherd_memory.llm.decoding import READABLE
 from shepherd_memory.memory.api_keys import KEY_PREFIX
 
 CONNECT_SECONDS = 10

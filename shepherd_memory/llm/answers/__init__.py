@@ -2,9 +2,9 @@
 
 from shepherd_memory.llm.answers.answer import Answer, Reading, parsed
 from shepherd_memory.llm.answers.anthropic import AnthropicReading
-from shepherd_memory.llm.answers.decoding import READABLE, Decoder, decoder_for
 from shepherd_memory.llm.answers.openai import OpenAIReading
 from shepherd_memory.llm.answers.sse import StreamReader
+from shepherd_memory.llm.decoding import READABLE, Decoder, decoder_for
 
 __all__ = ["READABLE", "Answer", "Decoder", "StreamReader", "decoder_for", "open_stream", "read_body"]
 

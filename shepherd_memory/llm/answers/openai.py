@@ -3,7 +3,7 @@
 from typing import Any
 
 from shepherd_memory.llm.answers.answer import Answer, Message, Speech
-from shepherd_memory.llm.reasoning import without_thoughts
+from shepherd_memory.text.reasoning import without_reasoning
 
 _TOOL_REASONS = ("tool_calls", "function_call")
 
@@ -61,7 +61,7 @@ class OpenAIReading:
     def answer(self) -> Answer:
         said = self._refusal if self._content.is_empty() else self._content
         is_failed = self._failed or not self._has_choice
-        return Answer(without_thoughts(said.text()), not self._asks_for_tools, is_failed)
+        return Answer(without_reasoning(said.text()), not self._asks_for_tools, is_failed)
 
 
 def _text_of(parts: Any) -> str:

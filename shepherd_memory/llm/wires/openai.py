@@ -8,7 +8,6 @@ from uuid import uuid4
 from shepherd_memory.llm.answers.answer import Message
 from shepherd_memory.llm.dialect import Refusal
 from shepherd_memory.llm.parts import Call, End, Part, Request
-from shepherd_memory.llm.reasoning import Piece, Thoughts
 from shepherd_memory.llm.wires.reading import (
     Arrivals,
     Dialect,
@@ -19,6 +18,7 @@ from shepherd_memory.llm.wires.reading import (
     error_in,
 )
 from shepherd_memory.text.canonical import dump_json
+from shepherd_memory.text.reasoning import ReasoningPiece, ReasoningSplitter
 
 _SENT = ("role", "content", "name", "tool_calls", "tool_call_id")
 _THOUGHTS = ("reasoning_content", "reasoning")
@@ -73,7 +73,7 @@ class OpenAIParts:
         self.problem: Mapping[str, Any] | None = None
         self._arrivals = Arrivals()
         self._calls = _Calls(self._arrivals)
-        self._thoughts = Thoughts()
+        self._thoughts = ReasoningSplitter()
         self._reason = ""
         self._has_choice = False
         self._has_failed = False
@@ -137,9 +137,9 @@ class OpenAIParts:
         if isinstance(text, str) and text:
             self._arrive(self._thoughts.take(text))
 
-    def _arrive(self, pieces: Sequence[Piece]) -> None:
+    def _arrive(self, pieces: Sequence[ReasoningPiece]) -> None:
         for piece in pieces:
-            if piece.is_thought:
+            if piece.is_reasoning:
                 self._arrivals.think(piece.text)
             else:
                 self._arrivals.say(piece.text)

@@ -21,7 +21,7 @@ from urllib3.connection import HTTPConnection, HTTPSConnection
 from urllib3.exceptions import HTTPError
 from urllib3.util.wait import wait_for_write
 
-from shepherd_memory.llm.http.call import Address, Call
+from shepherd_memory.llm.cancellation import Address, Call
 
 FAILURES = (requests.RequestException, HTTPError, OSError, UnicodeError)
 """What an exchange can raise."""
@@ -106,13 +106,13 @@ def is_timeout(error: BaseException) -> bool:
     return isinstance(error, requests.Timeout) or (isinstance(root, TimeoutError) and root.errno is None)
 
 
-def distrust(error: BaseException) -> str:
+def certificate_error(error: BaseException) -> str:
     """What is wrong with the server's certificate; empty if that is not the matter."""
     root = _root_cause(error)
     return root.verify_message if isinstance(root, ssl.SSLCertVerificationError) else ""
 
 
-def reason_of(error: BaseException) -> str:
+def failure_reason(error: BaseException) -> str:
     """A few words on why an exchange failed, which carry no URL."""
     root = _root_cause(error)
     return root.strerror if isinstance(root, OSError) and root.strerror else type(root).__name__
