@@ -7,9 +7,10 @@ from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
-from functools import cached_property
+from functools import cached_property, wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO
+from types import NoneType
+from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar, cast
 
 from shepherd_memory.config import Config, LiveConfig, default_database_path
 from shepherd_memory.config.identity import is_known
@@ -53,6 +54,9 @@ if TYPE_CHECKING:
     from shepherd_memory.recall.recall import Recall
 
 logger = logging.getLogger(__name__)
+
+# With Concatenate mypy would no longer let callers write user_id=….
+Method = TypeVar("Method", bound=Callable[..., Any])
 
 UNKNOWN_USER = "the user is unknown: nothing is stored or searched without a user_id"
 FLUSH_POLL_SECONDS = 0.02
@@ -99,6 +103,29 @@ def open_service(
             stack.callback(watcher.ask_to_stop)
             stack.callback(embedding.ask_to_stop)
         yield Service(database, live, thread, embedding, library, clock)
+
+
+def _is_known(user_id: str) -> bool:
+    """Whether this is a user whose memory may be touched; an id that cannot be one is an error."""
+    return is_known(checked_user_id(user_id))
+
+
+def _check_known(user_id: str) -> None:
+    if not _is_known(user_id):
+        raise InvalidInput(UNKNOWN_USER)
+
+
+def empty_for_unknown_user(empty: Callable[[], object]) -> Callable[[Method], Method]:
+    """Make a method return `empty()` for an unknown user, without touching the database."""
+
+    def decorate(method: Method) -> Method:
+        @wraps(method)
+        def checked(self: "Service", user_id: str, *args: Any, **kwargs: Any) -> Any:
+            return method(self, user_id, *args, **kwargs) if _is_known(user_id) else empty()
+
+        return cast("Method", checked)
+
+    return decorate
 
 
 class Service:
@@ -282,10 +309,9 @@ class Service:
             request = ""
         return Injected(inject(messages, block), block, request, recalled, told=kept.told)
 
+    @empty_for_unknown_user(list)
     def why(self, user_id: str, request: str = "", limit: int = 100) -> list[Injection]:
         """What was put into the user's prompts, newest first, and how it was ranked."""
-        if not _is_known(user_id):
-            return []
         with self.database.read() as connection:
             return prompting.listing(connection, user_id, request, limit)
 
@@ -305,16 +331,16 @@ class Service:
             raise Unavailable(self.embedding.trouble() or "embedding_engine is none: nothing is embedded")
         return backlog.embed_batch(self.database, embedder, self._clock())
 
+    @empty_for_unknown_user(int)
     def unembedded(self, user_id: str) -> int:
         """How many of the user's entries are found by keyword only, until they are embedded."""
-        if not _is_known(user_id):
-            return 0
         with self.database.read() as connection:
             return backlog.size_of(connection, user_id)
 
+    @empty_for_unknown_user(bool)
     def extract(self, user_id: str, session_id: str) -> bool:
         """Queue what is new in a session since its watermark; False if nothing is, or nothing can extract."""
-        if not _is_known(user_id) or extraction_endpoint(self.config) is None:
+        if extraction_endpoint(self.config) is None:
             return False
         with self.database.read() as connection:
             session = sessions.live_id(connection, user_id, storable_id(session_id))
@@ -344,24 +370,21 @@ class Service:
                 return True
             return embeds and not backlog.is_empty(connection)
 
+    @empty_for_unknown_user(list)
     def facts(self, user_id: str) -> list[Fact]:
         """The user's current facts, by key."""
-        if not _is_known(user_id):
-            return []
         with self.database.read() as connection:
             return facts.listing(connection, user_id)
 
+    @empty_for_unknown_user(NoneType)
     def get_fact(self, user_id: str, key: str) -> Fact | None:
         """One current fact."""
-        if not _is_known(user_id):
-            return None
         with self.database.read() as connection:
             return facts.get(connection, user_id, facts.fact_key(key))
 
     def set_fact(self, user_id: str, key: str, value: str, *, source: str = "user") -> Fact:
         """Replace a fact by what the user says now; the old value goes to history."""
-        if not _is_known(user_id):
-            raise InvalidInput(UNKNOWN_USER)
+        _check_known(user_id)
         name, text = facts.fact_key(key), redact(as_text(value)).strip()
         if not text:
             raise InvalidInput(f"the value of {name} is empty; use forget to delete a fact")
@@ -375,24 +398,21 @@ class Service:
         self.embedding.wake()
         return stored
 
+    @empty_for_unknown_user(list)
     def fact_history(self, user_id: str, key: str) -> list[PastFact]:
         """The timeline of a fact, oldest first."""
-        if not _is_known(user_id):
-            return []
         with self.database.read() as connection:
             return facts.history(connection, user_id, facts.fact_key(key))
 
+    @empty_for_unknown_user(list)
     def context(self, user_id: str, *, after_id: int = 0, limit: int = EVERYTHING) -> list[Context]:
         """The user's question/answer pairs in the order they were stored."""
-        if not _is_known(user_id):
-            return []
         with self.database.read() as connection:
             return context.listing(connection, user_id, after_id, limit)
 
     def add_context(self, user_id: str, question: str, answer: str, *, source: str = "user") -> str:
         """Store a question and its answer as the user gives them; `stored` or `refreshed`."""
-        if not _is_known(user_id):
-            raise InvalidInput(UNKNOWN_USER)
+        _check_known(user_id)
         asked, answered = (redact(as_text(text)).strip() for text in (question, answer))
         if not asked or not answered:
             raise InvalidInput("a question and an answer are needed")
@@ -406,8 +426,7 @@ class Service:
 
     def replace_answer(self, user_id: str, context_id: int, answer: str, *, source: str = "user") -> Context:
         """Give a question another answer, as the user says it now; the pair that has it. All or nothing."""
-        if not _is_known(user_id):
-            raise InvalidInput(UNKNOWN_USER)
+        _check_known(user_id)
         answered = redact(as_text(answer)).strip()
         if not answered:
             raise InvalidInput("an answer is needed; `forget` deletes the question")
@@ -442,8 +461,7 @@ class Service:
         extra: object = None,
     ) -> int:
         """Store a document verbatim with its facets; its id."""
-        if not _is_known(user_id):
-            raise InvalidInput(UNKNOWN_USER)
+        _check_known(user_id)
         _check_choice("type", type, documents.TYPES)
         _check_choice("category", category, documents.CATEGORIES)
         _check_choice("speaker_type", speaker_type, documents.SPEAKER_TYPES)
@@ -468,6 +486,7 @@ class Service:
         self.embedding.wake()
         return document_id
 
+    @empty_for_unknown_user(list)
     def documents(
         self,
         user_id: str,
@@ -489,8 +508,6 @@ class Service:
 
         `newest` takes the last ones where `limit` leaves some out.
         """
-        if not _is_known(user_id):
-            return []
         session = storable_id(session_id) if session_id else ""
         place = storable_id(group) if group else ""
         given = (type, category, session, role, speaker_name, speaker_type, place, source)
@@ -547,8 +564,7 @@ class Service:
 
     def erase(self, user_id: str) -> Receipt:
         """Remove a user everywhere; the receipt says what was removed and that nothing is left."""
-        if not _is_known(user_id):
-            raise InvalidInput(UNKNOWN_USER)
+        _check_known(user_id)
         files = saved_chats.forget(user_id)
         receipt = erasure.erase(self.database, user_id, self._clock())
         # Again: a chat may have saved itself in between.
@@ -557,32 +573,28 @@ class Service:
 
     def export(self, user_id: str) -> Generator[bytes, None, None]:
         """Everything of a user as JSON lines; to be closed if they are not read up."""
-        if not _is_known(user_id):
-            raise InvalidInput(UNKNOWN_USER)
+        _check_known(user_id)
         return portability.export(self.database, user_id, self._clock())
 
     def import_lines(
         self, user_id: str, lines: BinaryIO, progress: Callable[[int], None] = lambda size: None
     ) -> portability.Imported:
         """Take in what `export` wrote; what is there already stays as it is."""
-        if not _is_known(user_id):
-            raise InvalidInput(UNKNOWN_USER)
+        _check_known(user_id)
         try:
             return portability.take_in(self.database, user_id, lines, self._clock(), progress)
         finally:
             self.embedding.wake()
 
+    @empty_for_unknown_user(list)
     def rejected(self, user_id: str) -> list[Rejection]:
         """What the guard refused, with its reasons, oldest first."""
-        if not _is_known(user_id):
-            return []
         with self.database.read() as connection:
             return rejections.listing(connection, user_id)
 
     def accept(self, user_id: str, rejection_id: int) -> Rejection:
         """Overrule the guard: store what it refused, as stated by the user now."""
-        if not _is_known(user_id):
-            raise InvalidInput(UNKNOWN_USER)
+        _check_known(user_id)
         now = self._clock()
         with self.database.write() as tx:
             row_id = users.lock(tx, user_id, now)
@@ -592,10 +604,9 @@ class Service:
             guard.admit_by_hand(tx, user_id, row_id, refused, now)
         return refused
 
+    @empty_for_unknown_user(list)
     def usage(self, user_id: str) -> list[ledger.Usage]:
         """The tokens that a user's memory has cost, by day and purpose."""
-        if not _is_known(user_id):
-            return []
         with self.database.read() as connection:
             return ledger.listing(connection, user_id)
 
@@ -604,6 +615,7 @@ class Service:
         checked_user_id(user_id)
         return erasure.count_rows(self.database, user_id)
 
+    @empty_for_unknown_user(list)
     def items(
         self,
         user_id: str,
@@ -614,8 +626,6 @@ class Service:
         newest: bool = False,
     ) -> list[Job]:
         """The user's work items, oldest first; `newest` takes the last ones where `limit` leaves some out."""
-        if not _is_known(user_id):
-            return []
         session = storable_id(session_id) if session_id else None
         with self.database.read() as connection:
             return jobs.listing(connection, user_id, queue.KIND, status, limit, session, newest)
@@ -627,18 +637,16 @@ class Service:
         with self.database.read() as connection:
             return jobs.everybodys(connection, queue.KIND, status, limit, newest)
 
+    @empty_for_unknown_user(bool)
     def retry(self, user_id: str, item_id: int) -> bool:
         """Put a failed or dropped item back into the queue, or make a waiting one due now."""
-        if not _is_known(user_id):
-            return False
         retried = queue.retry(self.database, user_id, item_id, self._clock())
         self.worker.wake()
         return retried
 
+    @empty_for_unknown_user(bool)
     def drop(self, user_id: str, item_id: int) -> bool:
         """Take a waiting or failed item out of the queue; its documents stay."""
-        if not _is_known(user_id):
-            return False
         return queue.drop(self.database, user_id, item_id, "dropped by hand", self._clock())
 
     def endpoint(self) -> EndpointState:
@@ -655,11 +663,6 @@ class Service:
     def totals(self) -> Totals:
         """What `status` leaves out: sums over all users, for whoever runs the machine."""
         return read_totals(self.database)
-
-
-def _is_known(user_id: str) -> bool:
-    """Whether this is a user whose memory may be touched; an id that cannot be one is an error."""
-    return is_known(checked_user_id(user_id))
 
 
 def _forget_saved(user_id: str, said: Sequence[Document], session: str | None) -> None:
