@@ -158,6 +158,16 @@ def select(
     return [build(Document, row) for row in (reversed(rows) if newest else rows)]
 
 
+def get(connection: Connection, user_id: str, document_id: int) -> Document | None:
+    """One document."""
+    row = connection.row(
+        f"select {COLUMNS} from documents where user_id = :user_id and id = :id",
+        user_id=user_id,
+        id=document_id,
+    )
+    return None if row is None else build(Document, row)
+
+
 def statements(
     connection: Connection, user_id: str, session_id: str, after: int, through: int, limit: int
 ) -> list[Document]:

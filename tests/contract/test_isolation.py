@@ -261,6 +261,7 @@ CORE: dict[str, list[Case]] = {
     ],
     "memory.documents.delete": [in_transaction(documents.delete, FIRST_DOCUMENT)],
     "memory.documents.delete_session": [in_transaction(documents.delete_session, "chat")],
+    "memory.documents.get": [in_transaction(documents.get, FIRST_DOCUMENT)],
     "memory.documents.insert": [in_transaction(documents.insert, 9000, [NEW], NOW)],
     "memory.documents.select": [
         in_transaction(documents.select, Facets()),
@@ -703,6 +704,7 @@ def check_shows_and_touches_no_other(pair: Pair, case: Case) -> None:
 READING = [
     "memory.context.listing",
     "memory.context.newest",
+    "memory.documents.get",
     "memory.documents.select",
     "memory.documents.statements",
     "memory.facts.get",

@@ -1,0 +1,178 @@
+"""Messages, exchanges and documents on their way in, and their extraction."""
+
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+from shepherd_memory.config import Config
+from shepherd_memory.embedding import backlog
+from shepherd_memory.errors import InvalidInput
+from shepherd_memory.extraction import jobs, queue
+from shepherd_memory.extraction.worker import extraction_endpoint
+from shepherd_memory.intake import store
+from shepherd_memory.intake.exchange import GAP_SECONDS, Exchange, read_exchange
+from shepherd_memory.intake.store import Intake, Remembered
+from shepherd_memory.memory import documents, sessions
+from shepherd_memory.memory.documents import NewDocument
+from shepherd_memory.service.arguments import (
+    UNKNOWN_USER,
+    check_known_user,
+    empty_for_unknown_user,
+    is_known_user,
+    time_us,
+)
+from shepherd_memory.service.parts import ServiceParts
+from shepherd_memory.storage.clock import SECOND
+from shepherd_memory.text.ids import storable_id
+
+FLUSH_POLL_SECONDS = 0.02
+
+
+class MessageService(ServiceParts):
+    """Stores what is said, and queues it for extraction."""
+
+    def remember(
+        self,
+        user_id: str,
+        messages: Sequence[Mapping[str, Any]],
+        session_id: str | None = None,
+        *,
+        extract: bool = True,
+        group: str = documents.MAIN_GROUP,
+        rest_seconds: float = 0.0,
+    ) -> Remembered:
+        """Store messages, and queue what the user said for extraction if an endpoint is configured.
+
+        Committed when it returns. A message that is already stored in the session is not stored again. With
+        `rest_seconds` it is queued by `extract`, or once the session has been silent for so long, whatever
+        becomes of this process; where documents are not kept, at once.
+        """
+        if not is_known_user(user_id):
+            return Remembered(session_id or "", reason=UNKNOWN_USER)
+        config = self.config
+        how = Intake(
+            config.memory_documents, extraction_endpoint(config) is not None, round(rest_seconds * SECOND)
+        )
+        result = store.remember(
+            self.database, user_id, _message_list(messages), session_id, group, how, extract, self._clock()
+        )
+        if result.queued:
+            self._queued(config)
+        self.embedding.wake()
+        return result
+
+    def remember_exchange(
+        self,
+        user_id: str,
+        messages: Sequence[Any],
+        answer: str | None,
+        session_id: str | None = None,
+    ) -> Remembered:
+        """Store what the user said last in a chat request, and the answer to it, if there is one yet.
+
+        However often the same request comes, in a tool loop or because a client tries again, it is stored
+        once. Without a `session_id` the requests of one conversation are known by its first words.
+        """
+        exchange = read_exchange(_message_list(messages))
+        if not is_known_user(user_id) or exchange is None:
+            reason = "there is nothing to store in these messages" if exchange is None else UNKNOWN_USER
+            return Remembered(session_id or "", reason=reason)
+        session = session_id or self._session_of(user_id, exchange)
+        return self.remember(user_id, exchange.messages(session, answer), session)
+
+    def _session_of(self, user_id: str, exchange: Exchange) -> str:
+        since = self._clock() - GAP_SECONDS * SECOND
+        with self.database.read() as connection:
+            return sessions.continued(connection, user_id, exchange.opening, since)
+
+    def add_document(
+        self,
+        user_id: str,
+        text: str,
+        *,
+        type: str = "artifact",
+        category: str = "knowledge",
+        session_id: str = "",
+        message_id: str = "",
+        role: str = "",
+        speaker_type: str = "human",
+        speaker_name: str = "",
+        created_at: datetime | str | None = None,
+        group: str = documents.MAIN_GROUP,
+        source: str = "user",
+        source_file: str = "",
+        tool_names: str = "",
+        cwd: str = "",
+        extra: object = None,
+    ) -> int:
+        """Store a document verbatim with its facets; its id."""
+        check_known_user(user_id)
+        _check_choice("type", type, documents.TYPES)
+        _check_choice("category", category, documents.CATEGORIES)
+        _check_choice("speaker_type", speaker_type, documents.SPEAKER_TYPES)
+        now = self._clock()
+        document = NewDocument(
+            session_id=session_id,
+            message_id=message_id,
+            text=text,
+            created_at=time_us(created_at, now),
+            type=type,
+            category=category,
+            role=role,
+            speaker_type=speaker_type,
+            speaker_name=speaker_name,
+            group_name=group,
+            source=source,
+            source_file=source_file,
+            tool_names=tool_names,
+            cwd=cwd,
+        )
+        document_id, _ = store.add_document(self.database, user_id, document, extra, now)
+        self.embedding.wake()
+        return document_id
+
+    @empty_for_unknown_user(bool)
+    def extract(self, user_id: str, session_id: str) -> bool:
+        """Queue what is new in a session since its watermark; False if nothing is, or nothing can extract."""
+        if extraction_endpoint(self.config) is None:
+            return False
+        with self.database.read() as connection:
+            session = sessions.live_id(connection, user_id, storable_id(session_id))
+        queued = queue.queue_session(self.database, user_id, session, self._clock())
+        if queued:
+            self._queued(self.config)
+        return queued
+
+    def _queued(self, config: Config) -> None:
+        queue.trim(self.database, config.memory_extraction_queue_limit, self._clock())
+        self.worker.wake()
+
+    def flush(self, timeout: float = 30.0) -> bool:
+        """Wait until nothing waits for extraction or embedding; False if something still does in the end."""
+        deadline = time.monotonic() + timeout
+        pause = threading.Event()
+        while self._is_busy():
+            if time.monotonic() >= deadline:
+                return False
+            pause.wait(FLUSH_POLL_SECONDS)
+        return True
+
+    def _is_busy(self) -> bool:
+        embeds = self.embedding.embedder() is not None
+        with self.database.read() as connection:
+            if extraction_endpoint(self.config) is not None and jobs.has_open(connection, queue.KIND):
+                return True
+            return embeds and not backlog.is_empty(connection)
+
+
+def _message_list(messages: Sequence[Mapping[str, Any]]) -> Sequence[object]:
+    if isinstance(messages, str | bytes | Mapping) or not isinstance(messages, Sequence):
+        raise InvalidInput("messages must be a list of dicts with role and content")
+    return messages
+
+
+def _check_choice(name: str, value: str, choices: Sequence[str]) -> None:
+    if value not in choices:
+        raise InvalidInput(f"{name} takes {', '.join(choices)}; got {value!r}")

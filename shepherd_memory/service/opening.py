@@ -1,0 +1,63 @@
+"""Builds the service with its threads, and takes it down again."""
+
+from collections.abc import Iterator
+from contextlib import ExitStack, closing, contextmanager
+from pathlib import Path
+
+from shepherd_memory.config import Config, LiveConfig, default_database_path
+from shepherd_memory.embedding.thread import EmbeddingThread
+from shepherd_memory.extraction.worker import Worker
+from shepherd_memory.llm.completion_client import ExtractionClient
+from shepherd_memory.maintenance import legacy, reindexing
+from shepherd_memory.service.memories import MemoryService
+from shepherd_memory.service.messages import MessageService
+from shepherd_memory.service.recall import RecallService
+from shepherd_memory.service.user_data import UserDataService
+from shepherd_memory.service.work import WorkService
+from shepherd_memory.storage.clock import Clock, now_us
+from shepherd_memory.storage.database import open_database
+from shepherd_memory.transcripts.library import Library
+from shepherd_memory.transcripts.watching import Watcher
+
+
+class Service(MessageService, RecallService, MemoryService, WorkService, UserDataService):
+    """The memory of all users; every call names the user it is for."""
+
+
+@contextmanager
+def open_service(
+    config: Config,
+    *,
+    config_path: Path | str | None = None,
+    worker: bool = True,
+    watch_for: str = "",
+    clock: Clock = now_us,
+) -> Iterator[Service]:
+    """Build everything that frontends use, and take it down again.
+
+    With `config_path` changes of that file take effect while the service runs. `worker=False` leaves
+    extraction to another process. `watch_for` is the user whose agents' transcripts are watched for, where
+    the configuration says so.
+    """
+    live = LiveConfig(config, config_path)
+    with ExitStack() as stack:
+        url = config.memory_database or str(default_database_path())
+        database = stack.enter_context(closing(open_database(url)))
+        legacy.adopt(database, clock())
+        if reindexing.is_needed(database):
+            reindexing.index_everybody(database, clock())
+        embedding = EmbeddingThread(database, live.current, clock)
+        client = stack.enter_context(closing(ExtractionClient()))
+        thread = Worker(database, live.current, clock, client)
+        library = Library(database, live.current, clock, embedding.wake, thread.wake)
+        watcher = Watcher(library, live.current, watch_for)
+        stack.callback(embedding.stop)
+        if worker:
+            embedding.start()
+            thread.start()
+            watcher.start()
+            stack.callback(watcher.stop)
+            stack.callback(thread.stop)
+            stack.callback(watcher.ask_to_stop)
+            stack.callback(embedding.ask_to_stop)
+        yield Service(database, live, thread, embedding, library, clock)

@@ -1,0 +1,35 @@
+"""The parts that every method of the service works with."""
+
+from shepherd_memory.config import Config, LiveConfig
+from shepherd_memory.embedding.thread import EmbeddingThread
+from shepherd_memory.extraction.worker import Worker
+from shepherd_memory.injection.stored_blocks import Blocks
+from shepherd_memory.storage.clock import Clock
+from shepherd_memory.storage.database import Database
+from shepherd_memory.transcripts.library import Library
+
+
+class ServiceParts:
+    """The database, the background threads and the configuration of one running memory."""
+
+    def __init__(
+        self,
+        database: Database,
+        live: LiveConfig,
+        worker: Worker,
+        embedding: EmbeddingThread,
+        transcripts: Library,
+        clock: Clock,
+    ) -> None:
+        self.transcripts = transcripts
+        self.database = database
+        self.worker = worker
+        self.embedding = embedding
+        self._blocks = Blocks()
+        self._live = live
+        self._clock = clock
+
+    @property
+    def config(self) -> Config:
+        """The configuration in force now."""
+        return self._live.current()

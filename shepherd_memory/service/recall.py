@@ -1,0 +1,176 @@
+"""Recall, what goes into a prompt, and the vectors that both need."""
+
+import logging
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from shepherd_memory.embedding import Unavailable, backlog
+from shepherd_memory.errors import DatabaseError, InvalidInput
+from shepherd_memory.injection import prompting, stored_blocks
+from shepherd_memory.injection.prompt import inject
+from shepherd_memory.injection.prompting import Injected, Injection
+from shepherd_memory.injection.stored_blocks import Kept
+from shepherd_memory.memory import entries
+from shepherd_memory.recall import Recalled
+from shepherd_memory.recall.scope import Within
+from shepherd_memory.service.arguments import UNKNOWN_USER, empty_for_unknown_user, is_known_user, time_us
+from shepherd_memory.service.parts import ServiceParts
+from shepherd_memory.storage.clock import from_us
+from shepherd_memory.storage.database import Connection
+from shepherd_memory.text.canonical import as_text, canonical_text
+from shepherd_memory.text.ids import storable_id
+
+if TYPE_CHECKING:
+    from shepherd_memory.recall.recall import Recall
+
+logger = logging.getLogger("shepherd_memory.service")
+
+MAX_SHOWN_MESSAGES = 50
+SAME_AS_BEFORE = "the same as before in this tool loop"
+
+
+class RecallService(ServiceParts):
+    """Finds memories, and puts them into prompts."""
+
+    def recall(
+        self,
+        user_id: str,
+        query: str,
+        limit: int = 10,
+        threshold: float | None = None,
+        now: datetime | None = None,
+        kinds: Sequence[str] | None = None,
+        explain: bool = False,
+        *,
+        project: str = "",
+        source: str = "",
+        since: datetime | str | None = None,
+        until: datetime | str | None = None,
+    ) -> Recalled:
+        """Find what a query is about among the user's facts, context and documents, best first.
+
+        `project` is a folder or the name of one, `source` where a document came from, such as `claude-code`:
+        these are found among documents only.
+        """
+        if not is_known_user(user_id):
+            return Recalled(abstained=True, reason=UNKNOWN_USER)
+        cut = self.config.rag_relevance_threshold if threshold is None else threshold
+        wanted = Within(
+            _kinds(kinds),
+            canonical_text(project),
+            canonical_text(source),
+            None if since is None else time_us(since, 0),
+            None if until is None else time_us(until, 0),
+        )
+        asked_at = _in_utc(now or from_us(self._clock()))
+        return self._recall.recall(user_id, as_text(query), max(1, limit), cut, asked_at, wanted, explain)
+
+    @cached_property
+    def _recall(self) -> "Recall":
+        # Late: numpy takes a tenth of a second, which commands that do not recall need not pay.
+        from shepherd_memory.recall.cache import ShelfCache
+        from shepherd_memory.recall.recall import Recall
+
+        cache = ShelfCache(lambda: self.config.recall_cache_mb * 1_000_000)
+        return Recall(self.database, self.embedding.embedder, cache)
+
+    def inject(
+        self,
+        user_id: str,
+        messages: Sequence[Any],
+        *,
+        session_id: str = "",
+        now: datetime | None = None,
+        explain: bool = False,
+    ) -> Injected:
+        """The messages with what the user's memory has for the last one, at its tail.
+
+        Nothing before that changes. In a tool loop the block is the one that the user's message got first.
+        `explain` has the hits say what their scores are made of.
+        """
+        if not is_known_user(user_id):
+            return Injected(list(messages), reason=UNKNOWN_USER)
+        with self.database.read() as connection:
+            key = prompting.conversation_key(connection, user_id, messages)
+            if prompting.is_tool_loop(messages) and (kept := self._kept_block(connection, user_id, key)):
+                again = inject(messages, kept.block)
+                return Injected(again, kept.block, reason=SAME_AS_BEFORE, told=kept.told)
+        return self._compose(user_id, messages, session_id, now, key, explain)
+
+    def _kept_block(self, connection: Connection, user_id: str, key: str) -> Kept | None:
+        """What an earlier round of a tool loop was told, if nothing of it was deleted since."""
+        kept = self._blocks.get(user_id, key) or stored_blocks.load(connection, user_id, key)
+        return kept if kept is not None and kept.is_current(connection, user_id) else None
+
+    def _compose(
+        self,
+        user_id: str,
+        messages: Sequence[Any],
+        session_id: str,
+        now: datetime | None,
+        key: str,
+        explain: bool,
+    ) -> Injected:
+        config = self.config
+        query = prompting.last_user_text(messages)
+        room = prompting.Room(config.rag_max_results, config.rag_max_tokens)
+        # What the prompt shows already is among the best found, and is left out.
+        limit = room.results + min(len(messages), MAX_SHOWN_MESSAGES)
+        recalled = self.recall(user_id, query, limit=limit, now=now, explain=explain)
+        with self.database.read() as connection:
+            kept = prompting.compose(connection, user_id, messages, recalled, room)
+        self._blocks.put(user_id, key, kept)
+        block = kept.block
+        if block is None:
+            return Injected(list(messages), recalled=recalled, reason=recalled.reason or "nothing fits")
+        session = storable_id(session_id) if session_id else ""
+        try:
+            request = prompting.record(
+                self.database, user_id, session, query, key, kept, recalled.hits, self._clock()
+            )
+        except DatabaseError as error:
+            # A database that cannot be written to now can still be read.
+            logger.warning("what is injected could not be noted (%s)", type(error).__name__)
+            request = ""
+        return Injected(inject(messages, block), block, request, recalled, told=kept.told)
+
+    @empty_for_unknown_user(list)
+    def why(self, user_id: str, request: str = "", limit: int = 100) -> list[Injection]:
+        """What was put into the user's prompts, newest first, and how it was ranked."""
+        with self.database.read() as connection:
+            return prompting.listing(connection, user_id, request, limit)
+
+    def reembed(self) -> int:
+        """Let everything that has no vector of the current model be embedded again; how many entries wait."""
+        embedder = self.embedding.embedder()
+        if embedder is not None:
+            backlog.queue_all(self.database, embedder.model, self._clock())
+        self.embedding.wake()
+        with self.database.read() as connection:
+            return backlog.size(connection)
+
+    def embed(self) -> int:
+        """Embed the entries that have waited longest, in this thread; how many, 0 once nothing waits."""
+        embedder = self.embedding.embedder()
+        if embedder is None:
+            raise Unavailable(self.embedding.trouble() or "embedding_engine is none: nothing is embedded")
+        return backlog.embed_batch(self.database, embedder, self._clock())
+
+    @empty_for_unknown_user(int)
+    def unembedded(self, user_id: str) -> int:
+        """How many of the user's entries are found by keyword only, until they are embedded."""
+        with self.database.read() as connection:
+            return backlog.size_of(connection, user_id)
+
+
+def _kinds(kinds: Sequence[str] | None) -> tuple[str, ...] | None:
+    known = (entries.FACT, entries.CONTEXT, entries.DOCUMENT)
+    if kinds is not None and (isinstance(kinds, str) or not set(kinds) <= set(known)):
+        raise InvalidInput(f"kinds takes a list of {', '.join(known)}; got {kinds!r}")
+    return None if kinds is None else tuple(kinds)
+
+
+def _in_utc(moment: datetime) -> datetime:
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)

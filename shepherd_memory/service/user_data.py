@@ -1,0 +1,114 @@
+"""All that is stored of a user: forget, erase, export, import, usage."""
+
+from collections.abc import Callable, Generator, Sequence
+from dataclasses import replace
+from typing import Any, BinaryIO
+
+from shepherd_memory.errors import InvalidInput
+from shepherd_memory.extraction import ledger
+from shepherd_memory.maintenance import erasure, forgetting, portability
+from shepherd_memory.maintenance.erasure import Receipt
+from shepherd_memory.maintenance.forgetting import Forgotten
+from shepherd_memory.memory import documents, saved_chats
+from shepherd_memory.memory.documents import Document
+from shepherd_memory.service.arguments import (
+    NO_LIMIT,
+    check_known_user,
+    empty_for_unknown_user,
+    is_known_user,
+)
+from shepherd_memory.service.parts import ServiceParts
+from shepherd_memory.text.ids import checked_user_id, storable_id
+
+SAVED_CHATS = "saved chats"
+
+
+class UserDataService(ServiceParts):
+    """Deletes, moves and counts what is stored of a user."""
+
+    def forget(
+        self,
+        user_id: str,
+        *,
+        fact: str | None = None,
+        context: int | None = None,
+        document: int | None = None,
+        session: str | None = None,
+        question: str | None = None,
+    ) -> Forgotten:
+        """Delete one thing for good: a fact by its key, a pair or document by its id, or a whole session.
+
+        Or a question, by its exact words, with every answer to it.
+        """
+        choices: list[tuple[Any, Callable[..., Forgotten]]] = [
+            (fact, forgetting.forget_fact),
+            (context, forgetting.forget_context),
+            (document, forgetting.forget_document),
+            (question, forgetting.forget_question),
+            (None if session is None else storable_id(session), forgetting.forget_session),
+        ]
+        given = [(value, forget) for value, forget in choices if value is not None]
+        if len(given) != 1:
+            raise InvalidInput("forget takes one of fact, context, document, session and question")
+        if session == "":
+            raise InvalidInput("the session has no name; what was said in no session is forgotten one by one")
+        if not is_known_user(user_id):
+            return Forgotten()
+        value, forget = given[0]
+        messages = self._messages_in(user_id, document, session)
+        _forget_saved(user_id, messages, session)
+        gone = forget(self.database, user_id, value, self._clock())
+        # Again: a chat may have saved itself in between.
+        _forget_saved(user_id, messages, session)
+        return gone
+
+    def _messages_in(self, user_id: str, document: int | None, session: str | None) -> list[Document]:
+        """The messages that are to be forgotten: a chat may have saved them."""
+        with self.database.read() as connection:
+            if session:
+                return documents.of_session(connection, user_id, storable_id(session), NO_LIMIT)
+            one = None if document is None else documents.get(connection, user_id, document)
+        return [] if one is None else [one]
+
+    def erase(self, user_id: str) -> Receipt:
+        """Remove a user everywhere; the receipt says what was removed and that nothing is left."""
+        check_known_user(user_id)
+        files = saved_chats.forget(user_id)
+        receipt = erasure.erase(self.database, user_id, self._clock())
+        # Again: a chat may have saved itself in between.
+        files = max(files, saved_chats.forget(user_id))
+        return replace(receipt, rows=receipt.rows | ({SAVED_CHATS: files} if files else {}))
+
+    def export(self, user_id: str) -> Generator[bytes, None, None]:
+        """Everything of a user as JSON lines; to be closed if they are not read up."""
+        check_known_user(user_id)
+        return portability.export(self.database, user_id, self._clock())
+
+    def import_lines(
+        self, user_id: str, lines: BinaryIO, progress: Callable[[int], None] = lambda size: None
+    ) -> portability.Imported:
+        """Take in what `export` wrote; what is there already stays as it is."""
+        check_known_user(user_id)
+        try:
+            return portability.take_in(self.database, user_id, lines, self._clock(), progress)
+        finally:
+            self.embedding.wake()
+
+    @empty_for_unknown_user(list)
+    def usage(self, user_id: str) -> list[ledger.Usage]:
+        """The tokens that a user's memory has cost, by day and purpose."""
+        with self.database.read() as connection:
+            return ledger.listing(connection, user_id)
+
+    def row_counts(self, user_id: str) -> dict[str, int]:
+        """How many rows a user has in which table."""
+        checked_user_id(user_id)
+        return erasure.count_rows(self.database, user_id)
+
+
+def _forget_saved(user_id: str, messages: Sequence[Document], session: str | None) -> None:
+    """Delete from the chats saved on this machine what is being forgotten."""
+    texts = {message.text for message in messages} - {""}
+    saved_chats.forget_said(user_id, {message.message_id for message in messages}, texts)
+    if session is not None:
+        saved_chats.forget(user_id, storable_id(session))
