@@ -20,6 +20,7 @@ import pytest
 
 from shepherd_memory import Config, open_service
 from shepherd_memory.config import Provider
+from shepherd_memory.frontends.api.app import api_application
 from shepherd_memory.frontends.cli import cli
 from shepherd_memory.frontends.web.process import running
 from shepherd_memory.storage import database
@@ -77,7 +78,7 @@ def server_url(endpoint: ScriptedEndpoint, tmp_path: Path) -> Iterator[str]:
     """A server as the samples have it: the model behind it is the scripted one."""
     local = Provider("local", base_url=endpoint.url, memory=True)
     config = Config(memory_database=str(tmp_path / "server.db"), providers={"local": local}, provider="local")
-    with open_service(config) as service, running(service) as server:
+    with open_service(config) as service, running(service, api_application(service, "127.0.0.1")) as server:
         yield server.url
 
 

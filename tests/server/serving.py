@@ -76,12 +76,13 @@ def write_config(
 def serving(config_path: Path) -> Iterator[Running]:
     """The server in a thread of this process, on a port of its own."""
     # Late: the tests of the server's pure parts share this folder, and need none of it.
+    from shepherd_memory.frontends.api.app import api_application
     from shepherd_memory.frontends.web.process import running
 
     config = load_config(config_path, {})
     with (
         open_service(config, config_path=config_path) as service,
-        running(service, host="127.0.0.1", port=0) as server,
+        running(service, api_application(service, "127.0.0.1")) as server,
     ):
         yield Running(server.url, service, config_path)
 

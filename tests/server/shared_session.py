@@ -62,7 +62,7 @@ def sharing(config_path: Path, user_id: str = USER, **options: Any) -> Iterator[
     with (
         open_service(config, config_path=config_path) as service,
         open_shared(service, user_id, **options) as session,
-        running(service, application=session_application(service, session, "127.0.0.1")) as server,
+        running(service, session_application(service, session, "127.0.0.1")) as server,
     ):
         yield Sharing(
             server.url, service, config_path, session, lambda: setattr(server.server, "should_exit", True)

@@ -11,6 +11,7 @@ import pytest
 from shepherd_memory import open_service
 from shepherd_memory.config import load_config
 from shepherd_memory.errors import ConfigError
+from shepherd_memory.frontends.api.app import api_application
 from shepherd_memory.frontends.web import auth
 from shepherd_memory.frontends.web.process import running
 from shepherd_memory.memory import api_keys
@@ -341,7 +342,8 @@ def opened(tmp_path: Path) -> Iterator[Callable[..., str]]:
         def start(host: str, *, key: str = "", no_auth: bool = False) -> str:
             if key:
                 new_key(service, key)
-            return stack.enter_context(running(service, host, 0, no_auth=no_auth)).url
+            api = api_application(service, host)
+            return stack.enter_context(running(service, api, host, 0, no_auth=no_auth)).url
 
         yield start
 

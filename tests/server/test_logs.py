@@ -13,6 +13,7 @@ import pytest
 from shepherd_memory import open_service
 from shepherd_memory.config import load_config
 from shepherd_memory.errors import DatabaseError
+from shepherd_memory.frontends.api.app import api_application
 from shepherd_memory.frontends.cli.logs import JsonLine, Line
 from shepherd_memory.frontends.web.process import running
 from shepherd_memory.service import Service
@@ -211,7 +212,7 @@ def failing(provider: ScriptedProvider, tmp_path: Path) -> Iterator[tuple[str, S
     write_config(path, provider.url, OPENAI, others={"claude": claude}, embedding_engine="none")
     with open_service(load_config(path, {}), config_path=path) as service:
         service.__class__ = Failing
-        with running(service) as server:
+        with running(service, api_application(service, "127.0.0.1")) as server:
             yield server.url, service
 
 

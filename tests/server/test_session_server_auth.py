@@ -181,9 +181,9 @@ def test_others_can_reach_it_only_with_a_key_or_knowingly(tmp_path: Path, provid
         open_shared(service, "steve") as session,
     ):
         application = session_application(service, session, "0.0.0.0")
-        with pytest.raises(ConfigError, match="apikey create"), running(service, "0.0.0.0"):
+        with pytest.raises(ConfigError, match="apikey create"), running(service, application, "0.0.0.0"):
             pass
-        with running(service, "0.0.0.0", no_auth=True, application=application) as server:
+        with running(service, application, "0.0.0.0", no_auth=True) as server:
             assert call(server.url, "GET", "/session").status == 200
 
 

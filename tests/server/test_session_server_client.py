@@ -14,6 +14,7 @@ from shepherd_memory.chat import events
 from shepherd_memory.chat.remote import RemoteSession, open_remote
 from shepherd_memory.config import load_config
 from shepherd_memory.errors import EndpointMisconfigured, EndpointUnavailable, InvalidInput
+from shepherd_memory.frontends.api.app import api_application
 from shepherd_memory.frontends.web.process import running
 from tests.acceptance.processes import wait_until
 from tests.endpoint import ScriptedEndpoint, json_reply
@@ -197,7 +198,10 @@ def test_nobody_listening_there_is_told_with_what_to_do() -> None:
 def test_another_server_is_not_taken_for_a_session(provider: ScriptedProvider, tmp_path: Path) -> None:
     path = tmp_path / "config.toml"
     write_config(path, provider.url, embedding_engine="none")
-    with open_service(load_config(path, {})) as service, running(service) as api:
+    with (
+        open_service(load_config(path, {})) as service,
+        running(service, api_application(service, "127.0.0.1")) as api,
+    ):
         for url in (api.url, provider.url):
             with pytest.raises(EndpointMisconfigured, match="no shared session"), open_remote(url):
                 pass

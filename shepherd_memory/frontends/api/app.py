@@ -19,6 +19,7 @@ from shepherd_memory.frontends.web import health, hosts
 from shepherd_memory.frontends.web.auth import Auth, Doorkeeper
 from shepherd_memory.frontends.web.gate import Gate
 from shepherd_memory.frontends.web.http_errors import ANTHROPIC, OPENAI
+from shepherd_memory.frontends.web.process import Application
 from shepherd_memory.frontends.web.state import State
 from shepherd_memory.frontends.web.threads import Threads
 from shepherd_memory.service import Service
@@ -26,6 +27,11 @@ from shepherd_memory.service import Service
 MODEL_SECONDS = 10.0
 OWN_FOLDERS = ("memory", "tools")
 """What no provider is asked for, whatever is asked for there."""
+
+
+def api_application(service: Service, host: str) -> Application:
+    """The API as something that a server's process can serve."""
+    return Application(lambda threads, quick, auth: create_app(service, threads, quick, host=host, auth=auth))
 
 
 def create_app(service: Service, threads: Threads, quick: Threads, *, host: str, auth: Auth) -> ASGIApp:

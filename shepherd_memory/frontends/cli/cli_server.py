@@ -56,12 +56,12 @@ def cli_server(
         ):
             run(
                 service,
+                session_application(service, session, at),
                 at,
                 number,
                 no_auth=no_auth,
                 stop=stop,
                 ready=lambda url: _greet(invocation, service, user_id, url, as_json),
-                application=session_application(service, session, at),
             )
         if not as_json:
             is_saved = _is_saved(service, user_id, session.session_id)

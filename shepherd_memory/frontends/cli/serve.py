@@ -25,6 +25,7 @@ def serve(invocation: Invocation, host: str | None, port: int | None, no_auth: b
     Ctrl-C and SIGTERM end it once running requests are answered; a second one ends it at once.
     """
     with stop_signals() as stop:
+        from shepherd_memory.frontends.api.app import api_application
         from shepherd_memory.frontends.cli.logs import log_to_stderr
         from shepherd_memory.frontends.cli.opening import user_of
         from shepherd_memory.frontends.web.process import run
@@ -36,6 +37,7 @@ def serve(invocation: Invocation, host: str | None, port: int | None, no_auth: b
             at, number = host or config.server_host, config.server_port if port is None else port
             run(
                 service,
+                api_application(service, at),
                 at,
                 number,
                 no_auth=no_auth,

@@ -1,4 +1,4 @@
-"""The server as a process: its socket, its signals, its end."""
+"""A server as a process: its socket, its signals, its end."""
 
 import asyncio
 import socket
@@ -14,7 +14,6 @@ from starlette.types import ASGIApp
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from shepherd_memory.errors import ConfigError
-from shepherd_memory.frontends.api.app import create_app
 from shepherd_memory.frontends.web.auth import Auth
 from shepherd_memory.frontends.web.hosts import is_loopback
 from shepherd_memory.frontends.web.threads import Threads
@@ -41,10 +40,6 @@ class Application:
 
     make: Callable[[Threads, Threads, Auth], ASGIApp]
     finish: Callable[[], Coroutine[Any, Any, None]] = _nothing
-
-
-def _api(service: Service, host: str) -> Application:
-    return Application(lambda threads, quick, auth: create_app(service, threads, quick, host=host, auth=auth))
 
 
 def listen(host: str, port: int) -> socket.socket:
@@ -164,22 +159,19 @@ def _server(
 
 def run(
     service: Service,
+    application: Application,
     host: str,
     port: int,
     *,
     no_auth: bool = False,
     stop: threading.Event,
     ready: Callable[[str], None],
-    application: Application | None = None,
 ) -> None:
-    """Serve until a signal or `stop` says so; running requests are finished first, if that is soon enough.
-
-    Without an `application` it is the API server.
-    """
+    """Serve until a signal or `stop` says so; running requests are finished first, if that is soon enough."""
     auth = auth_for(service, host, no_auth)
     with listen(host, port) as sock, _threads(service) as pools:
         ready(url_of(sock))
-        _server(service, pools, application or _api(service, host), auth, stop).run(sockets=[sock])
+        _server(service, pools, application, auth, stop).run(sockets=[sock])
 
 
 @dataclass(frozen=True)
@@ -193,16 +185,16 @@ class Running:
 @contextmanager
 def running(
     service: Service,
+    application: Application,
     host: str = "127.0.0.1",
     port: int = 0,
     *,
     no_auth: bool = False,
-    application: Application | None = None,
 ) -> Iterator[Running]:
     """The server beside other work of a program, which opens and closes the service itself."""
     auth = auth_for(service, host, no_auth)
     with listen(host, port) as sock, _threads(service) as pools:
-        server = _server(service, pools, application or _api(service, host), auth, threading.Event())
+        server = _server(service, pools, application, auth, threading.Event())
         thread = threading.Thread(target=server.run, args=([sock],), name="shepherd-http")
         thread.start()
         try:
