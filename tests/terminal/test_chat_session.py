@@ -16,6 +16,7 @@ from shepherd_memory.chat import events
 from shepherd_memory.chat.events import Event
 from shepherd_memory.chat.session import MOST_ROUNDS, ChatSession, Options, open_chat
 from shepherd_memory.config import Provider, load_config, state_folder
+from shepherd_memory.frontends.cli import cli
 from shepherd_memory.frontends.terminal import slash_commands
 from shepherd_memory.frontends.terminal.invocation import Invocation
 from shepherd_memory.memory import saved_chats
@@ -714,7 +715,7 @@ def test_two_users_in_one_folder_with_one_provider_share_nothing(lab: Lab) -> No
         )
         told = Talk(session, service).ask("What is my dog's name, and where is the key?")
         assert "Anns" not in repr(told)
-        invocation = Invocation(service=service, user_id="bob")
+        invocation = Invocation(service=service, user_id="bob", commands=cli)
         for line in ("facts", "context", "documents", "recall dog", "queue list", "forget dog_name"):
             assert "Anns" not in slash_commands.run_captured(invocation, f"/{line}")
     assert "Anns" not in json.dumps(lab.bodies())

@@ -9,6 +9,7 @@ from shepherd_memory.config import load_config
 from shepherd_memory.frontends import cli
 from shepherd_memory.frontends.terminal import slash_commands
 from shepherd_memory.frontends.terminal.invocation import Invocation
+from shepherd_memory.frontends.terminal.shared_commands import SHARED
 from shepherd_memory.service import Service, open_service
 from tests.terminal.shell import good
 
@@ -21,13 +22,13 @@ def service(config_path: Path) -> Iterator[Service]:
 
 @pytest.fixture
 def invocation(service: Service, config_path: Path) -> Invocation:
-    return Invocation(config_path, service=service, user_id="eve")
+    return Invocation(config_path, service=service, user_id="eve", commands=cli.cli)
 
 
 def test_every_shared_command_is_one_of_the_command_line_and_in_the_help() -> None:
-    assert set(slash_commands.SHARED) <= set(cli.COMMANDS)
+    assert set(SHARED) <= set(cli.COMMANDS)
     assert [name for name, _ in slash_commands.help_lines()] == [
-        f"/{name}" for name in (*slash_commands.SHARED, *slash_commands.OWN)
+        f"/{name}" for name in (*SHARED, *slash_commands.OWN)
     ]
 
 
@@ -51,7 +52,7 @@ def test_each_shared_command_runs(invocation: Invocation, line: str, expected: s
 
 
 def test_a_trial_has_every_shared_command() -> None:
-    assert {line.split()[0].removeprefix("/") for line in WITH_NOTHING} == set(slash_commands.SHARED)
+    assert {line.split()[0].removeprefix("/") for line in WITH_NOTHING} == set(SHARED)
 
 
 def test_commands_are_for_the_user_of_the_chat(invocation: Invocation, service: Service) -> None:

@@ -17,6 +17,7 @@ from textual.pilot import Pilot
 from shepherd_memory.chat.session import Options, open_chat
 from shepherd_memory.config import load_config, state_folder
 from shepherd_memory.errors import DatabaseError
+from shepherd_memory.frontends.cli import cli
 from shepherd_memory.frontends.terminal.interrupts import Signals
 from shepherd_memory.frontends.terminal.invocation import Invocation
 from shepherd_memory.frontends.tui.app import TuiApp
@@ -133,7 +134,7 @@ async def opened(
         )
         chosen = Options(**{"place": str(site.home), **options})
         session = stack.enter_context(open_chat(service, ANN, chosen, resume=resume))
-        invocation = Invocation(site.path, service=service, user_id=ANN)
+        invocation = Invocation(site.path, service=service, user_id=ANN, commands=cli)
         app = TuiApp(around(service), around(session), invocation, History(ANN, chosen.memory), Signals())
         async with app.run_test(size=size, notifications=True) as pilot:
             yield Hands(app, pilot)

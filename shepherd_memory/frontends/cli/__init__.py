@@ -13,28 +13,29 @@ from shepherd_memory.errors import ShepherdError
 from shepherd_memory.frontends.cli import streams
 from shepherd_memory.frontends.terminal.invocation import Invocation
 from shepherd_memory.frontends.terminal.output import exit_code, say, suggest
+from shepherd_memory.frontends.terminal.shared_commands import SHARED
 
 COMMANDS = {
-    "config": (".config:config", "Show and change settings."),
+    "config": (".config:config", SHARED["config"]),
     "chat": (".chat:chat", "Chat with the provider in use, and be remembered."),
     "tui": (".tui:tui", "Chat on a whole screen, and look at what is remembered."),
     "remember": (".remember:remember", "Remember what the user said."),
-    "recall": (".recall:recall", "Find what a query is about."),
-    "facts": (".facts:facts", "Show and change facts."),
-    "context": (".context:context", "Show and change questions and their answers."),
-    "documents": (".documents:documents", "Show and change what is stored verbatim."),
+    "recall": (".recall:recall", SHARED["recall"]),
+    "facts": (".facts:facts", SHARED["facts"]),
+    "context": (".context:context", SHARED["context"]),
+    "documents": (".documents:documents", SHARED["documents"]),
     "transcript": (".transcript:transcript", "Print what was said in a session, as markdown."),
-    "forget": (".forget:forget", "Delete one thing for good."),
+    "forget": (".forget:forget", SHARED["forget"]),
     "memory": (".memory:memory", "Count, embed, explain, move and erase memories."),
-    "queue": (".queue:queue", "Show and change what waits for extraction."),
+    "queue": (".queue:queue", SHARED["queue"]),
     "serve": (".serve:serve", "Serve chats with memory, and the memory itself, over HTTP."),
     "cli-server": (".cli_server:cli_server", "Share one chat among clients over HTTP."),
     "worker": (".worker:worker", "Extract and embed in the foreground, until told to stop."),
     "mcp": (".mcp:mcp", "Serve the memory tools to an agent, over MCP."),
     "apikey": (".apikey:apikey", "Make, show and revoke keys of the API server."),
-    "provider": (".provider:provider", "Show, change and switch model providers."),
-    "model": (".model:model", "Show or choose the model of the provider in use."),
-    "whoami": (".whoami:whoami", "Say whose memory this is, and why."),
+    "provider": (".provider:provider", SHARED["provider"]),
+    "model": (".model:model", SHARED["model"]),
+    "whoami": (".whoami:whoami", SHARED["whoami"]),
 }
 """Name -> where it is, as `module:attribute` from this package, and its line in `shepherd --help`.
 
@@ -112,7 +113,7 @@ def _show_tracebacks(ctx: click.Context, option: click.Parameter, debug: bool) -
 @click.pass_context
 def cli(ctx: click.Context, config_path: Path | None, debug: bool) -> None:
     """Long-term memory for LLM agents."""
-    ctx.obj = Invocation(config_path, debug)
+    ctx.obj = Invocation(config_path, debug, commands=cli)
 
 
 def main() -> None:

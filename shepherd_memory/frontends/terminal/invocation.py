@@ -1,7 +1,7 @@
 """What the global options said, for the command that runs."""
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -22,6 +22,8 @@ class Invocation:
     debug: bool = False
     service: "Service | None" = None
     user_id: str | None = None
+    commands: click.Group = field(kw_only=True)
+    """The commands of the command line, some of which a chat has too."""
 
     @property
     def config_path(self) -> Path:

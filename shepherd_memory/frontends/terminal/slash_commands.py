@@ -11,24 +11,10 @@ import click
 
 from shepherd_memory.config import PROVIDER_FIELDS, SETTINGS
 from shepherd_memory.errors import ShepherdError
-from shepherd_memory.frontends import cli
 from shepherd_memory.frontends.terminal.invocation import Invocation
 from shepherd_memory.frontends.terminal.output import say, suggest
 from shepherd_memory.frontends.terminal.screen import note
-
-SHARED = (
-    "provider",
-    "model",
-    "config",
-    "facts",
-    "context",
-    "documents",
-    "recall",
-    "forget",
-    "queue",
-    "whoami",
-)
-"""Commands of the command line that a chat has too."""
+from shepherd_memory.frontends.terminal.shared_commands import SHARED
 
 OWN = {
     "clear": "Remember what was said, and begin anew.",
@@ -46,8 +32,7 @@ _ONE_TEXT = ("recall",)
 
 def help_lines() -> list[tuple[str, str]]:
     """Each command, with what it does."""
-    shared = [(name, cli.COMMANDS[name][1]) for name in SHARED]
-    return [(f"/{name}", line) for name, line in (*shared, *OWN.items())]
+    return [(f"/{name}", line) for name, line in (*SHARED.items(), *OWN.items())]
 
 
 def without_secrets(line: str) -> str:
@@ -77,7 +62,8 @@ def run(invocation: Invocation, line: str) -> None:
         return note(f"there is no /{name}{suggest(name, (*SHARED, *OWN))}; /help lists what there is")
     try:
         arguments = _arguments(name, line.strip().partition(" ")[2])
-        _command(name).main(arguments, prog_name=f"/{name}", obj=invocation, standalone_mode=False)
+        command = _command(invocation.commands, name)
+        command.main(arguments, prog_name=f"/{name}", obj=invocation, standalone_mode=False)
     except click.exceptions.Abort:
         say("nothing was done")
     except click.ClickException as error:
@@ -128,8 +114,8 @@ def _name(line: str) -> str:
     return words[0].removeprefix("/").lower() if words else ""
 
 
-def _command(name: str) -> click.Command:
-    command = cli.cli.get_command(click.Context(cli.cli), name)
+def _command(commands: click.Group, name: str) -> click.Command:
+    command = commands.get_command(click.Context(commands), name)
     assert command is not None
     return command
 
