@@ -12,6 +12,7 @@ from shepherd_memory.frontends.api.memory_routes import MEMORY_ROUTES
 from shepherd_memory.frontends.api.models import Model, Models
 from shepherd_memory.frontends.api.openapi import openapi
 from shepherd_memory.frontends.api.proxy import Chat, pass_through
+from shepherd_memory.frontends.api.state import State
 from shepherd_memory.frontends.api.tool_routes import TOOL_ROUTES
 from shepherd_memory.frontends.api.upstream import open_session
 from shepherd_memory.frontends.mcp.http import MCP_ROUTES
@@ -20,7 +21,6 @@ from shepherd_memory.frontends.web.auth import Auth, Doorkeeper
 from shepherd_memory.frontends.web.gate import Gate
 from shepherd_memory.frontends.web.http_errors import ANTHROPIC, OPENAI
 from shepherd_memory.frontends.web.process import Application
-from shepherd_memory.frontends.web.state import State
 from shepherd_memory.frontends.web.threads import Threads
 from shepherd_memory.service import Service
 

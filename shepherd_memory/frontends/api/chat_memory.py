@@ -8,7 +8,7 @@ from shepherd_memory.config import Config
 from shepherd_memory.config.identity import is_known
 from shepherd_memory.errors import DatabaseError, ShepherdError
 from shepherd_memory.frontends.api.splicing import Tail
-from shepherd_memory.frontends.web.state import State
+from shepherd_memory.frontends.api.state import State
 from shepherd_memory.injection.prompt import addition
 from shepherd_memory.injection.prompting import Injected
 from shepherd_memory.intake.messages import last_said

@@ -13,20 +13,13 @@ from shepherd_memory.frontends.api.chat_memory import ChatMemory
 from shepherd_memory.frontends.api.chat_request import Asked, read_asked
 from shepherd_memory.frontends.api.relay import relay, relay_chat
 from shepherd_memory.frontends.api.splicing import splice
+from shepherd_memory.frontends.api.state import State, state_of
 from shepherd_memory.frontends.api.upstream import Request, choose, readable_codings
 from shepherd_memory.frontends.web.auth import Caller
 from shepherd_memory.frontends.web.http_errors import OPENAI, Refusal, wire_of
 from shepherd_memory.frontends.web.limits import ClientGone, read_body
 from shepherd_memory.frontends.web.responses import until_disconnect
-from shepherd_memory.frontends.web.state import (
-    State,
-    admit,
-    config_of,
-    headers_of,
-    note,
-    state_of,
-    user_of,
-)
+from shepherd_memory.frontends.web.state import admit, config_of, headers_of, note, user_of
 
 MEMORY_FIELD = "memory"
 MEMORY_HEADER = "x-shepherd-memory"

@@ -2,8 +2,6 @@
 
 from dataclasses import dataclass, field
 
-import aiohttp
-from starlette.requests import Request
 from starlette.types import Scope
 
 from shepherd_memory.config import Config
@@ -36,13 +34,6 @@ class ServerState:
     """Why the last exchange could not be stored; empty since one could."""
 
 
-@dataclass(kw_only=True)
-class State(ServerState):
-    """The API server's: also the way to the providers."""
-
-    upstream: aiohttp.ClientSession
-
-
 def note(scope: Scope, **fields: object) -> None:
     """Have the request's line in the log say more: never what was said, asked or found."""
     scope.setdefault(LOG_KEY, {}).update(fields)
@@ -59,12 +50,6 @@ def config_of(scope: Scope) -> Config:
 def server_state_of(scope: Scope) -> ServerState:
     """The state that a request is answered with, of whichever server."""
     state: ServerState = scope[SCOPE_KEY]
-    return state
-
-
-def state_of(scope: Scope) -> State:
-    """The same, of the API server."""
-    state: State = scope[SCOPE_KEY]
     return state
 
 
@@ -90,7 +75,7 @@ async def admit(scope: Scope) -> tuple[Caller, int]:
 
 async def user_of(scope: Scope, caller: Caller, given: object) -> str:
     """Whose memory a request is about; `given` is what it says itself, in its own way."""
-    state = state_of(scope)
+    state = server_state_of(scope)
     if given is not None and not isinstance(given, str):
         raise Refusal(400, "user takes text")
     header = user_header(scope)
@@ -104,8 +89,3 @@ def user_header(scope: Scope) -> str:
     except UnicodeDecodeError:
         # Replaced characters would make one user of several.
         raise Refusal(400, "X-Shepherd-User must be in UTF-8") from None
-
-
-def request_state(request: Request) -> State:
-    """The same for a handler that gets a starlette request."""
-    return state_of(request.scope)
