@@ -7,13 +7,13 @@ from typing import Any, Final
 from shepherd_memory.config.providers import Provider
 from shepherd_memory.errors import ShepherdError
 from shepherd_memory.llm.chat_client import ProviderClient
-from shepherd_memory.llm.parts import Call, End, Part, Request, Text, Thinking
+from shepherd_memory.llm.request import End, ModelRequest, Part, Reasoning, Text, ToolRequest
 from tests.provider import Happening, Piece, Stream, ToolCall, anthropic_events, openai_events
 
 PATIENCE_SECONDS: Final = 60.0
 WIRES: Final = ("openai", "anthropic")
 KEY: Final = "sk-test-4f7c1d0b9a"
-ASKED: Final = Request("tiny", [{"role": "user", "content": "Hello?"}])
+ASKED: Final = ModelRequest("tiny", [{"role": "user", "content": "Hello?"}])
 
 
 def provider_at(url: str, wire: str = "openai", **fields: Any) -> Provider:
@@ -41,15 +41,15 @@ def said(parts: Sequence[Part]) -> str:
 
 
 def thoughts(parts: Sequence[Part]) -> str:
-    return "".join(part.text for part in parts if isinstance(part, Thinking))
+    return "".join(part.text for part in parts if isinstance(part, Reasoning))
 
 
-def calls(parts: Sequence[Part]) -> list[Call]:
-    return [part for part in parts if isinstance(part, Call)]
+def calls(parts: Sequence[Part]) -> list[ToolRequest]:
+    return [part for part in parts if isinstance(part, ToolRequest)]
 
 
-def as_part(call: ToolCall) -> Call:
-    return Call(call.id, call.name, call.arguments)
+def as_part(call: ToolCall) -> ToolRequest:
+    return ToolRequest(call.id, call.name, call.arguments)
 
 
 def is_whole(parts: Sequence[Part]) -> bool:

@@ -12,7 +12,7 @@ from shepherd_memory.chat import events
 from shepherd_memory.chat.events import Emit, Event, Last
 from shepherd_memory.chat.remote_events import QUEUED, event_of, message_of, read_updates
 from shepherd_memory.errors import EndpointError, EndpointMisconfigured, EndpointUnavailable, InvalidInput
-from shepherd_memory.llm.answers.answer import parsed
+from shepherd_memory.llm.answer import json_object
 from shepherd_memory.llm.cancellation import Call
 from shepherd_memory.llm.http import (
     FAILURES,
@@ -182,7 +182,7 @@ class RemoteSession:
     ) -> dict[str, Any]:
         call = Call(seconds, f"no answer within {seconds:g} s")
         with self._sent(call, method, path, body, connections) as response:
-            found = parsed(b"".join(self._pieces(response)))
+            found = json_object(b"".join(self._pieces(response)))
         if found is None:
             raise _not_a_session(self.place)
         return found
@@ -210,7 +210,7 @@ class RemoteSession:
         status = response.status_code
         if status == 200:
             return
-        found = parsed(b"".join(self._pieces(response))) or {}
+        found = json_object(b"".join(self._pieces(response))) or {}
         error = found.get("error")
         message = error.get("message") if isinstance(error, dict) else None
         if not isinstance(message, str) or status == 404:

@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 from shepherd_memory.chat import events
 from shepherd_memory.chat.event_json import COMPLETE, ERROR
 from shepherd_memory.chat.events import Event
-from shepherd_memory.llm.answers.answer import parsed
+from shepherd_memory.llm.answer import json_object
 
 T = TypeVar("T")
 
@@ -23,7 +23,7 @@ def read_updates(pieces: Iterator[bytes]) -> Iterator[tuple[str, dict[str, Any]]
             name, data = _fields(bytes(rest[:end]))
             del rest[: end + 2]
             begun = 0
-            found = parsed(data) if data else None
+            found = json_object(data) if data else None
             if name and found is not None:
                 yield name, found
 

@@ -21,7 +21,7 @@ from shepherd_memory.errors import ContextTooLong, DatabaseError, EndpointError,
 from shepherd_memory.injection.block import Block
 from shepherd_memory.injection.prompt import inject
 from shepherd_memory.llm.chat_client import CallCancelled, ProviderClient
-from shepherd_memory.llm.parts import Call, End, Request, Text, Thinking
+from shepherd_memory.llm.request import End, ModelRequest, Reasoning, Text, ToolRequest
 from shepherd_memory.memory import saved_chats
 from shepherd_memory.memory.saved_chats import SavedChat
 from shepherd_memory.service import Service
@@ -289,7 +289,7 @@ class _Turn:
         self._injects = memory and self._remembers and injection_enabled(chat.config, provider)
         self._block: Block | None = None
         self._text: list[str] = []
-        self._calls: list[Call] = []
+        self._calls: list[ToolRequest] = []
         self._end = End("")
 
     def run(self, said: Message) -> None:
@@ -358,7 +358,7 @@ class _Turn:
 
     def _stream(self, offered: Sequence[dict[str, Any]]) -> None:
         chat = self._chat
-        request = Request(
+        request = ModelRequest(
             self._provider.model, inject(chat._prompt(), self._block), offered, self._max_tokens
         )
         parts = chat._client.stream(self._provider, request, chat.config.server_provider_timeout)
@@ -370,9 +370,9 @@ class _Turn:
                 case Text(text):
                     self._text.append(text)
                     self._emit(events.Delta(text))
-                case Thinking(text):
+                case Reasoning(text):
                     self._emit(events.Thought(text))
-                case Call():
+                case ToolRequest():
                     self._calls.append(part)
                 case End():
                     self._end = part
@@ -419,7 +419,7 @@ class _Turn:
         self._store([chat._add(message, self._emit) for message in (asked, *answers)])
         self._text = []
 
-    def _tool_message(self, call: Call) -> Message:
+    def _tool_message(self, call: ToolRequest) -> Message:
         if self._chat._stop.is_set():
             raise CallCancelled("cancelled")
         self._emit(events.ToolCalled(call.id, call.name, call.arguments))
@@ -439,7 +439,7 @@ class _Turn:
         return counted, self._end.completion_tokens or tokens_of({"content": "".join(self._text)})
 
 
-def _wire(calls: Sequence[Call]) -> list[dict[str, Any]]:
+def _wire(calls: Sequence[ToolRequest]) -> list[dict[str, Any]]:
     return [
         {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": call.arguments}}
         for call in calls

@@ -10,8 +10,8 @@ from weakref import WeakSet
 from shepherd_memory.config.providers import Provider
 from shepherd_memory.errors import EndpointError, ShepherdError
 from shepherd_memory.llm.cancellation import Call
-from shepherd_memory.llm.parts import Part, Request
-from shepherd_memory.llm.wires.reading import Dialect
+from shepherd_memory.llm.dialect import Dialect
+from shepherd_memory.llm.request import ModelRequest, Part
 
 if TYPE_CHECKING:
     from shepherd_memory.llm.http import Connections
@@ -38,7 +38,7 @@ class ProviderClient:
         self._closed = False
         self._dialects: dict[str, Dialect] = {}
 
-    def stream(self, provider: Provider, request: Request, silence_seconds: float) -> Iterator[Part]:
+    def stream(self, provider: Provider, request: ModelRequest, silence_seconds: float) -> Iterator[Part]:
         """Ask, and give the parts of the answer as they arrive, an End as the last one.
 
         The call counts as running from here on, also if nobody has asked for a part yet. While the answer is
@@ -69,13 +69,13 @@ class ProviderClient:
         call = self._begin(Call(WINDOW_TIMEOUT_SECONDS, "no answer"))
         try:
             with self._connected(call) as connections:
-                from shepherd_memory.llm.context_window import ask_for_window
+                from shepherd_memory.llm.context_window import fetch_context_window
 
-                return ask_for_window(connections, call, provider, model)
+                return fetch_context_window(connections, call, provider, model)
         except (EndpointError, CallCancelled):
             return 0
 
-    def _parts(self, call: Call, provider: Provider, request: Request) -> Iterator[Part]:
+    def _parts(self, call: Call, provider: Provider, request: ModelRequest) -> Iterator[Part]:
         with self._connected(call) as connections:
             # Importing requests takes a fifth of a second, and who opens a chat may never ask.
             from shepherd_memory.llm.chat_exchange import Exchange

@@ -9,10 +9,10 @@ import requests
 from shepherd_memory.config import PROVIDER_FIELDS
 from shepherd_memory.config.providers import Provider, api_url
 from shepherd_memory.errors import EndpointError, EndpointMisconfigured, EndpointUnavailable, ItemRejected
-from shepherd_memory.llm.answers.answer import LONGEST_TEXT, parsed
-from shepherd_memory.llm.answers.sse import EventReader
+from shepherd_memory.llm.answer import MAX_TEXT_CHARS, AnswerParser, AnswerTooLong, PartBuffer, json_object
 from shepherd_memory.llm.cancellation import Call
 from shepherd_memory.llm.decoding import decoder_for
+from shepherd_memory.llm.dialect import Dialect
 from shepherd_memory.llm.http import (
     FAILURES,
     Connections,
@@ -22,10 +22,10 @@ from shepherd_memory.llm.http import (
     is_bad_address,
     is_timeout,
 )
-from shepherd_memory.llm.parts import Part, Request
-from shepherd_memory.llm.wires import PartsReading, wire_of
-from shepherd_memory.llm.wires.reading import AnswerTooLong, Dialect
-from shepherd_memory.llm.wires.refusals import Refusal
+from shepherd_memory.llm.refusals import Refusal
+from shepherd_memory.llm.request import ModelRequest, Part
+from shepherd_memory.llm.sse import EventReader
+from shepherd_memory.llm.wires import wire_of
 
 LONGEST_BODY = 16 * 1024 * 1024
 _LONGEST_REFUSAL = 64 * 1024
@@ -45,7 +45,7 @@ class Exchange:
         self._wire = wire_of(provider.type)
         self._url = api_url(provider)
 
-    def parts(self, request: Request, dialects: dict[str, Dialect]) -> Iterator[Part]:
+    def parts(self, request: ModelRequest, dialects: dict[str, Dialect]) -> Iterator[Part]:
         """Ask, and again in a lesser dialect where one is refused; `dialects` keeps what is understood."""
         dialect = dialects.get(self._url, Dialect())
         while True:
@@ -83,8 +83,9 @@ class Exchange:
         try:
             yield from parts
         except AnswerTooLong as error:
+            longest = f"{MAX_TEXT_CHARS:,} characters"
             raise ItemRejected(
-                f"{self._name}: the answer is longer than {LONGEST_TEXT:,} characters; ask for a shorter one"
+                f"{self._name}: the answer is longer than {longest}; ask for a shorter one"
             ) from error
 
     def _read(self, response: requests.Response) -> Iterator[Part]:
@@ -93,48 +94,50 @@ class Exchange:
             raise EndpointMisconfigured(
                 f"{self._name} answers with a page for browsers; check its type and base_url"
             )
-        reading = self._wire.reading()
+        buffer = PartBuffer(self._wire.parser.reasons_in_text)
+        parser = self._wire.parser(buffer)
         begun, pieces = _until_begun(self._pieces(response))
         # What does not say that it is a stream may be one all the same.
         if begun.startswith(b"{") and "event-stream" not in kind:
-            yield from self._read_whole(_joined(pieces, LONGEST_BODY), reading)
+            yield from self._read_whole(_joined(pieces, LONGEST_BODY), parser, buffer)
         else:
-            yield from self._read_stream(pieces, reading)
+            yield from self._read_stream(pieces, parser, buffer)
 
-    def _read_stream(self, pieces: Iterator[bytes], reading: PartsReading) -> Iterator[Part]:
-        reader = EventReader(reading)
+    def _read_stream(
+        self, pieces: Iterator[bytes], parser: AnswerParser, buffer: PartBuffer
+    ) -> Iterator[Part]:
+        reader = EventReader(parser)
         for piece in pieces:
             reader.feed(piece)
-            yield from reading.taken()
-            self._raise_for(reader, reading)
+            yield from buffer.take()
+            self._raise_for(reader, parser)
             if reader.ended:
                 break
         reader.finish()
-        yield from reading.taken()
-        self._raise_for(reader, reading)
-        yield from self._end(reading, reader.ended)
+        yield from buffer.take()
+        self._raise_for(reader, parser)
+        yield from self._end(parser, buffer, reader.ended)
 
-    def _read_whole(self, body: bytes, reading: PartsReading) -> Iterator[Part]:
-        message = parsed(body.strip())
+    def _read_whole(self, body: bytes, parser: AnswerParser, buffer: PartBuffer) -> Iterator[Part]:
+        message = json_object(body.strip())
         if message is None:
             raise self._broke_off("not a whole answer")
-        reading.take_body(message)
-        if reading.problem is not None:
-            raise Refusal(200, problem=reading.problem).error(self._name, self._key)
-        yield from reading.taken()
-        yield from self._end(reading, True)
+        parser.take_body(message)
+        if parser.problem is not None:
+            raise Refusal(200, problem=parser.problem).error(self._name, self._key)
+        yield from buffer.take()
+        yield from self._end(parser, buffer, is_announced=True)
 
-    def _end(self, reading: PartsReading, is_announced: bool) -> list[Part]:
-        parts = reading.end(is_announced)
-        if parts is None:
+    def _end(self, parser: AnswerParser, buffer: PartBuffer, is_announced: bool) -> list[Part]:
+        if not parser.is_complete(is_announced):
             raise self._broke_off("its end is missing")
-        return parts
+        return buffer.end(parser)
 
-    def _raise_for(self, reader: EventReader, reading: PartsReading) -> None:
+    def _raise_for(self, reader: EventReader, parser: AnswerParser) -> None:
         if reader.has_dropped:
             raise AnswerTooLong
-        if reading.problem is not None:
-            raise Refusal(200, problem=reading.problem).error(self._name, self._key)
+        if parser.problem is not None:
+            raise Refusal(200, problem=parser.problem).error(self._name, self._key)
 
     def _refusal(self, response: requests.Response) -> Refusal:
         headers = {name.lower(): value for name, value in response.headers.items()}

@@ -41,6 +41,7 @@ class Dialect:
     format: str = _FORMATS[0]
     limit_name: str = "max_tokens"
     with_temperature: bool = True
+    counts_tokens: bool = True
 
     def parameters(self, max_tokens: int, temperature: float, schema: Schema | None) -> dict[str, Any]:
         """The part of the request body that differs between endpoints."""

@@ -12,20 +12,14 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from shepherd_memory.llm.answers import (
-    READABLE,
-    Answer,
-    StreamReader,
-    decoder_for,
-    open_stream,
-    read_body,
-)
-from shepherd_memory.llm.answers.answer import LONGEST_TEXT, Speech
-from shepherd_memory.llm.answers.openai import OpenAIReading
+from shepherd_memory.llm.answer import MAX_TEXT_CHARS, TextBuffer
+from shepherd_memory.llm.decoding import READABLE, decoder_for
+from shepherd_memory.llm.request import ReadAnswer
+from shepherd_memory.llm.wires import StreamReader, read_body
 
 FINAL = {"is_final": True, "failed": False}
 GOES_ON = {"is_final": False, "failed": False}
-NOTHING = Answer("", is_final=True, failed=True)
+NOTHING = ReadAnswer("", is_final=True, failed=True)
 
 
 def openai_stream(*chunks: object, done: bool = True, between: bytes = b"\n\n") -> bytes:
@@ -88,7 +82,7 @@ OPENAI_STREAMS = {
             delta(finish="stop"),
             USAGE,
         ),
-        Answer("Grüß dich, 日本 😀", **FINAL),
+        ReadAnswer("Grüß dich, 日本 😀", **FINAL),
     ),
     "azure, whose first chunk has no choice": (
         openai_stream(
@@ -97,7 +91,7 @@ OPENAI_STREAMS = {
             delta("Yes."),
             delta(finish="stop"),
         ),
-        Answer("Yes.", **FINAL),
+        ReadAnswer("Yes.", **FINAL),
     ),
     "llama.cpp": (
         b'data: {"choices":[{"finish_reason":null,"index":0,"delta":{"role":"assistant","content":null}}],'
@@ -105,11 +99,11 @@ OPENAI_STREAMS = {
         b'data: {"choices":[{"finish_reason":null,"index":0,"delta":{"content":"Hi"}}],"created":1}\n\n'
         b'data: {"choices":[{"finish_reason":"stop","index":0,"delta":{}}],"timings":{"prompt_ms":1.5}}\n\n'
         b"data: [DONE]\n\n",
-        Answer("Hi", **FINAL),
+        ReadAnswer("Hi", **FINAL),
     ),
     "llama.cpp, breaking off with a field of its own": (
         openai_stream(delta("Hi"), done=False) + b'error: {"code":500,"message":"out of slots"}\n\n',
-        Answer("Hi", is_final=True, failed=True),
+        ReadAnswer("Hi", is_final=True, failed=True),
     ),
     "vllm, with reasoning and empty tool calls": (
         openai_stream(
@@ -118,13 +112,13 @@ OPENAI_STREAMS = {
             delta("Hello", reasoning_content=None, tool_calls=[]),
             delta("", finish="stop", stop_reason=None),
         ),
-        Answer("Hello", **FINAL),
+        ReadAnswer("Hello", **FINAL),
     ),
     "vllm, with NaN among the logprobs": (
         b'data: {"choices":[{"index":0,"delta":{"content":"Hi"},'
         b'"logprobs":{"content":[{"logprob":NaN}]}}]}\n\n'
         b"data: [DONE]\n\n",
-        Answer("Hi", **FINAL),
+        ReadAnswer("Hi", **FINAL),
     ),
     "ollama": (
         openai_stream(
@@ -142,20 +136,20 @@ OPENAI_STREAMS = {
                 ],
             },
         ),
-        Answer("Hey", **FINAL),
+        ReadAnswer("Hey", **FINAL),
     ),
     "ollama, breaking off with a bare line": (
         openai_stream(delta("Hey"), done=False) + b'{"error":"model runner has stopped"}',
-        Answer("Hey", is_final=True, failed=True),
+        ReadAnswer("Hey", is_final=True, failed=True),
     ),
     "openrouter, with comments and an error inside the choice": (
         b": OPENROUTER PROCESSING\n\n"
         + openai_stream({"choices": [{"index": 0, "delta": {"content": "He"}, "error": {"code": 502}}]}),
-        Answer("He", is_final=True, failed=True),
+        ReadAnswer("He", is_final=True, failed=True),
     ),
     "a local model that thinks in its answer": (
         openai_stream(delta("<thi"), delta("nk>Hm."), delta("</think>\n\n"), delta("Yes.", finish="stop")),
-        Answer("Yes.", **FINAL),
+        ReadAnswer("Yes.", **FINAL),
     ),
     "mistral, with parts": (
         openai_stream(
@@ -163,7 +157,7 @@ OPENAI_STREAMS = {
             delta([{"type": "text", "text": "Bon"}, {"type": "reference", "reference_ids": [1]}]),
             delta([{"type": "text", "text": "jour"}], finish="stop"),
         ),
-        Answer("Bonjour", **FINAL),
+        ReadAnswer("Bonjour", **FINAL),
     ),
     "tool calls": (
         openai_stream(
@@ -172,19 +166,19 @@ OPENAI_STREAMS = {
             delta(tool_calls=[CALL_REST]),
             delta(finish="tool_calls"),
         ),
-        Answer("I will look.", **GOES_ON),
+        ReadAnswer("I will look.", **GOES_ON),
     ),
     "tool calls of a server that says stop": (
         openai_stream(delta(tool_calls=[CALL]), delta(finish="stop")),
-        Answer("", **GOES_ON),
+        ReadAnswer("", **GOES_ON),
     ),
     "a function call of old": (
         openai_stream(delta(function_call={"name": "f"}), delta(finish="function_call")),
-        Answer("", **GOES_ON),
+        ReadAnswer("", **GOES_ON),
     ),
     "a refusal": (
         openai_stream(delta(refusal="I can"), delta(refusal="not."), delta(finish="stop")),
-        Answer("I cannot.", **FINAL),
+        ReadAnswer("I cannot.", **FINAL),
     ),
     "several choices": (
         openai_stream(
@@ -192,14 +186,14 @@ OPENAI_STREAMS = {
             {"choices": [{"index": 1, "delta": {"content": "two"}, "finish_reason": "tool_calls"}]},
             delta(finish="stop"),
         ),
-        Answer("one", **FINAL),
+        ReadAnswer("one", **FINAL),
     ),
-    "no end marker": (openai_stream(delta("Hi"), done=False), Answer("Hi", **FINAL)),
+    "no end marker": (openai_stream(delta("Hi"), done=False), ReadAnswer("Hi", **FINAL)),
     "no end marker and no line end": (
         openai_stream(delta("Hi"), delta(" you"), done=False).rstrip(b"\n"),
-        Answer("Hi you", **FINAL),
+        ReadAnswer("Hi you", **FINAL),
     ),
-    "no line end after the end marker": (openai_stream(delta("Hi")).rstrip(b"\n"), Answer("Hi", **FINAL)),
+    "no line end after the end marker": (openai_stream(delta("Hi")).rstrip(b"\n"), ReadAnswer("Hi", **FINAL)),
     "an error in place of an answer": (
         openai_stream({"error": {"message": "overloaded", "type": "server_error"}}, done=False),
         NOTHING,
@@ -208,27 +202,27 @@ OPENAI_STREAMS = {
         b'event: error\ndata: {"message":"x"}\n\ndata: [DONE]\n\n',
         NOTHING,
     ),
-    "an error that is null": (openai_stream({**delta("Hi"), "error": None}), Answer("Hi", **FINAL)),
+    "an error that is null": (openai_stream({**delta("Hi"), "error": None}), ReadAnswer("Hi", **FINAL)),
     "no choices at all": (openai_stream({"choices": []}), NOTHING),
     "nothing": (b"", NOTHING),
     "only keep-alives": (b"\n\n: ping\n\ndata:\n\n", NOTHING),
     "an unreadable line": (
         b'data: {"choices":[{"index":0,"delta":{"con\n\n' + openai_stream(delta("Hi")),
-        Answer("Hi", **FINAL),
+        ReadAnswer("Hi", **FINAL),
     ),
     "an unreadable line in the same event": (
         b"data: nonsense\n" + openai_stream(delta("Hi"), between=b"\n"),
-        Answer("Hi", **FINAL),
+        ReadAnswer("Hi", **FINAL),
     ),
     "a surrogate pair cut in two": (
         b'data: {"choices":[{"delta":{"content":"\\ud83d"}}]}\n\n'
         b'data: {"choices":[{"delta":{"content":"\\ude00"}}]}\n\n'
         b"data: [DONE]\n\n",
-        Answer("😀", **FINAL),
+        ReadAnswer("😀", **FINAL),
     ),
     "UTF-8 cut at a token's end": (
         b'data: {"choices":[{"delta":{"content":"a\xe6\x97"}}]}\n\ndata: [DONE]\n\n',
-        Answer("a\ufffd", **FINAL),
+        ReadAnswer("a\ufffd", **FINAL),
     ),
 }
 
@@ -244,7 +238,7 @@ ANTHROPIC_STREAMS = {
             stop("end_turn"),
             END,
         ),
-        Answer("Grüß dich 😀", **FINAL),
+        ReadAnswer("Grüß dich 😀", **FINAL),
     ),
     "thinking, text and a tool": (
         anthropic_stream(
@@ -259,7 +253,7 @@ ANTHROPIC_STREAMS = {
             stop("tool_use"),
             END,
         ),
-        Answer("I will look.", **GOES_ON),
+        ReadAnswer("I will look.", **GOES_ON),
     ),
     "a search with citations": (
         anthropic_stream(
@@ -278,16 +272,16 @@ ANTHROPIC_STREAMS = {
             stop("end_turn"),
             END,
         ),
-        Answer("I will search.\n\nThe tower is 330 m high.", **FINAL),
+        ReadAnswer("I will search.\n\nThe tower is 330 m high.", **FINAL),
     ),
     "a pause": (
         anthropic_stream(BEGIN, block("text", text="Searching"), stop("pause_turn"), END),
-        Answer("Searching", **GOES_ON),
+        ReadAnswer("Searching", **GOES_ON),
     ),
-    "no words": (anthropic_stream(BEGIN, stop("end_turn"), END), Answer("", **FINAL)),
+    "no words": (anthropic_stream(BEGIN, stop("end_turn"), END), ReadAnswer("", **FINAL)),
     "no end": (
         anthropic_stream(BEGIN, block("text", text=""), piece("text_delta", text="Hi")),
-        Answer("Hi", **FINAL),
+        ReadAnswer("Hi", **FINAL),
     ),
     "an error": (
         anthropic_stream(
@@ -295,7 +289,7 @@ ANTHROPIC_STREAMS = {
             block("text", text="Hi"),
             {"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}},
         ),
-        Answer("Hi", is_final=True, failed=True),
+        ReadAnswer("Hi", is_final=True, failed=True),
     ),
     "only the beginning": (anthropic_stream(BEGIN), NOTHING),
     "no names of events": (
@@ -303,27 +297,31 @@ ANTHROPIC_STREAMS = {
             b"data: %b\n\n" % orjson.dumps(event)
             for event in (BEGIN, block("text", text="a message_stop "), piece("text_delta", text="b"), END)
         ),
-        Answer("a message_stop b", **FINAL),
+        ReadAnswer("a message_stop b", **FINAL),
     ),
 }
 
 BODIES = {
-    "openai": ("openai", completion({"content": "Hi", "refusal": None}), Answer("Hi", **FINAL)),
-    "parts": ("openai", completion({"content": [{"type": "text", "text": "Hi"}]}), Answer("Hi", **FINAL)),
-    "refusal": ("openai", completion({"content": None, "refusal": "No."}), Answer("No.", **FINAL)),
+    "openai": ("openai", completion({"content": "Hi", "refusal": None}), ReadAnswer("Hi", **FINAL)),
+    "parts": ("openai", completion({"content": [{"type": "text", "text": "Hi"}]}), ReadAnswer("Hi", **FINAL)),
+    "refusal": ("openai", completion({"content": None, "refusal": "No."}), ReadAnswer("No.", **FINAL)),
     "vllm": (
         "openai",
         completion({"content": "Hi", "reasoning_content": "Hm.", "tool_calls": [], "function_call": None}),
-        Answer("Hi", **FINAL),
+        ReadAnswer("Hi", **FINAL),
     ),
     "tools": (
         "openai",
         completion({"content": None, "tool_calls": [CALL]}, "tool_calls"),
-        Answer("", **GOES_ON),
+        ReadAnswer("", **GOES_ON),
     ),
-    "tools and stop": ("openai", completion({"content": "", "tool_calls": [CALL]}), Answer("", **GOES_ON)),
-    "function": ("openai", completion({"content": None}, "function_call"), Answer("", **GOES_ON)),
-    "filtered": ("openai", completion({"content": ""}, "content_filter"), Answer("", **FINAL)),
+    "tools and stop": (
+        "openai",
+        completion({"content": "", "tool_calls": [CALL]}),
+        ReadAnswer("", **GOES_ON),
+    ),
+    "function": ("openai", completion({"content": None}, "function_call"), ReadAnswer("", **GOES_ON)),
+    "filtered": ("openai", completion({"content": ""}, "content_filter"), ReadAnswer("", **FINAL)),
     "error": ("openai", {"error": {"message": "no credit", "code": 402}}, NOTHING),
     "old error": ("openai", {"object": "error", "message": "no such model"}, NOTHING),
     "no choices": ("openai", {"choices": []}, NOTHING),
@@ -340,14 +338,14 @@ BODIES = {
             ],
             "stop_reason": "end_turn",
         },
-        Answer("Hi there", **FINAL),
+        ReadAnswer("Hi there", **FINAL),
     ),
     "anthropic tools": (
         "anthropic",
         {"type": "message", "content": [{"type": "tool_use", "name": "f"}], "stop_reason": "tool_use"},
-        Answer("", **GOES_ON),
+        ReadAnswer("", **GOES_ON),
     ),
-    "anthropic pause": ("anthropic", {"content": [], "stop_reason": "pause_turn"}, Answer("", **GOES_ON)),
+    "anthropic pause": ("anthropic", {"content": [], "stop_reason": "pause_turn"}, ReadAnswer("", **GOES_ON)),
     "anthropic error": ("anthropic", {"type": "error", "error": {"type": "api_error"}}, NOTHING),
     "anthropic empty": ("anthropic", {}, NOTHING),
 }
@@ -382,9 +380,9 @@ def released(reader: StreamReader, chunks: Iterator[bytes]) -> tuple[bytes, byte
 @pytest.mark.parametrize(("wire", "stream", "answer"), STREAMS)
 @pytest.mark.parametrize("size", [1, 7, 100_000])
 def test_a_stream_is_read_as_what_the_assistant_said(
-    wire: str, stream: bytes, answer: Answer, size: int
+    wire: str, stream: bytes, answer: ReadAnswer, size: int
 ) -> None:
-    reader = open_stream(wire)
+    reader = StreamReader(wire)
     for start in range(0, len(stream), size):
         reader.feed(stream[start : start + size])
     assert reader.answer() == answer
@@ -392,7 +390,7 @@ def test_a_stream_is_read_as_what_the_assistant_said(
 
 
 @pytest.mark.parametrize(("wire", "body", "answer"), BODIES.values(), ids=BODIES)
-def test_a_body_is_read_as_what_the_assistant_said(wire: str, body: object, answer: Answer) -> None:
+def test_a_body_is_read_as_what_the_assistant_said(wire: str, body: object, answer: ReadAnswer) -> None:
     assert read_body(wire, orjson.dumps(body)) == answer
     assert read_body(wire, b"\xef\xbb\xbf" + orjson.dumps(body, option=orjson.OPT_INDENT_2) + b"\n") == answer
 
@@ -405,10 +403,10 @@ def test_a_body_that_is_no_answer_has_failed(wire: str, body: bytes) -> None:
 
 @given(RECORDED, LINE_ENDS, st.booleans(), st.lists(st.integers(0)))
 def test_the_answer_is_the_same_however_the_stream_is_cut(
-    recorded: tuple[str, bytes, Answer], line_end: bytes, marked: bool, places: list[int]
+    recorded: tuple[str, bytes, ReadAnswer], line_end: bytes, marked: bool, places: list[int]
 ) -> None:
     wire, stream, answer = recorded
-    reader = open_stream(wire)
+    reader = StreamReader(wire)
     for chunk in cut(b"\xef\xbb\xbf" * marked + stream.replace(b"\n", line_end), places):
         reader.feed(chunk)
     assert reader.answer() == answer
@@ -416,11 +414,11 @@ def test_the_answer_is_the_same_however_the_stream_is_cut(
 
 @given(RECORDED, LINE_ENDS, st.lists(st.integers(0)))
 def test_the_end_is_held_back_and_nothing_else_is(
-    recorded: tuple[str, bytes, Answer], line_end: bytes, places: list[int]
+    recorded: tuple[str, bytes, ReadAnswer], line_end: bytes, places: list[int]
 ) -> None:
     wire, stream, _ = recorded
     stream = stream.replace(b"\n", line_end)
-    reader = open_stream(wire)
+    reader = StreamReader(wire)
     before, after = released(reader, cut(stream, places))
     assert before + after == stream
     assert reader.ended == any(marker in stream for marker in MARKERS[wire])
@@ -446,7 +444,7 @@ def test_the_end_is_held_back_and_nothing_else_is(
     ],
 )
 def test_the_bytes_before_the_end_are_counted(wire: str, chunks: list[bytes], counts: list[int]) -> None:
-    reader = open_stream(wire)
+    reader = StreamReader(wire)
     assert [reader.feed(chunk) for chunk in chunks] == counts
     assert reader.ended
 
@@ -464,15 +462,15 @@ def test_the_bytes_before_the_end_are_counted(wire: str, chunks: list[bytes], co
 )
 @given(LINE_ENDS, st.lists(st.integers(0)))
 def test_every_way_of_writing_an_event_is_read(stream: bytes, line_end: bytes, places: list[int]) -> None:
-    reader = open_stream("openai")
+    reader = StreamReader("openai")
     for chunk in cut(stream.replace(b"\n", line_end), places):
         assert reader.feed(chunk) == len(chunk)
-    assert reader.answer() == Answer("Hi", **FINAL)
+    assert reader.answer() == ReadAnswer("Hi", **FINAL)
 
 
 def test_an_answer_asked_for_in_mid_stream_leaves_the_rest_readable() -> None:
     stream = openai_stream(delta("one "), delta("two "), delta("three"))
-    whole = open_stream("openai")
+    whole = StreamReader("openai")
     for position in range(len(stream)):
         whole.feed(stream[position : position + 1])
         assert "one two three".startswith(whole.answer().text)
@@ -507,11 +505,11 @@ ALMOST = st.lists(
 @example("openai", b'data: {"a":' + b"9" * 10_000 + b"}\n\n", [])
 @example("openai", b"\xef\xbb\xbf" * 10_000 + b"\n", [])
 def test_no_bytes_make_a_reader_fail(wire: str, stream: bytes, places: list[int]) -> None:
-    reader = open_stream(wire)
+    reader = StreamReader(wire)
     before, after = released(reader, cut(stream, places))
     assert before + after == stream
-    assert isinstance(reader.answer(), Answer)
-    assert isinstance(read_body(wire, stream), Answer)
+    assert isinstance(reader.answer(), ReadAnswer)
+    assert isinstance(read_body(wire, stream), ReadAnswer)
 
 
 WRONG = st.recursive(
@@ -531,18 +529,18 @@ KINDS = st.sampled_from(["content_block_delta", "content_block_start", "message_
 @given(st.sampled_from(["openai", "anthropic"]), KINDS, st.dictionaries(st.just("choices"), WRONG), WRONG)
 def test_no_json_makes_a_reader_fail(wire: str, kind: str, choices: dict[str, Any], value: Any) -> None:
     event = {"type": kind, "delta": value, "content_block": value, "content": value, **choices}
-    reader = open_stream(wire)
+    reader = StreamReader(wire)
     for data in (value, event, {"choices": [event, value]}, {"choices": value}):
         reader.feed(b"data: " + orjson.dumps(data) + b"\n\n")
-        assert isinstance(read_body(wire, orjson.dumps(data)), Answer)
-    assert isinstance(reader.answer(), Answer)
+        assert isinstance(read_body(wire, orjson.dumps(data)), ReadAnswer)
+    assert isinstance(reader.answer(), ReadAnswer)
 
 
 @given(st.integers(1, 200), st.lists(st.integers(0)))
 def test_a_line_that_is_too_long_is_left_out_however_it_is_cut(longest: int, places: list[int]) -> None:
     events = [delta("x" * size) for size in (0, 5, 60, 200)]
     fitting = [e for e in events if len(b"data: " + orjson.dumps(e)) <= longest]
-    reader = StreamReader(OpenAIReading(), longest)
+    reader = StreamReader("openai", longest)
     before, _ = released(reader, cut(openai_stream(*events), places))
     assert reader.ended == (longest >= len(b"data: [DONE]"))
     assert reader.answer().text == "".join(e["choices"][0]["delta"]["content"] for e in fitting)  # type: ignore[index]
@@ -551,7 +549,7 @@ def test_a_line_that_is_too_long_is_left_out_however_it_is_cut(longest: int, pla
 
 @pytest.mark.parametrize("chunk", [b"data: " + b"x" * 500, b"data: [\n", b"data: " + b"x" * 5_000 + b"\n"])
 def test_lines_and_events_without_end_are_not_kept(chunk: bytes) -> None:
-    reader = StreamReader(OpenAIReading(), longest_line=1_000)
+    reader = StreamReader("openai", max_line_bytes=1_000)
     tracemalloc.start()
     for _ in range(10_000):
         assert reader.feed(chunk) == len(chunk)
@@ -559,21 +557,21 @@ def test_lines_and_events_without_end_are_not_kept(chunk: bytes) -> None:
     tracemalloc.stop()
     assert peak_bytes < 100_000
     reader.feed(b"\n\n" + openai_stream(delta("Hi")))
-    assert reader.answer() == Answer("Hi", **FINAL)
+    assert reader.answer() == ReadAnswer("Hi", **FINAL)
 
 
-def test_speech_keeps_only_so_much_text() -> None:
-    speech = Speech(longest=5)
+def test_a_text_buffer_keeps_only_so_much_text() -> None:
+    buffer = TextBuffer(max_chars=5)
     for text in ("ab", "", "cdef", "g"):
-        speech.add(text)
-    assert speech.text() == "abcde"
+        buffer.add(text)
+    assert buffer.text() == "abcde"
 
 
 def test_text_beyond_the_limit_is_not_kept() -> None:
-    reader = open_stream("openai")
+    reader = StreamReader("openai")
     for _ in range(9):
-        reader.feed(openai_stream(delta("x" * (LONGEST_TEXT // 8)), done=False))
-    assert reader.answer() == Answer("x" * LONGEST_TEXT, **FINAL)
+        reader.feed(openai_stream(delta("x" * (MAX_TEXT_CHARS // 8)), done=False))
+    assert reader.answer() == ReadAnswer("x" * MAX_TEXT_CHARS, **FINAL)
 
 
 def raw_deflate(data: bytes) -> bytes:

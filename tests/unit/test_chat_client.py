@@ -19,9 +19,9 @@ from shepherd_memory.errors import (
     EndpointUnavailable,
     ItemRejected,
 )
-from shepherd_memory.llm.answers.answer import LONGEST_TEXT
+from shepherd_memory.llm.answer import MAX_TEXT_CHARS
 from shepherd_memory.llm.chat_client import CallCancelled, ProviderClient
-from shepherd_memory.llm.parts import End, Part, Request, Text, Thinking
+from shepherd_memory.llm.request import End, ModelRequest, Part, Reasoning, Text
 from tests.chatting import (
     ASKED,
     KEY,
@@ -77,7 +77,7 @@ def client() -> Iterator[ProviderClient]:
 @pytest.fixture
 def ask(server: ScriptedProvider, client: ProviderClient) -> Ask:
     def ask(
-        wire: str = "openai", request: Request = ASKED, silence: float = 60.0, **fields: Any
+        wire: str = "openai", request: ModelRequest = ASKED, silence: float = 60.0, **fields: Any
     ) -> list[Part]:
         url = fields.pop("url", server.url)
         return list(client.stream(provider_at(url, wire, **fields), request, silence))
@@ -99,8 +99,8 @@ def test_an_answer_comes_in_parts_with_thoughts_calls_and_usage(
 ) -> None:
     server.script(stream(wire, thought(wire, "Hm."), "Hel", "lo.", WEATHER))
     parts = ask(wire)
-    assert [part for part in parts if isinstance(part, Text | Thinking)] == [
-        Thinking("Hm."),
+    assert [part for part in parts if isinstance(part, Text | Reasoning)] == [
+        Reasoning("Hm."),
         Text("Hel"),
         Text("lo."),
     ]
@@ -604,7 +604,7 @@ def test_a_server_that_does_not_count_is_asked_without_from_then_on(
 
 def test_a_model_with_another_name_for_the_limit_is_given_that(server: ScriptedProvider, ask: Ask) -> None:
     server.default = refusing("max_tokens")
-    assert said(ask(request=Request("o1", ASKED.messages, max_tokens=9))) == "Hi"
+    assert said(ask(request=ModelRequest("o1", ASKED.messages, max_tokens=9))) == "Hi"
     assert server.requests[-1].json["max_completion_tokens"] == 9
 
 
@@ -618,7 +618,7 @@ def test_a_refusal_that_stays_is_told_after_one_more_try(server: ScriptedProvide
 def test_an_answer_without_end_is_cut_and_said_to_be_too_long(
     server: ScriptedProvider, ask: Ask, wire: str
 ) -> None:
-    server.script(stream(wire, *["x" * 500_000] * (LONGEST_TEXT // 500_000 + 2)))
+    server.script(stream(wire, *["x" * 500_000] * (MAX_TEXT_CHARS // 500_000 + 2)))
     assert "lab: the answer is longer than" in str(error_of(ask, ItemRejected, wire))
 
 

@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shepherd_memory.llm.answers.answer import LONGEST_TEXT
-from shepherd_memory.llm.answers.sse import EventReader
+from shepherd_memory.llm.answer import MAX_TEXT_CHARS, AnswerTooLong, PartBuffer
 from shepherd_memory.llm.context_window import window_of
-from shepherd_memory.llm.parts import Call, End, Part, Request, Text, Thinking
-from shepherd_memory.llm.wires import PartsReading, wire_of
-from shepherd_memory.llm.wires.reading import AnswerTooLong, Arrivals, Dialect
+from shepherd_memory.llm.dialect import Dialect
+from shepherd_memory.llm.request import End, ModelRequest, Part, Reasoning, Text, ToolRequest
+from shepherd_memory.llm.sse import EventReader
+from shepherd_memory.llm.wires import wire_of
 from shepherd_memory.text.canonical import canonical_text
 from tests.chatting import WIRES, as_part, calls, cut_up, events, is_whole, said, thought, thoughts
 from tests.provider import ToolCall
@@ -26,17 +26,32 @@ TOOL = {
 }
 
 
+class Reading:
+    """A parser of one wire, and the parts that it has found."""
+
+    def __init__(self, wire: str) -> None:
+        kind = wire_of(wire).parser
+        self._buffer = PartBuffer(kind.reasons_in_text)
+        self.parser = kind(self._buffer)
+
+    def taken(self) -> list[Part]:
+        return self._buffer.take()
+
+    def end(self, is_announced: bool) -> list[Part]:
+        return self._buffer.end(self.parser) if self.parser.is_complete(is_announced) else []
+
+
 def read(wire: str, pieces: Sequence[bytes]) -> list[Part]:
     """The parts of a stream, fed piece by piece."""
-    reading = wire_of(wire).reading()
-    reader = EventReader(reading)
+    reading = Reading(wire)
+    reader = EventReader(reading.parser)
     parts: list[Part] = []
     for piece in pieces:
         reader.feed(piece)
         parts += reading.taken()
     reader.finish()
-    assert reading.problem is None
-    return [*parts, *reading.taken(), *(reading.end(reader.ended) or [])]
+    assert reading.parser.problem is None
+    return [*parts, *reading.taken(), *reading.end(reader.ended)]
 
 
 def joined(wire: str, *pieces: Any) -> bytes:
@@ -80,8 +95,8 @@ def test_thoughts_in_the_content_of_a_local_models_answer_are_thoughts() -> None
 
 @pytest.mark.parametrize("wire", WIRES)
 def test_every_event_gives_its_parts_at_once(wire: str) -> None:
-    reading = wire_of(wire).reading()
-    reader = EventReader(reading)
+    reading = Reading(wire)
+    reader = EventReader(reading.parser)
     came = []
     for event in events(wire, "One ", "two ", "three."):
         assert isinstance(event, bytes)
@@ -119,7 +134,7 @@ def test_half_a_character_waits_for_its_other_half() -> None:
 @pytest.mark.parametrize("field", ["reasoning_content", "reasoning"])
 def test_reasoning_is_thinking(field: str) -> None:
     parts = read("openai", [chunk(**{field: "Hm."}), chunk(content="Yes."), finished("stop")])
-    assert parts == [Thinking("Hm."), Text("Yes."), End("stop")]
+    assert parts == [Reasoning("Hm."), Text("Yes."), End("stop")]
 
 
 def test_content_in_parts_is_text_and_thinking() -> None:
@@ -128,7 +143,7 @@ def test_content_in_parts_is_text_and_thinking() -> None:
         {"type": "text", "text": "Yes."},
     ]
     parts = read("openai", [chunk(content=content), finished("stop")])
-    assert parts == [Thinking("Hm."), Text("Yes."), End("stop")]
+    assert parts == [Reasoning("Hm."), Text("Yes."), End("stop")]
 
 
 @pytest.mark.parametrize(
@@ -158,7 +173,11 @@ def test_content_in_parts_is_text_and_thinking() -> None:
 )
 def test_tool_calls_are_put_together_from_any_fragments(fragments: list[bytes]) -> None:
     parts = read("openai", [*fragments, finished()])
-    assert parts == [Call("call_1", "weather", '{"a":1}'), Call("call_2", "clock", "{}"), End("tool_calls")]
+    assert parts == [
+        ToolRequest("call_1", "weather", '{"a":1}'),
+        ToolRequest("call_2", "clock", "{}"),
+        End("tool_calls"),
+    ]
 
 
 @pytest.mark.parametrize("ids", [{}, {"id": ""}, {"id": None}, {"id": "same"}], ids=repr)
@@ -194,9 +213,9 @@ def test_tokens_from_the_cache_are_of_the_prompt() -> None:
 
 
 def whole(wire: str, body: dict[str, Any]) -> list[Part]:
-    reading: PartsReading = wire_of(wire).reading()
-    reading.take_body(body)
-    return [*reading.taken(), *(reading.end(True) or [])]
+    reading = Reading(wire)
+    reading.parser.take_body(body)
+    return [*reading.taken(), *reading.end(True)]
 
 
 def test_a_tool_call_of_anthropic_in_one_piece_has_its_input_in_the_block() -> None:
@@ -207,7 +226,7 @@ def test_a_tool_call_of_anthropic_in_one_piece_has_its_input_in_the_block() -> N
     ]
     assert whole("anthropic", {"content": blocks, "stop_reason": "tool_use"}) == [
         Text("Look."),
-        Call("t1", "clock", '{"zone":"utc"}'),
+        ToolRequest("t1", "clock", '{"zone":"utc"}'),
         Text("\n\n"),
         Text("So."),
         End("tool_use"),
@@ -229,17 +248,17 @@ def test_no_event_breaks_a_reading(event: Any) -> None:
     kinds = ("message_start", "content_block_start", "content_block_delta", "message_delta", None)
     for wire in WIRES:
         for kind in kinds:
-            reading = wire_of(wire).reading()
+            reading = Reading(wire)
             message = event if isinstance(event, dict) else {"choices": [{"delta": event}], "content": event}
-            reading.take_event({**message, **({"type": kind} if kind else {})})
-            reading.take_body(message)
+            reading.parser.take_event({**message, **({"type": kind} if kind else {})})
+            reading.parser.take_body(message)
             reading.taken()
             reading.end(True)
 
 
-def take_all(reading: PartsReading, events: Iterable[dict[str, Any]]) -> None:
+def take_all(reading: Reading, events: Iterable[dict[str, Any]]) -> None:
     for event in events:
-        reading.take_event(event)
+        reading.parser.take_event(event)
         reading.taken()
 
 
@@ -258,24 +277,24 @@ def take_all(reading: PartsReading, events: Iterable[dict[str, Any]]) -> None:
 )
 def test_there_is_an_end_to_what_is_read(wire: str, event: dict[str, Any]) -> None:
     with pytest.raises(AnswerTooLong):
-        take_all(wire_of(wire).reading(), [event] * (LONGEST_TEXT // 1_000_000 + 1))
+        take_all(Reading(wire), [event] * (MAX_TEXT_CHARS // 1_000_000 + 1))
 
 
 def test_calls_without_words_are_bounded_too() -> None:
-    events = ({"choices": [{"delta": {"tool_calls": [{"index": i}]}}]} for i in range(LONGEST_TEXT))
+    events = ({"choices": [{"delta": {"tool_calls": [{"index": i}]}}]} for i in range(MAX_TEXT_CHARS))
     with pytest.raises(AnswerTooLong):
-        take_all(wire_of("openai").reading(), events)
+        take_all(Reading("openai"), events)
 
 
-def test_arrivals_are_taken_once() -> None:
-    arrivals = Arrivals()
-    arrivals.say("a")
-    assert arrivals.take() == [Text("a")]
-    assert arrivals.take() == []
+def test_parts_are_taken_once() -> None:
+    buffer = PartBuffer()
+    buffer.say("a")
+    assert buffer.take() == [Text("a")]
+    assert buffer.take() == []
 
 
 def body(wire: str, *messages: dict[str, Any], **fields: Any) -> dict[str, Any]:
-    return wire_of(wire).body(Request("tiny", messages, **fields), Dialect())
+    return wire_of(wire).body(ModelRequest("tiny", messages, **fields), Dialect())
 
 
 def test_only_what_the_wire_knows_of_a_message_is_sent() -> None:

@@ -12,7 +12,7 @@ from shepherd_memory.frontends.api.state import State
 from shepherd_memory.injection.prompt import addition
 from shepherd_memory.injection.prompting import Injected
 from shepherd_memory.intake.messages import last_said
-from shepherd_memory.llm.answers import Answer
+from shepherd_memory.llm.request import ReadAnswer
 
 ON, OFF, UNKNOWN_USER, FAILED, TIMEOUT = "on", "off", "unknown-user", "failed", "timeout"
 MOST_IDS = 100
@@ -85,7 +85,7 @@ class ChatMemory:
             headers["x-shepherd-remembered"] = str(self._is_stored).lower()
         return [(name.encode(), value.encode()) for name, value in headers.items()]
 
-    async def keep(self, answer: Answer) -> None:
+    async def keep(self, answer: ReadAnswer) -> None:
         """Store the exchange, committed when this returns; a failure, or taking too long, is counted."""
         if not self.is_on or self._is_kept or answer.failed:
             return

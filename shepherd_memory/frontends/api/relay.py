@@ -6,8 +6,9 @@ from starlette.types import Send
 from shepherd_memory.frontends.api.chat_memory import ChatMemory
 from shepherd_memory.frontends.api.upstream import Headers, returned
 from shepherd_memory.frontends.web.responses import send_head, send_part
-from shepherd_memory.llm.answers import Answer, StreamReader, open_stream, read_body
 from shepherd_memory.llm.decoding import Decoder, decoder_for
+from shepherd_memory.llm.request import ReadAnswer
+from shepherd_memory.llm.wires import StreamReader, read_body
 
 ONE_PIECE = 65_536
 LARGEST_READ = 16_000_000
@@ -37,7 +38,7 @@ async def relay_chat(response: aiohttp.ClientResponse, send: Send, memory: ChatM
     if not memory.is_on or response.status != 200 or decoder is None:
         return await relay(response, send, memory.headers())
     if response.content_type == "text/event-stream":
-        return await _relay_stream(response, send, memory, open_stream(wire), decoder)
+        return await _relay_stream(response, send, memory, StreamReader(wire), decoder)
     await _relay_whole(response, send, memory, wire, decoder)
 
 
@@ -92,5 +93,5 @@ async def _relay_whole(
     await send_part(send, b"", more=False)
 
 
-def _read(wire: str, body: bytes, decoder: Decoder) -> Answer:
-    return Answer("", is_final=False, failed=True) if decoder.broken else read_body(wire, body)
+def _read(wire: str, body: bytes, decoder: Decoder) -> ReadAnswer:
+    return ReadAnswer("", is_final=False, failed=True) if decoder.broken else read_body(wire, body)

@@ -12,7 +12,7 @@ from shepherd_memory.errors import (
     EndpointUnavailable,
     ItemRejected,
 )
-from shepherd_memory.llm.answers.answer import parsed
+from shepherd_memory.llm.answer import json_object
 from shepherd_memory.llm.completion import error_object, first_text, retry_after_seconds
 
 LONGEST_QUOTE = 300
@@ -79,7 +79,7 @@ class Refusal:
 
     def error(self, name: str, secret: str) -> EndpointError:
         """The error to raise; it names the provider, and never the secret."""
-        error = error_object(self.problem if self.problem is not None else parsed(self.body.strip()))
+        error = error_object(self.problem if self.problem is not None else json_object(self.body.strip()))
         status = _status_of(self.status, error)
         said = _quotable(first_text(error.get("message"), error.get("detail")) or self._plain(error), secret)
         what = _what(name, self.status, status, said)

@@ -1,13 +1,28 @@
 """Server-sent events, read from whatever pieces the network cuts them into."""
 
-from shepherd_memory.llm.answers.answer import Answer, EventReading, Reading, parsed
+from typing import Any, Protocol
 
-LONGEST_LINE = 16 * 1024 * 1024
-_LONGEST_LAST_LINE = 512
+from shepherd_memory.llm.answer import json_object
+
+MAX_LINE_BYTES = 16 * 1024 * 1024
+_MAX_LAST_LINE_BYTES = 512
 _LINE_ENDS = (b"\n", b"\r")
 _BLANK = (b"\n", b"\r\n", b"\r")
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _DONE = b"[DONE]"
+
+
+class EventSink(Protocol):
+    """What the events of a stream are given to."""
+
+    last_event: bytes | None
+    """The name of the event that ends a stream, where the wire names its events."""
+
+    def take_event(self, event: dict[str, Any]) -> bool:
+        """Read one event of a stream; true if it is the last one."""
+
+    def fail(self, line: bytes = b"") -> None:
+        """The server broke off with an error; `line` is how it put it, where that is no event."""
 
 
 class EventReader:
@@ -17,11 +32,11 @@ class EventReader:
     client must not have all of it before the exchange is remembered.
     """
 
-    def __init__(self, reading: EventReading, longest_line: int = LONGEST_LINE) -> None:
+    def __init__(self, sink: EventSink, max_line_bytes: int = MAX_LINE_BYTES) -> None:
         self.ended = False
-        self._reading = reading
-        self._lines = _Lines(longest_line)
-        self._longest_line = longest_line
+        self._sink = sink
+        self._lines = _Lines(max_line_bytes)
+        self._max_line_bytes = max_line_bytes
         self._event: list[bytes] = []
         self._event_size = 0
         self._has_dropped = False
@@ -56,7 +71,7 @@ class EventReader:
 
     def _read_line(self, line: bytes) -> bool:
         """Read one whole line; true if it ends the answer."""
-        if len(line) > self._longest_line and len(line.rstrip(b"\r\n")) > self._longest_line:
+        if len(line) > self._max_line_bytes and len(line.rstrip(b"\r\n")) > self._max_line_bytes:
             self._has_dropped = True
             return False
         if line.startswith(b"data:"):
@@ -71,16 +86,16 @@ class EventReader:
         if data == _DONE:
             return True
         # Servers put a whole object on one line: it is read there and then, also if no blank line follows.
-        event = None if self._event else parsed(data)
+        event = None if self._event else json_object(data)
         if event is None:
             self._collect(data)
             return False
-        return self._reading.take_event(event)
+        return self._sink.take_event(event)
 
     def _collect(self, data: bytes) -> None:
         """Keep a line of an event that may go on over several."""
         self._event_size += len(data)
-        if self._event_size > self._longest_line:
+        if self._event_size > self._max_line_bytes:
             self._has_dropped = True
             self._forget_event()
         elif data:
@@ -94,72 +109,59 @@ class EventReader:
         """Read the collected lines: as one object, else those among them that are objects."""
         lines = self._event
         self._forget_event()
-        whole = parsed(b"\n".join(lines)) if len(lines) > 1 else None
-        found = map(parsed, lines) if whole is None else [whole]
+        whole = json_object(b"\n".join(lines)) if len(lines) > 1 else None
+        found = map(json_object, lines) if whole is None else [whole]
         is_last = False
         for event in found:
-            if event is not None and self._reading.take_event(event):
+            if event is not None and self._sink.take_event(event):
                 is_last = True
         return is_last
 
     def _read_name(self, name: bytes) -> bool:
         if name == b"error":
-            self._reading.fail()
-        return name == self._reading.last_event
+            self._sink.fail()
+        return name == self._sink.last_event
 
     def _read_oddity(self, line: bytes) -> bool:
         if line.startswith(_BYTE_ORDER_MARK):
             return self._read_line(line.lstrip(_BYTE_ORDER_MARK))
         if _is_bare_error(line):
-            self._reading.fail(line)
+            self._sink.fail(line)
         return False
 
     def _is_last(self, rest: bytearray) -> bool:
         """Whether a line without its line end says that the answer is over."""
-        if len(rest) > _LONGEST_LAST_LINE:
+        if len(rest) > _MAX_LAST_LINE_BYTES:
             return False
         line = bytes(rest).lstrip(_BYTE_ORDER_MARK)
         if line.startswith(b"event:"):
-            return line[6:].strip() == self._reading.last_event
+            return line[6:].strip() == self._sink.last_event
         return line.startswith(b"data:") and self._is_last_data(line[5:].strip())
 
     def _is_last_data(self, data: bytes) -> bool:
         if data == _DONE:
             return True
-        last = self._reading.last_event
-        event = parsed(data) if last is not None and last in data else None
+        last = self._sink.last_event
+        event = json_object(data) if last is not None and last in data else None
         return event is not None and last is not None and event.get("type") == last.decode()
 
     def _read_what_is_left(self) -> None:
         """The line and the event that the connection's end left open, if they are whole without it."""
         rest = bytes(self._lines.rest).lstrip(_BYTE_ORDER_MARK)
         if _is_bare_error(rest):
-            self._reading.fail(rest)
+            self._sink.fail(rest)
         data = rest[5:].strip() if rest.startswith(b"data:") else b""
-        event = parsed(b"\n".join([*self._event, data]).strip())
+        event = json_object(b"\n".join([*self._event, data]).strip())
         if event is not None:
-            self._reading.take_event(event)
+            self._sink.take_event(event)
             self._forget_event()
             self._lines.rest.clear()
-
-
-class StreamReader(EventReader):
-    """Reads a copy of a stream for the answer in it."""
-
-    def __init__(self, reading: Reading, longest_line: int = LONGEST_LINE) -> None:
-        super().__init__(reading, longest_line)
-        self._answer_of = reading.answer
-
-    def answer(self) -> Answer:
-        """What the stream has said so far."""
-        self.finish()
-        return self._answer_of()
 
 
 def _is_bare_error(line: bytes) -> bool:
     """llama.cpp has sent errors in a field of their own, Ollama as a line of JSON that is no field at all."""
     if line.startswith(b"{"):
-        return bool((parsed(line.strip()) or {}).get("error"))
+        return bool((json_object(line.strip()) or {}).get("error"))
     return line.startswith(b"error:")
 
 

@@ -1,4 +1,4 @@
-"""What a provider is asked for, and the parts in which its answer arrives, whatever its wire format."""
+"""What a model is asked for, and what comes back, whatever the wire format."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -6,8 +6,8 @@ from typing import Any
 
 
 @dataclass(frozen=True)
-class Request:
-    """One call of a provider.
+class ModelRequest:
+    """One call of a model.
 
     `messages` and `tools` are in the form of OpenAI's chat completions: `role` and `content` (a text);
     an assistant's `tool_calls`; a tool's `tool_call_id`. `max_tokens` 0 leaves it to the provider.
@@ -27,14 +27,14 @@ class Text:
 
 
 @dataclass(frozen=True)
-class Thinking:
+class Reasoning:
     """More of what the model thinks before it answers."""
 
     text: str
 
 
 @dataclass(frozen=True)
-class Call:
+class ToolRequest:
     """A tool that the model wants called, whole; `arguments` is the JSON text that it wrote."""
 
     id: str
@@ -51,4 +51,13 @@ class End:
     completion_tokens: int = 0
 
 
-Part = Text | Thinking | Call | End
+Part = Text | Reasoning | ToolRequest | End
+
+
+@dataclass(frozen=True)
+class ReadAnswer:
+    """The assistant's words; whether they end the exchange; whether there is no usable answer at all."""
+
+    text: str
+    is_final: bool
+    failed: bool
