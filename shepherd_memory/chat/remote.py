@@ -78,12 +78,8 @@ class RemoteSession:
             raise _not_a_session(self.place) from None
         self._about = about
 
-    def provider_name(self) -> str:
-        """The provider that the server asked when it was last looked at; empty if none."""
-        return str(self._about.get("provider") or "")
-
     def model(self) -> str:
-        """The model, in the same way."""
+        """The model that the server asked when it was last looked at; empty if none."""
         return str(self._about.get("model") or "")
 
     def ask(self, text: str, emit: Emit, *, max_tokens: int = 0, memory: bool = True) -> None:

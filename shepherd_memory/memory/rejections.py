@@ -3,7 +3,6 @@
 from dataclasses import asdict, dataclass
 from datetime import datetime
 
-from shepherd_memory.storage.clock import to_us
 from shepherd_memory.storage.database import Connection
 from shepherd_memory.storage.provenance import Provenance
 from shepherd_memory.storage.rows import build
@@ -27,10 +26,6 @@ class Rejection:
     session_id: str
     message_id: str
     created_at: datetime
-
-    @property
-    def provenance(self) -> Provenance:
-        return Provenance(to_us(self.stated_at), self.source, self.session_id, self.message_id)
 
 
 @dataclass(frozen=True)

@@ -37,13 +37,8 @@ class Span:
 Reader = Callable[[re.Match[str], date], Span]
 
 
-def spans_in(query: str, now: datetime) -> list[Span]:
-    """The stretches of time that a query names, the most precise ones first."""
-    return [span for span, _ in read_dates(query, now)]
-
-
 def read_dates(query: str, now: datetime) -> list[tuple[Span, str]]:
-    """The same, each with the words that name it."""
+    """The stretches of time that a query names, the most precise ones first, each with its words."""
     text = query.lower()
     found: list[tuple[Span, str]] = []
     for pattern, read in _PATTERNS:

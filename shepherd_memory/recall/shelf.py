@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     Ints = NDArray[np.integer[Any]]
 
 KINDS = ("fact", "context", "document")
-NOBODY = -1
 AT_ONCE = 4_096
 """Values that are made an array of at once: meanwhile no other thread runs, and one may draw a screen."""
 

@@ -57,7 +57,7 @@ def test_it_tells_the_events_of_a_chat(share: StartSharing, provider: ScriptedPr
     provider.default = openai_stream({"reasoning_content": "Hm."}, "Hello ", "Steve.")
     shared = share()
     with open_remote(shared.url) as session:
-        assert (session.user_id, session.messages, session.provider_name()) == ("steve", [], "open")
+        assert (session.user_id, session.messages) == ("steve", [])
         heard = ask(session, "Hi")
         assert heard.kinds() == ["Added", "Thought", "Delta", "Delta", "Added", "Completed"]
         assert heard[-1] == events.Completed("Hello Steve.", 11, 7)

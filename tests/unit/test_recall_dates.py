@@ -6,13 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shepherd_memory.recall.dates import MONTHS, Span, spans_in
+from shepherd_memory.recall.dates import MONTHS, Span, read_dates
 
 NOW = datetime(2024, 3, 13, 15, 30, tzinfo=UTC)  # a Wednesday
 
 
 def found(query: str, now: datetime = NOW) -> list[tuple[str, str]]:
-    return [(span.first.isoformat(), span.last.isoformat()) for span in spans_in(query, now)]
+    return [(span.first.isoformat(), span.last.isoformat()) for span, _ in read_dates(query, now)]
 
 
 def day(text: str) -> list[tuple[str, str]]:
@@ -149,7 +149,7 @@ TIMES = st.datetimes(timezones=st.just(UTC))
 
 @given(st.one_of(st.text(), st.lists(WORDS, max_size=8).map(" ".join)), TIMES)
 def test_no_query_and_no_time_raises(query: str, now: datetime) -> None:
-    for span in spans_in(query, now):
+    for span, _ in read_dates(query, now):
         assert span.first <= span.last
         begin, end = span.bounds()
         assert begin < end
@@ -159,4 +159,4 @@ def test_no_query_and_no_time_raises(query: str, now: datetime) -> None:
 def test_every_day_is_found_by_its_own_name(wanted: date) -> None:
     written = f"{wanted.day} {MONTHS[wanted.month - 1]} {wanted.year}"
     for query in (f"on {written}", f"what about {wanted.isoformat()}?"):
-        assert spans_in(query, NOW) == [Span(wanted, wanted)]
+        assert [span for span, _ in read_dates(query, NOW)] == [Span(wanted, wanted)]

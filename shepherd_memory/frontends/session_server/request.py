@@ -1,6 +1,6 @@
 """What clients ask of the session."""
 
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any
 
 import msgspec
 
@@ -9,8 +9,6 @@ from shepherd_memory.frontends.web.json_body import decoded
 from shepherd_memory.text.canonical import canonical_text
 
 MOST_TOKENS = 10_000_000
-
-Kind = TypeVar("Kind")
 
 
 class Asked(msgspec.Struct, frozen=True, kw_only=True, rename={"is_async": "async"}):

@@ -5,7 +5,6 @@ from collections.abc import Sequence
 from textual.content import Content
 from textual.widgets import Static
 
-MOST_NAMES = 8
 KEYS = "F1 help   F2 memory   F3 recalled   Esc stop   Ctrl+Q quit"
 
 
