@@ -11,6 +11,8 @@ from typing import Any
 
 import psutil
 
+from tests.fork_server import Popen, server_pid
+
 ROOT = Path(__file__).parents[2]
 KEEPER = str(ROOT / "tests" / "postgres.py")
 POLL_SECONDS = 0.01
@@ -46,7 +48,7 @@ class Processes:
         """`python -m module arguments`."""
         path = self.folder / f"{len(self._started):03}-{module.rpartition('.')[2]}.log"
         with path.open("wb") as log:
-            process = subprocess.Popen(
+            process = Popen[bytes](
                 [sys.executable, "-m", module, *map(str, arguments)],
                 cwd=ROOT,
                 env={**os.environ, **environment},
@@ -82,8 +84,9 @@ def kill(process: subprocess.Popen[bytes]) -> None:
 
 
 def children() -> list[psutil.Process]:
-    """The processes below this one, but for the test run's Postgres server."""
-    return [child for child in psutil.Process().children(recursive=True) if not _is_postgres(child)]
+    """The processes below this one, but for the test run's own: Postgres and the fork server."""
+    found = psutil.Process().children(recursive=True)
+    return [child for child in found if child.pid != server_pid() and not _is_postgres(child)]
 
 
 def _is_postgres(process: psutil.Process) -> bool:

@@ -15,6 +15,7 @@ from tests.acceptance.processes import ROOT, kill, wait_until
 from tests.acceptance.server_site import BROKEN, Conversation, Server, Site
 from tests.acceptance.statements import answering, drain
 from tests.endpoint import ScriptedEndpoint, hang
+from tests.fork_server import run
 from tests.provider import chat, gated, openai_stream
 from tests.terminal.pty_screen import terminal
 
@@ -222,7 +223,7 @@ def client(
 ) -> subprocess.CompletedProcess[str]:
     """`shepherd chat --server` of somebody whose own configuration is empty."""
     command = ["--config", str(tmp_path / "of-the-client.toml"), "chat", "--server", server.url, *arguments]
-    return subprocess.run(
+    return run(
         [sys.executable, "-m", "shepherd_memory", *command],
         input=stdin,
         cwd=ROOT,

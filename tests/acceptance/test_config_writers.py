@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from shepherd_memory.config import load_config, set_value
+from tests.fork_server import Popen
 
 ADD_PROVIDERS = """
 import sys
@@ -35,7 +36,7 @@ for number in count():
 
 def start(program: str, *args: object) -> subprocess.Popen[bytes]:
     command = [sys.executable, "-c", program, *map(str, args)]
-    return subprocess.Popen(command, stdout=subprocess.PIPE)
+    return Popen[bytes](command, stdout=subprocess.PIPE)
 
 
 @pytest.fixture
@@ -59,7 +60,7 @@ def test_commands_at_once_lose_nothing(path: Path) -> None:
         "rag_max_tokens": "9",
     }
     shepherd = [sys.executable, "-m", "shepherd_memory", "--config", str(path), "config", "set"]
-    commands = [subprocess.Popen([*shepherd, *item], stderr=subprocess.DEVNULL) for item in values.items()]
+    commands = [Popen[bytes]([*shepherd, *item], stderr=subprocess.DEVNULL) for item in values.items()]
     assert [command.wait(60) for command in commands] == [0] * 4
     config = load_config(path, {})
     assert {key: str(getattr(config, key)) for key in values} == values

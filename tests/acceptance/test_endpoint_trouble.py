@@ -19,6 +19,7 @@ from tests.acceptance.statements import (
     remember,
 )
 from tests.endpoint import Body, Call, ScriptedEndpoint, Step, by_content, status
+from tests.fork_server import run
 
 FAR_OFF_SECONDS = 3600
 # With a timeout that a busy machine does not reach: the test would have to wait out the interval.
@@ -31,7 +32,7 @@ RIGHT_KEY, WRONG_KEY = "key-that-is-right", "key-that-is-wrong"
 
 def shepherd(settings: SettingsFile, *arguments: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "shepherd_memory", "--config", str(settings.path), *arguments]
-    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60)
+    return run(command, cwd=ROOT, capture_output=True, text=True, timeout=60)
 
 
 def queue_status(settings: SettingsFile) -> tuple[int, dict[str, Any]]:

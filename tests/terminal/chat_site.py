@@ -13,6 +13,7 @@ import tomli_w
 
 from shepherd_memory.config import load_config
 from shepherd_memory.service import Service, open_service
+from tests.fork_server import Popen, run
 from tests.provider import ScriptedProvider
 from tests.terminal.pty_screen import PATIENCE_SECONDS, Terminal, terminal
 
@@ -60,7 +61,7 @@ class ChatSite:
     ) -> subprocess.CompletedProcess[bytes]:
         """`shepherd chat` between two pipes, to its end."""
         given = stdin if isinstance(stdin, bytes) else stdin.encode()
-        return subprocess.run(
+        return run(
             [*CHAT, *options],
             input=given,
             capture_output=True,
@@ -75,7 +76,7 @@ class ChatSite:
         """The same while it runs."""
         pipes = {name: subprocess.PIPE for name in ("stdin", "stdout", "stderr")}
         environment = {**self.variables(), **(variables or {})}
-        return subprocess.Popen([*CHAT, *options], **{**pipes, **more}, env=environment)
+        return Popen[bytes]([*CHAT, *options], **{**pipes, **more}, env=environment)
 
     def variables(self) -> dict[str, str]:
         root = str(Path(__file__).parents[2])

@@ -29,6 +29,8 @@ import psutil
 import pyte
 from pyte.modes import LNM
 
+from tests.fork_server import Popen
+
 ROOT = Path(__file__).parents[2]
 PATIENCE_SECONDS = 60.0
 
@@ -248,8 +250,8 @@ def terminal(
     for name in ("COLUMNS", "LINES"):
         variables.pop(name, None)
     with told:
-        shell = subprocess.Popen(
-            [sys.executable, "-S", "-m", "tests.terminal.pty_job", str(told.fileno()), *map(str, command)],
+        shell = Popen[bytes](
+            [sys.executable, "-m", "tests.terminal.pty_job", str(told.fileno()), *map(str, command)],
             stdin=theirs,
             stdout=theirs,
             stderr=theirs,

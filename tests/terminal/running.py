@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import IO
 
+from tests.fork_server import Popen
 from tests.stopwatch import seconds_of
 from tests.terminal.shell import COMMAND
 
@@ -16,7 +17,7 @@ class Running:
     """A command of `shepherd` as a process."""
 
     def __init__(self, *arguments: str) -> None:
-        self._process = subprocess.Popen(
+        self._process = Popen[str](
             [*COMMAND, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
         )
         self._printed: list[str] = []

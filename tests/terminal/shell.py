@@ -13,6 +13,8 @@ from click.testing import CliRunner, Result
 from shepherd_memory.config import load_config
 from shepherd_memory.frontends.cli import cli
 from shepherd_memory.service import Service, open_service
+from tests.fork_server import Popen
+from tests.fork_server import run as run_process
 
 COMMAND = (sys.executable, "-m", "shepherd_memory")
 
@@ -36,7 +38,7 @@ def rows(*args: str) -> list[list[str]]:
 
 
 def process(*args: str, **options: Any) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([*COMMAND, *args], capture_output=True, text=True, timeout=60, **options)
+    return run_process([*COMMAND, *args], capture_output=True, text=True, timeout=60, **options)
 
 
 def with_service(use: Callable[[Service], Any]) -> Any:
@@ -49,7 +51,7 @@ def on_terminal(*args: str, typed: str = "", columns: int = 80) -> tuple[int, st
     """The exit code, and what a person sees."""
     ours, theirs = os.openpty()
     environment = {**os.environ, "COLUMNS": str(columns), "TERM": "xterm"}
-    started = subprocess.Popen([*COMMAND, *args], stdin=theirs, stdout=theirs, stderr=theirs, env=environment)
+    started = Popen[bytes]([*COMMAND, *args], stdin=theirs, stdout=theirs, stderr=theirs, env=environment)
     os.close(theirs)
     if typed:
         os.write(ours, typed.encode())

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.endpoint import ScriptedEndpoint, echo, hang, status
+from tests.fork_server import run
 from tests.terminal.conftest import use_endpoint
 from tests.terminal.running import Running, starting, wait_for
 from tests.terminal.shell import COMMAND, data, good
@@ -124,7 +125,7 @@ def test_a_database_that_cannot_be_opened_ends_it_with_one_line(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("SHEPHERD_MEMORY_DATABASE", str(tmp_path))
-    result = subprocess.run([*COMMAND, "worker"], capture_output=True, text=True, timeout=60)
+    result = run([*COMMAND, "worker"], capture_output=True, text=True, timeout=60)
     assert (result.returncode, result.stdout, result.stderr.count("\n")) == (4, "", 1)
 
 

@@ -18,6 +18,7 @@ from mcp_types import CallToolResult
 
 from shepherd_memory.tools import ALL_TOOLS
 from tests.acceptance.processes import wait_until
+from tests.fork_server import Popen
 from tests.terminal.shell import COMMAND, data, good, process, run, with_service
 
 PATIENCE = 60
@@ -75,7 +76,7 @@ class Raw:
     """The process without any client: lines in, lines out."""
 
     def __init__(self, *command: str) -> None:
-        self.process = subprocess.Popen(
+        self.process = Popen[bytes](
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
         )
 
