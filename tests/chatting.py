@@ -4,20 +4,22 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final
 
-from shepherd_memory.config.providers import Provider
+from shepherd_memory.config import Provider
 from shepherd_memory.errors import ShepherdError
-from shepherd_memory.llm.chat_client import ProviderClient
+from shepherd_memory.llm.client import Client
 from shepherd_memory.llm.request import End, ModelRequest, Part, Reasoning, Text, ToolRequest
+from shepherd_memory.llm.target import Target, target_of
 from tests.provider import Happening, Piece, Stream, ToolCall, anthropic_events, openai_events
 
 PATIENCE_SECONDS: Final = 60.0
 WIRES: Final = ("openai", "anthropic")
 KEY: Final = "sk-test-4f7c1d0b9a"
-ASKED: Final = ModelRequest("tiny", [{"role": "user", "content": "Hello?"}])
+ASKED: Final = ModelRequest([{"role": "user", "content": "Hello?"}])
 
 
-def provider_at(url: str, wire: str = "openai", **fields: Any) -> Provider:
-    return Provider("lab", **{"type": wire, "base_url": url, "api_key": KEY, "model": "tiny", **fields})
+def provider_at(url: str, wire: str = "openai", **fields: Any) -> Target:
+    given = {"type": wire, "base_url": url, "api_key": KEY, "model": "tiny", **fields}
+    return target_of(Provider("lab", **given))
 
 
 def events(wire: str, *pieces: Piece) -> tuple[bytes | Happening, ...]:
@@ -60,11 +62,11 @@ def is_whole(parts: Sequence[Part]) -> bool:
 class Asking:
     """A call in another thread: its parts as they come, and what became of it."""
 
-    def __init__(self, client: ProviderClient, provider: Provider, silence_seconds: float = 60.0) -> None:
+    def __init__(self, client: Client, target: Target, silence_seconds: float = 60.0) -> None:
         self.parts: list[Part] = []
         self.error: ShepherdError | None = None
         self._changed = threading.Condition()
-        self._answer = client.stream(provider, ASKED, silence_seconds)
+        self._answer = client.stream(target, ASKED, silence_seconds)
         self._thread = threading.Thread(target=self._run, name="test-asking")
         self._thread.start()
 

@@ -20,8 +20,9 @@ from shepherd_memory.config.providers import current_provider, extraction_enable
 from shepherd_memory.errors import ContextTooLong, DatabaseError, EndpointError, ItemRejected, ShepherdError
 from shepherd_memory.injection.block import Block
 from shepherd_memory.injection.prompt import inject
-from shepherd_memory.llm.chat_client import CallCancelled, ProviderClient
+from shepherd_memory.llm.client import CallCancelled, Client
 from shepherd_memory.llm.request import End, ModelRequest, Reasoning, Text, ToolRequest
+from shepherd_memory.llm.target import target_of
 from shepherd_memory.memory import saved_chats
 from shepherd_memory.memory.saved_chats import SavedChat
 from shepherd_memory.service import Service
@@ -95,7 +96,7 @@ class ChatSession:
         self.problem = ""
         """What could not be stored or saved in the end; empty if all was."""
         self._service = service
-        self._client = ProviderClient()
+        self._client = Client()
         self._stop = threading.Event()
         self._windows: dict[tuple[str, str], int] = {}
         self._is_off_record = False
@@ -267,7 +268,7 @@ class ChatSession:
             return provider.context_window
         key = (provider.name, provider.model)
         if key not in self._windows:
-            window = self._client.context_window(provider, provider.model)
+            window = self._client.context_window(target_of(provider))
             if self._stop.is_set():
                 # Cut short, it may not have been told.
                 return window
@@ -358,10 +359,8 @@ class _Turn:
 
     def _stream(self, offered: Sequence[dict[str, Any]]) -> None:
         chat = self._chat
-        request = ModelRequest(
-            self._provider.model, inject(chat._prompt(), self._block), offered, self._max_tokens
-        )
-        parts = chat._client.stream(self._provider, request, chat.config.server_provider_timeout)
+        request = ModelRequest(inject(chat._prompt(), self._block), offered, self._max_tokens)
+        parts = chat._client.stream(target_of(self._provider), request, chat.config.server_provider_timeout)
         if chat._stop.is_set():
             # Before the call was there to be cancelled.
             chat._client.cancel()

@@ -18,7 +18,6 @@ from shepherd_memory.config.settings import SET, did_you_mean
 from shepherd_memory.errors import (
     ConfigError,
     EndpointError,
-    EndpointMisconfigured,
     EndpointUnavailable,
     InvalidInput,
     NotFound,
@@ -27,8 +26,6 @@ from shepherd_memory.errors import (
 __all__ = [
     "Provider",
     "add_provider",
-    "api_url",
-    "connect",
     "current_provider",
     "describe",
     "extraction_enabled",
@@ -37,7 +34,6 @@ __all__ = [
     "injection_enabled",
     "list_providers",
     "memory_advice",
-    "models_url",
     "next_provider",
     "remove_provider",
     "set_field",
@@ -46,7 +42,6 @@ __all__ = [
 ]
 
 PUBLIC_URLS = {"openai": "https://api.openai.com", "anthropic": "https://api.anthropic.com"}
-CONNECT_TIMEOUT_SECONDS = 5.0
 
 _HOSTED = (
     "openai.com",
@@ -57,7 +52,6 @@ _HOSTED = (
     "groq.com",
     "azure.com",
 )
-_ADVICE = {401: "check its api_key", 403: "check its api_key", 404: "check its base_url"}
 
 Table = dict[str, Any]
 Check = Callable[[Provider], None]
@@ -183,79 +177,6 @@ def next_provider(
         except EndpointError as error:
             skipped(provider, error)
     raise EndpointUnavailable("no other provider can be used; nothing was changed")
-
-
-def connect(provider: Provider, timeout_seconds: float = CONNECT_TIMEOUT_SECONDS) -> None:
-    """Ask the server for its models; an EndpointError says why it cannot be used."""
-    import requests  # slow to import, and only this needs it
-
-    url, sign = models_url(provider), _signer(provider)
-    try:
-        with requests.get(
-            url, auth=sign, timeout=timeout_seconds, allow_redirects=False, stream=True
-        ) as response:
-            status = response.status_code
-    except requests.RequestException as error:
-        raise EndpointUnavailable(f"{provider.name}: cannot reach {_safe(url)} ({_cause(error)})") from error
-    if status >= 300:
-        raise _refusal(status, f"{provider.name}: {_safe(url)} answers {status}")
-
-
-def models_url(provider: Provider) -> str:
-    """Where the server lists its models."""
-    return api_url(provider, "/models")
-
-
-def api_url(provider: Provider, path: str = "") -> str:
-    """Where the server's API begins, or a path behind that: `/v1` is added unless the URL has it.
-
-    A query of the URL, such as Azure's `?api-version=…`, goes behind the path, before a query of its own.
-    """
-    base = provider.base_url or PUBLIC_URLS.get(provider.type, "")
-    if not base:
-        how = f"`shepherd provider {provider.name} set base_url URL` sets it"
-        raise EndpointMisconfigured(f"{provider.name} has no base_url; {how}")
-    address, _, query = base.partition("#")[0].partition("?")
-    address = address.rstrip("/").removesuffix("/chat/completions")
-    root = address if "v1" in address.split("/")[3:] else f"{address}/v1"
-    if not query:
-        return root + path
-    path, _, asked = path.partition("?")
-    return f"{root}{path}?{query}{'&' if asked else ''}{asked}"
-
-
-def _signer(provider: Provider) -> Callable[[Any], Any]:
-    """Adds the key to a request; as `auth`, because a `.netrc` would replace a header given as such."""
-
-    def sign(request: Any) -> Any:
-        if provider.type == "anthropic":
-            request.headers["anthropic-version"] = "2023-06-01"
-        if provider.api_key and provider.type == "anthropic":
-            request.headers["x-api-key"] = provider.api_key
-        elif provider.api_key:
-            request.headers["Authorization"] = f"Bearer {provider.api_key}"
-        return request
-
-    return sign
-
-
-def _refusal(status: int, answer: str) -> EndpointError:
-    if status < 400:
-        # Not followed: the key is meant for the server that was named.
-        return EndpointMisconfigured(f"{answer}, a redirect; set base_url to where it leads")
-    if status in (408, 425, 429) or status >= 500:
-        return EndpointUnavailable(f"{answer}; try again later")
-    return EndpointMisconfigured(f"{answer}; {_ADVICE.get(status, 'check its type and base_url')}")
-
-
-def _cause(error: Exception) -> str:
-    """The last words of a chain of exceptions that each repeat the URL."""
-    reason = getattr(error.args[0], "reason", error) if error.args else error
-    return str(reason).rsplit(": ", 1)[-1].rstrip(">'\"") or type(error).__name__
-
-
-def _safe(url: str) -> str:
-    return PROVIDER_FIELDS["base_url"].show(url)
 
 
 def _is_hosted(provider: Provider) -> bool:

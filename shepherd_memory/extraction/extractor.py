@@ -2,13 +2,15 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from shepherd_memory.errors import ItemRejected
 from shepherd_memory.extraction.answer import Answer, read_answer
 from shepherd_memory.extraction.ledger import Spent
 from shepherd_memory.extraction.prompt import SCHEMA, Statement, build_messages
-from shepherd_memory.llm.completion import Completion
-from shepherd_memory.llm.completion_client import Endpoint, ExtractionClient
+from shepherd_memory.llm.client import Client
+from shepherd_memory.llm.request import Completion, ModelRequest
+from shepherd_memory.llm.target import EXTRACTION, Target
 from shepherd_memory.storage.clock import from_us
 
 ASKED = 2
@@ -24,14 +26,39 @@ class Extraction:
     problem: str = ""
 
 
-def extract(
-    client: ExtractionClient, endpoint: Endpoint, statements: Sequence[Statement], now: int
-) -> Extraction:
+@dataclass(frozen=True)
+class Endpoint:
+    """Where to ask, and with which settings; `url` as configured."""
+
+    # Neither is shown: the key is a secret, and a URL can carry a password.
+    url: str = field(repr=False)
+    model: str
+    api_key: str = field(default="", repr=False)
+    max_tokens: int = 512
+    temperature: float = 0.1
+    timeout_seconds: float = 60.0
+
+
+def extraction_client() -> Client:
+    """A client for one worker."""
+    return Client("the extraction client", one_at_a_time=True)
+
+
+def complete(
+    client: Client, endpoint: Endpoint, messages: list[dict[str, str]], schema: dict[str, Any] | None
+) -> Completion:
+    """What the endpoint answers, within its time limit, as JSON of the schema where it can do that."""
+    target = Target(EXTRACTION, endpoint.url, endpoint.model, endpoint.api_key)
+    request = ModelRequest(messages, (), endpoint.max_tokens, endpoint.temperature, schema)
+    return client.complete(target, request, endpoint.timeout_seconds)
+
+
+def extract(client: Client, endpoint: Endpoint, statements: Sequence[Statement], now: int) -> Extraction:
     """What the endpoint makes of these statements."""
     messages = build_messages(statements, from_us(now))
     spent, problem = Spent(), ""
     for _ in range(ASKED):
-        completion = client.complete(endpoint, messages, SCHEMA)
+        completion = complete(client, endpoint, messages, SCHEMA)
         spent += _cost(completion)
         try:
             return Extraction(read_answer(completion.text), spent)

@@ -1,7 +1,7 @@
 """Patience: when an endpoint that failed may be called again, and whether it or the item is to blame."""
 
+from shepherd_memory.extraction.extractor import Endpoint
 from shepherd_memory.extraction.jobs import Job
-from shepherd_memory.llm.completion_client import Endpoint
 from shepherd_memory.storage.clock import SECOND
 
 FAILURES_BEFORE_WAIT = 2

@@ -17,13 +17,13 @@ from shepherd_memory.errors import (
     ItemRejected,
 )
 from shepherd_memory.extraction import endpoint_state, guard, jobs, ledger, queue
-from shepherd_memory.extraction.extractor import Extraction, extract
+from shepherd_memory.extraction.extractor import Endpoint, Extraction, extract
 from shepherd_memory.extraction.jobs import Job
 from shepherd_memory.extraction.lease import Heartbeat
 from shepherd_memory.extraction.prompt import Statement
 from shepherd_memory.extraction.queue import Said, Slice
 from shepherd_memory.extraction.retry_policy import Patience
-from shepherd_memory.llm.completion_client import Endpoint, ExtractionClient
+from shepherd_memory.llm.client import Client
 from shepherd_memory.storage import users
 from shepherd_memory.storage.clock import DAY, SECOND, Clock, from_us, next_day
 from shepherd_memory.storage.database import Connection, Database
@@ -70,7 +70,7 @@ class Worker:
         database: Database,
         config: Callable[[], Config],
         clock: Clock,
-        client: ExtractionClient,
+        client: Client,
         faults: Callable[[str], None] = lambda point: None,
     ) -> None:
         self._database = database

@@ -58,6 +58,9 @@ class AnswerParser(ABC):
     reasons_in_text = False
     """Whether models of this wire may write `<think>` into the answer itself."""
 
+    cut_reason = ""
+    """What the wire calls it that an answer ran into the token limit."""
+
     def __init__(self, buffer: AnswerBuffer) -> None:
         self.problem: Mapping[str, Any] | None = None
         """The error that the provider reported within its answer."""

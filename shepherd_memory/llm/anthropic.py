@@ -16,7 +16,7 @@ from shepherd_memory.llm.answer import (
     as_word,
     token_count,
 )
-from shepherd_memory.llm.dialect import Dialect
+from shepherd_memory.llm.dialect import Dialect, RejectedRequest
 from shepherd_memory.llm.request import ModelRequest, ToolRequest
 from shepherd_memory.text.canonical import dump_json
 
@@ -43,6 +43,7 @@ class AnthropicParser(AnswerParser):
     """
 
     last_event = b"message_stop"
+    cut_reason = "max_tokens"
 
     def __init__(self, buffer: AnswerBuffer) -> None:
         super().__init__(buffer)
@@ -142,27 +143,32 @@ class AnthropicWire:
     """How Anthropic is spoken to."""
 
     path = "/messages"
+    answer_field = "content"
     headers: Mapping[str, str] = {"anthropic-version": "2023-06-01"}
     parser: type[AnswerParser] = AnthropicParser
 
     def login(self, api_key: str) -> dict[str, str]:
         return {"x-api-key": api_key}
 
-    def body(self, request: ModelRequest, dialect: Dialect) -> dict[str, Any]:
+    def body(self, model: str, request: ModelRequest, dialect: Dialect, streams: bool) -> dict[str, Any]:
         system = [_text_of(one) for one in request.messages if one.get("role") in _SYSTEM_ROLES]
         body: dict[str, Any] = {
-            "model": request.model,
+            "model": model,
             "max_tokens": request.max_tokens or MAX_TOKENS,
             "messages": _turns(request.messages),
-            "stream": True,
+            "stream": streams,
         }
         if said := "\n\n".join(text for text in system if text.strip()):
             body["system"] = said
         if request.tools:
             body["tools"] = [_tool(tool) for tool in request.tools]
+        if request.temperature is not None:
+            body["temperature"] = request.temperature
         return body
 
-    def lesser(self, dialect: Dialect, status: int, refusal: str) -> Dialect | None:
+    def lesser(
+        self, dialect: Dialect, rejected: RejectedRequest, request: ModelRequest, streams: bool
+    ) -> Dialect | None:
         return None
 
 

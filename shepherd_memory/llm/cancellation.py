@@ -36,6 +36,11 @@ class Call:
             self.cut_because = self.cut_because or reason
             self._wake()
 
+    @property
+    def is_cancelled(self) -> bool:
+        """Whether somebody cut it, and not its deadline."""
+        return self.cut_because not in ("", self._too_late)
+
     def expire(self) -> None:
         """End the call because its time is up."""
         self.cut(self._too_late)

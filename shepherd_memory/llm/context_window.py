@@ -1,15 +1,11 @@
-"""How much a model has room for, by what servers tell of it in as many words as there are servers."""
+"""A model's context window, from whichever field its server reports it in."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 from urllib.parse import quote
 
-from shepherd_memory.config.providers import Provider
 from shepherd_memory.errors import EndpointMisconfigured
 from shepherd_memory.llm.answer import as_list, as_mapping, json_object, token_count
-from shepherd_memory.llm.cancellation import Call
-from shepherd_memory.llm.chat_exchange import Exchange
-from shepherd_memory.llm.http import Connections
 
 # What is in force now comes before what the model could have.
 _NAMES = (
@@ -24,14 +20,13 @@ _NAMES = (
 )
 
 
-def fetch_context_window(connections: Connections, call: Call, provider: Provider, model: str) -> int:
+def fetch_context_window(get: Callable[[str], bytes], model: str) -> int:
     """Ask for the model, then for the list of all: llama.cpp has only that. 0 if neither tells."""
-    exchange = Exchange(connections, call, provider)
     try:
-        found = window_of(json_object(exchange.get(f"/models/{quote(model, safe='')}")) or {}) if model else 0
+        described = json_object(get(f"/models/{quote(model, safe='')}")) if model else None
     except EndpointMisconfigured:
-        found = 0
-    return found or _in_list(json_object(exchange.get("/models")) or {}, model)
+        described = None
+    return window_of(described or {}) or _in_list(json_object(get("/models")) or {}, model)
 
 
 def window_of(model: Mapping[str, Any]) -> int:

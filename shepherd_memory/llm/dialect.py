@@ -1,10 +1,10 @@
-"""What an endpoint understands of a request: how to ask for JSON, and which parameters it takes."""
+"""What a server understands of a request: how to ask for JSON, and which parameters it takes."""
 
 import re
 from dataclasses import dataclass, replace
 from typing import Any
 
-Schema = dict[str, Any]
+from shepherd_memory.llm.request import ModelRequest
 
 _FORMATS = ("json_schema", "json_object", "text")
 
@@ -16,8 +16,8 @@ _FORMAT_TROUBLE = re.compile(r"response_format|json_schema|json_object|grammar|g
 
 
 @dataclass(frozen=True)
-class Refusal:
-    """How an endpoint refused a request: the status, and what it said."""
+class RejectedRequest:
+    """How a server refused a request: the status, and what it said."""
 
     status: int
     reason: str
@@ -25,13 +25,20 @@ class Refusal:
     def names(self, parameter: str) -> bool:
         """Whether it refuses the parameter as such; "max_tokens is too large" does not."""
         named = re.search(rf"\b{parameter}\b", self.reason) is not None
-        return self.status in (400, 422) and named and _REFUSAL.search(self.reason) is not None
+        return self.is_about_the_request() and named and _REFUSAL.search(self.reason) is not None
+
+    def is_about_the_request(self) -> bool:
+        return self.status in (400, 422)
 
     def may_be_the_format(self) -> bool:
-        """Who knows no response_format says 400 or 422; who chokes on the grammar may say 500."""
-        if self.status in (400, 422):
+        """A server without response_format answers 400 or 422; one with a bad grammar compiler, 500."""
+        if self.is_about_the_request():
             return True
         return self.status == 500 and _FORMAT_TROUBLE.search(self.reason) is not None
+
+    def is_the_counting(self) -> bool:
+        named = "stream_options" in self.reason or "include_usage" in self.reason
+        return self.is_about_the_request() and named
 
 
 @dataclass(frozen=True)
@@ -43,28 +50,41 @@ class Dialect:
     with_temperature: bool = True
     counts_tokens: bool = True
 
-    def parameters(self, max_tokens: int, temperature: float, schema: Schema | None) -> dict[str, Any]:
-        """The part of the request body that differs between endpoints."""
-        sampling = {"temperature": temperature} if self.with_temperature else {}
-        return {self.limit_name: max_tokens} | sampling | self._response_format(schema)
+    def parameters(self, request: ModelRequest, streams: bool) -> dict[str, Any]:
+        """The part of the request body that differs between servers."""
+        parameters: dict[str, Any] = {}
+        if streams and self.counts_tokens:
+            parameters["stream_options"] = {"include_usage": True}
+        if request.tools:
+            parameters["tools"] = list(request.tools)
+        if request.max_tokens:
+            parameters[self.limit_name] = request.max_tokens
+        if request.temperature is not None and self.with_temperature:
+            parameters["temperature"] = request.temperature
+        if request.schema is not None and self.format != "text":
+            parameters["response_format"] = self._response_format(request.schema)
+        return parameters
 
-    def _response_format(self, schema: Schema | None) -> dict[str, Any]:
-        if self.format == "text" or schema is None:
-            return {}
-        wanted: dict[str, Any] = {"type": self.format}
-        if self.format == "json_schema":
-            wanted["json_schema"] = {"name": "memories", "strict": True, "schema": schema}
-        return {"response_format": wanted}
+    def _response_format(self, schema: dict[str, Any]) -> dict[str, Any]:
+        if self.format != "json_schema":
+            return {"type": self.format}
+        described = {"name": "memories", "strict": True, "schema": schema}
+        return {"type": self.format, "json_schema": described}
 
-    def after(self, refusal: Refusal, *, asked_for_json: bool) -> "Dialect | None":
+    def after(self, rejected: RejectedRequest, request: ModelRequest, streams: bool) -> "Dialect | None":
         """What to try next, or None when the request itself must be at fault.
 
-        Every step gives something up for good, so a chain of refusals ends after four of them.
+        Every step gives something up for good, so a chain of refusals ends after five of them.
         """
-        if self.limit_name == "max_tokens" and refusal.names("max_tokens"):
+        if streams and self.counts_tokens and rejected.is_the_counting():
+            return replace(self, counts_tokens=False)
+        if self.limit_name == "max_tokens" and rejected.names("max_tokens"):
             return replace(self, limit_name="max_completion_tokens")
-        if self.with_temperature and refusal.names("temperature"):
+        if request.temperature is not None and self.with_temperature and rejected.names("temperature"):
             return replace(self, with_temperature=False)
-        if asked_for_json and self.format != _FORMATS[-1] and refusal.may_be_the_format():
-            return replace(self, format=_FORMATS[_FORMATS.index(self.format) + 1])
-        return None
+        return self._after_format(rejected, request)
+
+    def _after_format(self, rejected: RejectedRequest, request: ModelRequest) -> "Dialect | None":
+        if request.schema is None or self.format == _FORMATS[-1] or not rejected.may_be_the_format():
+            return None
+        return replace(self, format=_FORMATS[_FORMATS.index(self.format) + 1])

@@ -54,8 +54,12 @@ class Connections:
         login: "Login",
         headers: Mapping[str, str],
         body: Mapping[str, Any] | None = None,
+        bypasses_proxy: bool = True,
     ) -> requests.Response:
-        """Ask, and return once the head of the answer is there; whoever reads its body closes it."""
+        """Ask, and return once the head of the answer is there; whoever reads its body closes it.
+
+        `bypasses_proxy`: this very machine is asked directly, whatever proxy the environment names.
+        """
         self._adapter.call = call
         # A redirect is not followed: it could take the key and the conversation to another host.
         return self._session.request(
@@ -64,7 +68,7 @@ class Connections:
             json=body,
             auth=login,
             headers={"Accept-Encoding": "identity", **headers},
-            proxies=_proxies(url),
+            proxies=_proxies(url) if bypasses_proxy else None,
             timeout=call.remaining_seconds(),
             allow_redirects=False,
             stream=True,

@@ -1,7 +1,6 @@
 """The chat completions wire: of OpenAI, of the many servers that are compatible with it, and of our own."""
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 from uuid import uuid4
 
@@ -15,7 +14,7 @@ from shepherd_memory.llm.answer import (
     as_word,
     token_count,
 )
-from shepherd_memory.llm.dialect import Dialect, Refusal
+from shepherd_memory.llm.dialect import Dialect, RejectedRequest
 from shepherd_memory.llm.request import ModelRequest, ToolRequest
 from shepherd_memory.text.canonical import dump_json
 
@@ -27,6 +26,7 @@ class OpenAIParser(AnswerParser):
     """The first choice of a completion; a chunk of a stream has the shape of a whole body."""
 
     reasons_in_text = True
+    cut_reason = "length"
 
     def __init__(self, buffer: AnswerBuffer) -> None:
         super().__init__(buffer)
@@ -136,34 +136,23 @@ class OpenAIWire:
     """How a server of chat completions is spoken to."""
 
     path = "/chat/completions"
+    answer_field = "choices[0].message.content"
     headers: Mapping[str, str] = {}
     parser: type[AnswerParser] = OpenAIParser
 
     def login(self, api_key: str) -> dict[str, str]:
         return {"Authorization": f"Bearer {api_key}"}
 
-    def body(self, request: ModelRequest, dialect: Dialect) -> dict[str, Any]:
-        body: dict[str, Any] = {
-            "model": request.model,
-            "messages": [_known(message) for message in request.messages],
-            "stream": True,
-        }
-        if dialect.counts_tokens:
-            body["stream_options"] = {"include_usage": True}
-        if request.tools:
-            body["tools"] = list(request.tools)
-        if request.max_tokens:
-            body[dialect.limit_name] = request.max_tokens
-        return body
+    def body(self, model: str, request: ModelRequest, dialect: Dialect, streams: bool) -> dict[str, Any]:
+        messages = [_known(message) for message in request.messages]
+        return {"model": model, "messages": messages, "stream": streams} | dialect.parameters(
+            request, streams
+        )
 
-    def lesser(self, dialect: Dialect, status: int, refusal: str) -> Dialect | None:
-        if status not in (400, 422):
-            return None
-        if dialect.counts_tokens and ("stream_options" in refusal or "include_usage" in refusal):
-            return replace(dialect, counts_tokens=False)
-        if dialect.limit_name == "max_tokens" and Refusal(status, refusal).names("max_tokens"):
-            return replace(dialect, limit_name="max_completion_tokens")
-        return None
+    def lesser(
+        self, dialect: Dialect, rejected: RejectedRequest, request: ModelRequest, streams: bool
+    ) -> Dialect | None:
+        return dialect.after(rejected, request, streams)
 
 
 def _known(message: Mapping[str, Any]) -> dict[str, Any]:

@@ -10,13 +10,15 @@ class ModelRequest:
     """One call of a model.
 
     `messages` and `tools` are in the form of OpenAI's chat completions: `role` and `content` (a text);
-    an assistant's `tool_calls`; a tool's `tool_call_id`. `max_tokens` 0 leaves it to the provider.
+    an assistant's `tool_calls`; a tool's `tool_call_id`. `max_tokens` 0 and no `temperature` leave both to
+    the server; the answer is asked for as JSON of this `schema` where the wire has a way to.
     """
 
-    model: str
     messages: Sequence[dict[str, Any]]
     tools: Sequence[dict[str, Any]] = ()
     max_tokens: int = 0
+    temperature: float | None = None
+    schema: dict[str, Any] | None = None
 
 
 @dataclass(frozen=True)
@@ -52,6 +54,21 @@ class End:
 
 
 Part = Text | Reasoning | ToolRequest | End
+
+
+@dataclass(frozen=True)
+class Completion:
+    """An answer as a whole, without the model's reasoning; `truncated` when it ran into the token limit.
+
+    Tokens are `estimated` where the server did not count them.
+    """
+
+    text: str
+    prompt_tokens: int
+    completion_tokens: int
+    estimated: bool
+    truncated: bool = False
+    tool_calls: tuple[ToolRequest, ...] = ()
 
 
 @dataclass(frozen=True)

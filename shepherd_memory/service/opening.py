@@ -6,8 +6,8 @@ from pathlib import Path
 
 from shepherd_memory.config import Config, LiveConfig, default_database_path
 from shepherd_memory.embedding.thread import EmbeddingThread
+from shepherd_memory.extraction.extractor import extraction_client
 from shepherd_memory.extraction.worker import Worker
-from shepherd_memory.llm.completion_client import ExtractionClient
 from shepherd_memory.maintenance import legacy, reindexing
 from shepherd_memory.service.memories import MemoryService
 from shepherd_memory.service.messages import MessageService
@@ -47,7 +47,7 @@ def open_service(
         if reindexing.is_needed(database):
             reindexing.index_everybody(database, clock())
         embedding = EmbeddingThread(database, live.current, clock)
-        client = stack.enter_context(closing(ExtractionClient()))
+        client = stack.enter_context(closing(extraction_client()))
         thread = Worker(database, live.current, clock, client)
         library = Library(database, live.current, clock, embedding.wake, thread.wake)
         watcher = Watcher(library, live.current, watch_for)

@@ -1,9 +1,12 @@
 """A model's reasoning at the head of its answer, as local models write it: `<think>…</think>`."""
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
 OPENING, CLOSING = "<think>", "</think>"
+_REASONING = re.compile(r"\s*<think(?:ing)?>.*?(?:</think(?:ing)?>|\Z)", re.DOTALL)
+_UNOPENED_REASONING = re.compile(r"\A.*?</think(?:ing)?>", re.DOTALL)
 _MAX_MARGIN_CHARS = 100
 """Blanks before the tag; an answer of nothing else is not held back for ever."""
 
@@ -81,6 +84,18 @@ def without_reasoning(text: str) -> str:
         return text
     thoughts = ReasoningSplitter()
     return "".join(piece.text for piece in [*thoughts.take(text), *thoughts.rest()] if not piece.is_reasoning)
+
+
+def without_all_reasoning(text: str) -> str:
+    """An answer of JSON alone, by any of the tags in use.
+
+    Some chat templates open the reasoning in the prompt, so that only its end is in the text. In an answer
+    that has begun, the same tags are the user's own words.
+    """
+    rest = text.strip()
+    while reasoning := _REASONING.match(rest):
+        rest = rest[reasoning.end() :].lstrip()
+    return rest if rest.startswith(("{", "[", "```")) else _UNOPENED_REASONING.sub("", rest).strip()
 
 
 def _begun_tag(text: str) -> int:

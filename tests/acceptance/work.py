@@ -11,8 +11,8 @@ from pathlib import Path
 
 from shepherd_memory import open_service
 from shepherd_memory.config import load_config
+from shepherd_memory.extraction.extractor import extraction_client
 from shepherd_memory.extraction.worker import Worker
-from shepherd_memory.llm.completion_client import ExtractionClient
 from shepherd_memory.storage.clock import now_us
 
 
@@ -36,7 +36,7 @@ def main(config_path: Path, fault: Callable[[str], None]) -> None:
     logging.basicConfig(level=logging.INFO)
     with (
         open_service(load_config(config_path), config_path=config_path, worker=False) as service,
-        closing(ExtractionClient()) as client,
+        closing(extraction_client()) as client,
     ):
         worker = Worker(service.database, lambda: service.config, now_us, client, fault)
         worker.start()

@@ -7,10 +7,11 @@ from contextlib import AbstractContextManager, closing
 from typing import Any
 
 from shepherd_memory.config import Config
+from shepherd_memory.extraction.extractor import extraction_client
 from shepherd_memory.extraction.worker import Worker
 from shepherd_memory.intake import store
 from shepherd_memory.intake.store import Intake
-from shepherd_memory.llm.completion_client import ExtractionClient
+from shepherd_memory.llm.client import Client
 from shepherd_memory.memory.documents import MAIN_GROUP
 from shepherd_memory.storage.clock import now_us
 from shepherd_memory.storage.database import Connection, Database
@@ -45,11 +46,11 @@ class Laps:
             self.end(LAP_ENDING_AT[point])
 
 
-class TimedClient(ExtractionClient):
+class TimedClient(Client):
     """Ends a lap before and after each call."""
 
     def __init__(self, laps: Laps) -> None:
-        super().__init__()
+        super().__init__("the extraction client", one_at_a_time=True)
         self._laps = laps
 
     def complete(self, *args: Any, **options: Any) -> Any:
@@ -101,7 +102,7 @@ def report(name: str, database: Database, config: Config) -> None:
     laps = Laps()
     put_items(database, "warm", WARM_UP)
     put_items(database, "plain", ITEMS)
-    with closing(ExtractionClient()) as client:
+    with closing(extraction_client()) as client:
         worker = Worker(database, lambda: config, now_us, client)
         work_off(worker, WARM_UP)
         spent = seconds_of(lambda: work_off(worker, ITEMS))

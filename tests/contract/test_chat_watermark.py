@@ -16,8 +16,8 @@ from shepherd_memory.chat.events import Delta, Event, Evicted
 from shepherd_memory.chat.session import ChatSession, Options
 from shepherd_memory.config import Config, LiveConfig, Provider
 from shepherd_memory.errors import DatabaseUnavailable
+from shepherd_memory.extraction.extractor import extraction_client
 from shepherd_memory.extraction.worker import Worker, extraction_endpoint
-from shepherd_memory.llm.completion_client import ExtractionClient
 from shepherd_memory.memory import saved_chats
 from shepherd_memory.storage.database import Connection, Database, open_database
 from tests.contract.given import ManualClock, config_for, empty, service_with
@@ -225,7 +225,7 @@ class World:
         database = self._stack.enter_context(closing(open_database(self._url)))
         self._database = Fickle(database)
         live = LiveConfig(self._config())
-        client = self._stack.enter_context(closing(ExtractionClient()))
+        client = self._stack.enter_context(closing(extraction_client()))
         worker = Worker(self._database, live.current, self._clock, client)  # type: ignore[arg-type]
         self._service = service_with(self._database, live, worker, self._clock)  # type: ignore[arg-type]
         self._chat = ChatSession(

@@ -9,8 +9,8 @@ import pytest
 
 from shepherd_memory.config import LiveConfig
 from shepherd_memory.extraction import jobs, queue
+from shepherd_memory.extraction.extractor import extraction_client
 from shepherd_memory.extraction.worker import KEEP_ENDED_DAYS, Worker
-from shepherd_memory.llm.completion_client import ExtractionClient
 from shepherd_memory.memory import sessions
 from shepherd_memory.service import Service, open_service
 from shepherd_memory.storage import users
@@ -342,7 +342,7 @@ def test_a_document_that_is_forgotten_while_its_item_runs_leaves_no_fact(
     url: str, database: Database, clock: ManualClock, endpoint: ScriptedEndpoint
 ) -> None:
     live = LiveConfig(config_for(url, endpoint.url))
-    client = ExtractionClient()
+    client = extraction_client()
     forgotten: list[int] = []
 
     def forget(point: str) -> None:

@@ -11,8 +11,8 @@ import pytest
 
 from shepherd_memory.config import LiveConfig
 from shepherd_memory.extraction import jobs, queue
+from shepherd_memory.extraction.extractor import extraction_client
 from shepherd_memory.extraction.worker import LOST, Worker
-from shepherd_memory.llm.completion_client import ExtractionClient
 from shepherd_memory.service import Service, open_service
 from shepherd_memory.storage.clock import SECOND
 from shepherd_memory.storage.database import Database
@@ -421,7 +421,7 @@ def test_a_fault_at_any_point_leaves_everything_stored_exactly_once_in_the_end(
     url: str, database: Database, clock: ManualClock, endpoint: ScriptedEndpoint, point: str
 ) -> None:
     live = LiveConfig(config_for(url, endpoint.url, memory_extraction_max_turns=2))
-    with closing(ExtractionClient()) as client:
+    with closing(extraction_client()) as client:
         faulty = Worker(database, live.current, clock, client, faults=failing_at(point, 3))
         service = service_with(database, live, faulty, clock)
         for user in ("ada", "bob"):
@@ -465,7 +465,7 @@ def test_a_worker_that_lost_its_lease_stores_nothing(
             assert found is not None
             stolen.append(found)
 
-    with closing(ExtractionClient()) as client:
+    with closing(extraction_client()) as client:
         slow = Worker(database, live.current, clock, client, faults=steal)
         service = service_with(database, live, slow, clock)
         queue_items(service, clock, 1)
@@ -491,7 +491,7 @@ def test_an_item_of_a_user_who_is_erased_meanwhile_leaves_nothing_behind(
     url: str, database: Database, clock: ManualClock, endpoint: ScriptedEndpoint, answer: Step
 ) -> None:
     live = LiveConfig(config_for(url, endpoint.url))
-    with closing(ExtractionClient()) as client:
+    with closing(extraction_client()) as client:
         worker = Worker(database, live.current, clock, client)
         service = service_with(database, live, worker, clock)
 
@@ -520,7 +520,7 @@ def test_an_item_over_the_daily_cap_of_an_erased_user_leaves_nothing_behind(
         if point == "claimed" and erase[0]:
             service.erase("user1")
 
-    with closing(ExtractionClient()) as client:
+    with closing(extraction_client()) as client:
         worker = Worker(database, live.current, clock, client, faults=fault)
         service = service_with(database, live, worker, clock)
         queue_items(service, clock, 1)
@@ -535,7 +535,7 @@ def test_a_session_that_is_forgotten_while_its_item_runs_stays_forgotten(
     url: str, database: Database, clock: ManualClock, endpoint: ScriptedEndpoint
 ) -> None:
     live = LiveConfig(config_for(url, endpoint.url))
-    with closing(ExtractionClient()) as client:
+    with closing(extraction_client()) as client:
         worker = Worker(database, live.current, clock, client)
         service = service_with(database, live, worker, clock)
 

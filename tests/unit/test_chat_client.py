@@ -20,7 +20,7 @@ from shepherd_memory.errors import (
     ItemRejected,
 )
 from shepherd_memory.llm.answer import MAX_TEXT_CHARS
-from shepherd_memory.llm.chat_client import CallCancelled, ProviderClient
+from shepherd_memory.llm.client import CallCancelled, Client
 from shepherd_memory.llm.request import End, ModelRequest, Part, Reasoning, Text
 from tests.chatting import (
     ASKED,
@@ -69,13 +69,13 @@ def server() -> Iterator[ScriptedProvider]:
 
 
 @pytest.fixture
-def client() -> Iterator[ProviderClient]:
-    with closing(ProviderClient()) as client:
+def client() -> Iterator[Client]:
+    with closing(Client()) as client:
         yield client
 
 
 @pytest.fixture
-def ask(server: ScriptedProvider, client: ProviderClient) -> Ask:
+def ask(server: ScriptedProvider, client: Client) -> Ask:
     def ask(
         wire: str = "openai", request: ModelRequest = ASKED, silence: float = 60.0, **fields: Any
     ) -> list[Part]:
@@ -177,7 +177,7 @@ def test_an_answer_over_the_network_is_the_same_however_it_is_cut(
 @each_wire
 @pytest.mark.parametrize("packed", [False, True], ids=["plain", "gzip"])
 def test_a_part_is_given_as_soon_as_its_bytes_are_there(
-    server: ScriptedProvider, client: ProviderClient, wire: str, packed: bool
+    server: ScriptedProvider, client: Client, wire: str, packed: bool
 ) -> None:
     gates = [threading.Event() for _ in range(3)]
     answer = stream(wire, "One ", gates[0], "two ", gates[1], "three.", gates[2])
@@ -205,7 +205,7 @@ class UntilClosed:
 
 
 def test_a_stream_that_ends_with_its_connection_is_not_held_back_either(
-    server: ScriptedProvider, client: ProviderClient
+    server: ScriptedProvider, client: Client
 ) -> None:
     first, second, *rest = (e for e in events("openai", "Hel", "lo") if isinstance(e, bytes))
     gate = threading.Event()
@@ -239,7 +239,7 @@ def test_a_server_that_does_not_stream_is_understood(
 @each_wire
 @pytest.mark.parametrize("end", [CUT, RESET], ids=["cut", "reset"])
 def test_an_answer_that_breaks_off_is_no_answer(
-    server: ScriptedProvider, client: ProviderClient, wire: str, end: Any
+    server: ScriptedProvider, client: Client, wire: str, end: Any
 ) -> None:
     gate = threading.Event()
     server.script(stream(wire, "Hel", gate, end))
@@ -446,7 +446,7 @@ def test_a_connection_that_is_never_made_is_silence(black_hole: str, ask: Ask) -
 @each_wire
 @pytest.mark.parametrize("step", [hang(), hang(after_headers=True), drip(), drip(in_headers=True)], ids=repr)
 def test_cancel_ends_a_call_wherever_it_waits_and_only_that(
-    server: ScriptedProvider, client: ProviderClient, ask: Ask, wire: str, step: Step
+    server: ScriptedProvider, client: Client, ask: Ask, wire: str, step: Step
 ) -> None:
     server.script(step)
     asking = Asking(client, provider_at(server.url, wire))
@@ -458,7 +458,7 @@ def test_cancel_ends_a_call_wherever_it_waits_and_only_that(
 
 @each_wire
 def test_cancel_in_the_middle_of_an_answer_leaves_what_was_said(
-    server: ScriptedProvider, client: ProviderClient, wire: str
+    server: ScriptedProvider, client: Client, wire: str
 ) -> None:
     server.script(stream(wire, "Hel", threading.Event(), "lo"))
     asking = Asking(client, provider_at(server.url, wire))
@@ -470,7 +470,7 @@ def test_cancel_in_the_middle_of_an_answer_leaves_what_was_said(
 
 
 def test_cancel_between_two_parts_that_came_together_gives_no_more(
-    server: ScriptedProvider, client: ProviderClient
+    server: ScriptedProvider, client: Client
 ) -> None:
     whole = b"".join(e for e in events("openai", "Hel", "lo") if isinstance(e, bytes))
     server.script(Stream([whole]))
@@ -482,7 +482,7 @@ def test_cancel_between_two_parts_that_came_together_gives_no_more(
 
 
 def test_cancel_before_the_first_part_is_asked_for_sends_nothing(
-    server: ScriptedProvider, client: ProviderClient, ask: Ask
+    server: ScriptedProvider, client: Client, ask: Ask
 ) -> None:
     answer = client.stream(provider_at(server.url), ASKED, 60)
     client.cancel()
@@ -492,7 +492,7 @@ def test_cancel_before_the_first_part_is_asked_for_sends_nothing(
     assert is_whole(ask())
 
 
-def test_cancel_after_the_end_changes_nothing(server: ScriptedProvider, client: ProviderClient) -> None:
+def test_cancel_after_the_end_changes_nothing(server: ScriptedProvider, client: Client) -> None:
     answer = client.stream(provider_at(server.url), ASKED, 60)
     assert isinstance([next(answer), next(answer)][-1], End)
     client.cancel()
@@ -500,7 +500,7 @@ def test_cancel_after_the_end_changes_nothing(server: ScriptedProvider, client: 
 
 
 def test_cancel_ends_a_connection_attempt(
-    black_hole: str, client: ProviderClient, monkeypatch: pytest.MonkeyPatch
+    black_hole: str, client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     begun = threading.Event()
     real = socket.socket.connect_ex
@@ -516,7 +516,7 @@ def test_cancel_ends_a_connection_attempt(
     assert type(asking.join()) is CallCancelled
 
 
-def test_cancel_ends_a_name_lookup(client: ProviderClient, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_cancel_ends_a_name_lookup(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     asked, over = threading.Event(), threading.Event()
     real = socket.getaddrinfo
 
@@ -536,13 +536,13 @@ def test_cancel_ends_a_name_lookup(client: ProviderClient, monkeypatch: pytest.M
     over.set()
 
 
-def test_a_cancel_before_the_call_does_not_touch_it(client: ProviderClient, ask: Ask) -> None:
+def test_a_cancel_before_the_call_does_not_touch_it(client: Client, ask: Ask) -> None:
     client.cancel()
     assert is_whole(ask())
 
 
 def test_cancelling_all_the_time_never_breaks_the_client(
-    server: ScriptedProvider, client: ProviderClient, ask: Ask
+    server: ScriptedProvider, client: Client, ask: Ask
 ) -> None:
     done = threading.Event()
 
@@ -562,7 +562,7 @@ def test_cancelling_all_the_time_never_breaks_the_client(
 
 
 def test_closing_cuts_what_runs_and_refuses_the_next(
-    server: ScriptedProvider, client: ProviderClient, ask: Ask
+    server: ScriptedProvider, client: Client, ask: Ask
 ) -> None:
     server.script(hang())
     asking = Asking(client, provider_at(server.url))
@@ -574,7 +574,7 @@ def test_closing_cuts_what_runs_and_refuses_the_next(
     client.close()
 
 
-def test_leaving_an_answer_closes_its_connection(server: ScriptedProvider, client: ProviderClient) -> None:
+def test_leaving_an_answer_closes_its_connection(server: ScriptedProvider, client: Client) -> None:
     server.script(openai_stream("Hel", threading.Event(), "lo"))
     answer = client.stream(provider_at(server.url), ASKED, 60)
     assert next(answer) == Text("Hel")
@@ -604,7 +604,7 @@ def test_a_server_that_does_not_count_is_asked_without_from_then_on(
 
 def test_a_model_with_another_name_for_the_limit_is_given_that(server: ScriptedProvider, ask: Ask) -> None:
     server.default = refusing("max_tokens")
-    assert said(ask(request=ModelRequest("o1", ASKED.messages, max_tokens=9))) == "Hi"
+    assert said(ask(request=ModelRequest(ASKED.messages, max_tokens=9))) == "Hi"
     assert server.requests[-1].json["max_completion_tokens"] == 9
 
 
@@ -633,7 +633,7 @@ def test_a_body_without_end_is_cut_too(server: ScriptedProvider, ask: Ask) -> No
 
 
 def test_two_answers_at_a_time_do_not_disturb_each_other(
-    server: ScriptedProvider, client: ProviderClient, ask: Ask
+    server: ScriptedProvider, client: Client, ask: Ask
 ) -> None:
     gate = threading.Event()
     server.script(openai_stream("Hel", gate, "lo"))
@@ -656,26 +656,26 @@ def test_two_answers_at_a_time_do_not_disturb_each_other(
     ],
 )
 def test_the_window_is_what_the_server_says(
-    server: ScriptedProvider, client: ProviderClient, steps: list[Step], window: int
+    server: ScriptedProvider, client: Client, steps: list[Step], window: int
 ) -> None:
     server.script(*steps)
-    assert client.context_window(provider_at(server.url), "tiny") == window
+    assert client.context_window(provider_at(server.url)) == window
     assert server.requests[0].path == "/v1/models/tiny"
 
 
 def test_the_window_is_looked_for_in_the_list_where_a_model_has_no_page(
-    server: ScriptedProvider, client: ProviderClient
+    server: ScriptedProvider, client: Client
 ) -> None:
     listed = {"data": [{"id": "other", "max_model_len": 1}, {"id": "tiny", "meta": {"n_ctx_train": 2048}}]}
     server.script(status(404), status(200, body=listed))
-    assert client.context_window(provider_at(server.url), "tiny") == 2048
+    assert client.context_window(provider_at(server.url)) == 2048
     server.script(models("one", "two"), models("one", "two"))
-    assert client.context_window(provider_at(server.url), "three") == 0
+    assert client.context_window(provider_at(server.url, model="three")) == 0
 
 
-def test_no_server_has_no_window(server: ScriptedProvider, client: ProviderClient) -> None:
+def test_no_server_has_no_window(server: ScriptedProvider, client: Client) -> None:
     server.stop()
-    assert client.context_window(provider_at(server.url), "tiny") == 0
-    assert client.context_window(provider_at("", "shepherd"), "tiny") == 0
+    assert client.context_window(provider_at(server.url)) == 0
+    assert client.context_window(provider_at("", "shepherd")) == 0
     client.close()
-    assert client.context_window(provider_at(server.url), "tiny") == 0
+    assert client.context_window(provider_at(server.url)) == 0

@@ -20,7 +20,7 @@ from shepherd_memory.embedding import Unavailable, open_embedder
 from shepherd_memory.embedding.chunks import LONGEST_PIECE, MOST_PIECES, split_text
 from shepherd_memory.embedding.engine import Refused, bare_name, model_name
 from shepherd_memory.embedding.onnx import OnnxEmbedder, _model_file, _open_session
-from shepherd_memory.embedding.openai import OpenAIEmbedder, embeddings_url
+from shepherd_memory.embedding.openai import OpenAIEmbedder
 from tests.endpoint import (
     Body,
     ScriptedEndpoint,
@@ -332,21 +332,6 @@ def test_a_server_needs_an_address_and_a_model() -> None:
     with pytest.raises(Unavailable, match=r"127\.0\.0\.1:9"):
         embedder.embed(["text"])
     embedder.close()
-
-
-@pytest.mark.parametrize(
-    ("base", "url"),
-    [
-        ("http://h", "http://h/v1/embeddings"),
-        ("http://h/", "http://h/v1/embeddings"),
-        ("http://h/v1", "http://h/v1/embeddings"),
-        ("http://h/api/v1/", "http://h/api/v1/embeddings"),
-        ("http://h/v1/embeddings", "http://h/v1/embeddings"),
-        ("http://h/x?key=1", "http://h/x/v1/embeddings?key=1"),
-    ],
-)
-def test_the_address_is_completed(base: str, url: str) -> None:
-    assert embeddings_url(base) == url
 
 
 def test_what_is_sent_is_json(server: ScriptedEndpoint, remote: OpenAIEmbedder) -> None:

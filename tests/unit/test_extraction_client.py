@@ -18,9 +18,11 @@ from typing import Any
 import pytest
 
 from shepherd_memory.errors import EndpointError, EndpointMisconfigured, EndpointUnavailable, ItemRejected
+from shepherd_memory.extraction.extractor import Endpoint, complete, extraction_client
 from shepherd_memory.extraction.prompt import SCHEMA
-from shepherd_memory.llm.completion import Completion, without_thoughts
-from shepherd_memory.llm.completion_client import Endpoint, ExtractionClient, endpoint_url
+from shepherd_memory.llm.client import Client
+from shepherd_memory.llm.request import Completion
+from shepherd_memory.text.reasoning import without_all_reasoning
 from tests.endpoint import (
     ScriptedEndpoint,
     Step,
@@ -51,16 +53,16 @@ def server() -> Iterator[ScriptedEndpoint]:
 
 
 @pytest.fixture
-def client() -> Iterator[ExtractionClient]:
-    with closing(ExtractionClient()) as client:
+def client() -> Iterator[Client]:
+    with closing(extraction_client()) as client:
         yield client
 
 
 @pytest.fixture
-def ask(server: ScriptedEndpoint, client: ExtractionClient) -> Callable[..., Completion]:
+def ask(server: ScriptedEndpoint, client: Client) -> Callable[..., Completion]:
     def ask(schema: dict[str, Any] | None = SCHEMA, **settings: Any) -> Completion:
         settings = {"url": server.url, "model": "tiny", "api_key": KEY, **settings}
-        return client.complete(Endpoint(**settings), MESSAGES, schema)
+        return complete(client, Endpoint(**settings), MESSAGES, schema)
 
     return ask
 
@@ -68,28 +70,6 @@ def ask(server: ScriptedEndpoint, client: ExtractionClient) -> Callable[..., Com
 def formats(server: ScriptedEndpoint) -> list[str]:
     """The response format that each request so far asked for."""
     return [r.json.get("response_format", {"type": "text"})["type"] for r in server.requests]
-
-
-@pytest.mark.parametrize(
-    ("base", "url"),
-    [
-        ("http://h:8080", "http://h:8080/v1/chat/completions"),
-        ("http://h:8080/", "http://h:8080/v1/chat/completions"),
-        ("http://h/v1", "http://h/v1/chat/completions"),
-        ("http://h/v1/", "http://h/v1/chat/completions"),
-        ("http://h/api/v1/openai", "http://h/api/v1/openai/chat/completions"),
-        ("http://h/openai", "http://h/openai/v1/chat/completions"),
-        ("http://h/v1beta", "http://h/v1beta/v1/chat/completions"),
-        ("http://v1/api", "http://v1/api/v1/chat/completions"),
-        ("http://h/x/chat/completions", "http://h/x/chat/completions"),
-        ("http://h/x/chat/completions/", "http://h/x/chat/completions"),
-        ("http://h//", "http://h//v1/chat/completions"),
-        ("http://h/v1?api-version=3", "http://h/v1/chat/completions?api-version=3"),
-    ],
-)
-def test_the_url_gets_what_it_lacks(base: str, url: str) -> None:
-    assert endpoint_url(base) == url
-    assert endpoint_url(url) == url
 
 
 def test_a_request_carries_the_settings_the_key_and_the_schema(
@@ -488,7 +468,7 @@ class Background:
 
 @pytest.mark.parametrize("step", [hang(), hang(after_headers=True), drip(), drip(in_headers=True)], ids=repr)
 def test_cancel_ends_the_running_call_and_only_that(
-    server: ScriptedEndpoint, client: ExtractionClient, ask: Callable[..., Completion], step: Step
+    server: ScriptedEndpoint, client: Client, ask: Callable[..., Completion], step: Step
 ) -> None:
     server.script(step)
     call = Background(ask)
@@ -501,7 +481,7 @@ def test_cancel_ends_the_running_call_and_only_that(
 
 
 def test_cancel_ends_a_reused_connection_too(
-    server: ScriptedEndpoint, client: ExtractionClient, ask: Callable[..., Completion]
+    server: ScriptedEndpoint, client: Client, ask: Callable[..., Completion]
 ) -> None:
     ask()
     server.script(hang())
@@ -512,7 +492,7 @@ def test_cancel_ends_a_reused_connection_too(
 
 
 def test_cancel_ends_a_connection_attempt(
-    black_hole: str, client: ExtractionClient, ask: Callable[..., Completion]
+    black_hole: str, client: Client, ask: Callable[..., Completion]
 ) -> None:
     call = Background(ask, url=black_hole)
     while call.outcome is None:
@@ -521,15 +501,13 @@ def test_cancel_ends_a_connection_attempt(
     assert "cancelled" in str(call.join())
 
 
-def test_a_cancel_before_the_call_does_not_touch_it(
-    client: ExtractionClient, ask: Callable[..., Completion]
-) -> None:
+def test_a_cancel_before_the_call_does_not_touch_it(client: Client, ask: Callable[..., Completion]) -> None:
     client.cancel()
     assert ask().text
 
 
 def test_cancelling_all_the_time_never_breaks_the_client(
-    server: ScriptedEndpoint, client: ExtractionClient, ask: Callable[..., Completion]
+    server: ScriptedEndpoint, client: Client, ask: Callable[..., Completion]
 ) -> None:
     done = threading.Event()
 
@@ -548,7 +526,7 @@ def test_cancelling_all_the_time_never_breaks_the_client(
 
 
 def test_closing_cuts_the_running_call_and_refuses_the_next(
-    server: ScriptedEndpoint, client: ExtractionClient, ask: Callable[..., Completion]
+    server: ScriptedEndpoint, client: Client, ask: Callable[..., Completion]
 ) -> None:
     server.script(hang())
     call = Background(ask)
@@ -561,7 +539,7 @@ def test_closing_cuts_the_running_call_and_refuses_the_next(
 
 
 def test_a_second_call_at_the_same_time_is_a_mistake(
-    server: ScriptedEndpoint, client: ExtractionClient, ask: Callable[..., Completion]
+    server: ScriptedEndpoint, client: Client, ask: Callable[..., Completion]
 ) -> None:
     server.script(hang())
     call = Background(ask)
@@ -701,8 +679,8 @@ def test_the_text_comes_without_thoughts_and_in_one_piece(
 
 
 def test_many_open_thoughts_cost_no_time() -> None:
-    assert without_thoughts("<think>" * 100_000) == ""
-    assert without_thoughts("<think></think>" * 2_000 + "{}") == "{}"
+    assert without_all_reasoning("<think>" * 100_000) == ""
+    assert without_all_reasoning("<think></think>" * 2_000 + "{}") == "{}"
 
 
 def test_an_answer_that_ran_into_the_limit_is_marked(
@@ -773,7 +751,7 @@ def test_a_certificate_nobody_vouches_for_is_a_misconfiguration(
 @pytest.mark.usefixtures("trusted")
 @pytest.mark.parametrize("step", [hang(), drip(), drip(in_headers=True)], ids=repr)
 def test_deadline_and_cancel_work_through_tls(
-    tls_server: ScriptedEndpoint, client: ExtractionClient, ask: Callable[..., Completion], step: Step
+    tls_server: ScriptedEndpoint, client: Client, ask: Callable[..., Completion], step: Step
 ) -> None:
     assert ask(url=tls_server.url).text
     tls_server.script(step, step)
@@ -794,16 +772,16 @@ def test_the_deadline_covers_a_tls_handshake_that_hangs(ask: Callable[..., Compl
 
 def test_importing_the_package_does_not_import_requests() -> None:
     program = (
-        "import sys, shepherd_memory.llm.completion_client as e;"
-        "c = e.ExtractionClient(); c.cancel(); c.close();"
+        "import sys, shepherd_memory.llm.client as e;"
+        "c = e.Client(); c.cancel(); c.close();"
         "sys.exit(any(m in sys.modules for m in ('requests', 'urllib3')))"
     )
     assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
 
 
 def test_nothing_of_a_call_stays_behind(server: ScriptedEndpoint) -> None:
-    with closing(ExtractionClient()) as client:
-        client.complete(Endpoint(server.url, "tiny"), MESSAGES)
+    with closing(extraction_client()) as client:
+        complete(client, Endpoint(server.url, "tiny"), MESSAGES, None)
     server.stop()
     names = {thread.name for thread in threading.enumerate()}
     assert not {name for name in names if name.startswith(("shepherd-call", "scripted-endpoint"))}

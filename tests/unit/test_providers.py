@@ -9,8 +9,6 @@ import pytest
 from shepherd_memory.config import Config, Provider, load_config, set_value
 from shepherd_memory.config.providers import (
     add_provider,
-    api_url,
-    connect,
     current_provider,
     describe,
     extraction_enabled,
@@ -19,7 +17,6 @@ from shepherd_memory.config.providers import (
     injection_enabled,
     list_providers,
     memory_advice,
-    models_url,
     next_provider,
     remove_provider,
     set_field,
@@ -34,6 +31,7 @@ from shepherd_memory.errors import (
     InvalidInput,
     NotFound,
 )
+from shepherd_memory.llm.client import check_provider
 
 Headers = dict[str, str]
 
@@ -228,42 +226,11 @@ def test_a_bad_edit_saves_nothing(path: Path, text: str) -> None:
     assert path.read_bytes() == before
 
 
-@pytest.mark.parametrize(
-    ("base_url", "url"),
-    [
-        ("http://h", "http://h/v1/models"),
-        ("http://h/", "http://h/v1/models"),
-        ("http://h/v1", "http://h/v1/models"),
-        ("http://h/v1/chat/completions", "http://h/v1/models"),
-        ("http://h/api/v1/openai", "http://h/api/v1/openai/models"),
-        ("http://v1", "http://v1/v1/models"),
-        ("https://h/v1?api-version=2024", "https://h/v1/models?api-version=2024"),
-        ("https://h/?api-version=/v1", "https://h/v1/models?api-version=/v1"),
-        ("https://h/v1/chat/completions?a=1&b=2", "https://h/v1/models?a=1&b=2"),
-    ],
-)
-def test_the_models_are_asked_for_below_v1(base_url: str, url: str) -> None:
-    assert models_url(Provider("a", base_url=base_url)) == url
-
-
-def test_a_query_of_the_base_url_goes_before_that_of_a_path() -> None:
-    versioned = Provider("a", base_url="https://h/v1?api-version=2024")
-    assert api_url(versioned, "/files?limit=2") == "https://h/v1/files?api-version=2024&limit=2"
-    assert api_url(Provider("a", base_url="https://h"), "/files?") == "https://h/v1/files?"
-    assert api_url(Provider("a", base_url="https://h/v1//#part"), "/files") == "https://h/v1/files"
-
-
-def test_the_public_apis_need_no_base_url_and_a_remote_shepherd_does() -> None:
-    assert models_url(Provider("a", type="anthropic")) == "https://api.anthropic.com/v1/models"
-    with pytest.raises(EndpointMisconfigured, match="a has no base_url"):
-        models_url(Provider("a", type="shepherd"))
-
-
 def test_connecting_sends_the_key_as_the_type_wants_it() -> None:
     with model_server() as (url, asked):
-        connect(Provider("a", base_url=url, api_key="sk-1"))
-        connect(Provider("b", base_url=url, api_key="sk-2", type="anthropic"))
-        connect(Provider("c", base_url=url))
+        check_provider(Provider("a", base_url=url, api_key="sk-1"))
+        check_provider(Provider("b", base_url=url, api_key="sk-2", type="anthropic"))
+        check_provider(Provider("c", base_url=url))
     (path, first), (_, second), (_, third) = asked
     assert path == "/v1/models"
     assert first["authorization"] == "Bearer sk-1"
@@ -277,7 +244,7 @@ def test_a_netrc_does_not_replace_the_key(monkeypatch: pytest.MonkeyPatch, tmp_p
     netrc.chmod(0o600)
     monkeypatch.setenv("NETRC", str(netrc))
     with model_server() as (url, asked):
-        connect(Provider("a", base_url=url, api_key="sk-1"))
+        check_provider(Provider("a", base_url=url, api_key="sk-1"))
     assert asked[0][1]["authorization"] == "Bearer sk-1"
 
 
@@ -296,17 +263,17 @@ def test_a_server_that_refuses_is_a_failure_that_says_why(
     status: int, kind: type[EndpointError], says: str
 ) -> None:
     with model_server(status) as (url, _), pytest.raises(kind, match=says):
-        connect(Provider("a", base_url=url))
+        check_provider(Provider("a", base_url=url))
 
 
 def test_a_redirect_is_not_followed_with_the_key() -> None:
     with model_server() as (elsewhere, asked), model_server(302, elsewhere) as (url, _):
         with pytest.raises(EndpointMisconfigured, match="a redirect"):
-            connect(Provider("a", base_url=url, type="anthropic", api_key="sk-1"))
+            check_provider(Provider("a", base_url=url, type="anthropic", api_key="sk-1"))
         assert asked == []
 
 
 def test_an_unreachable_server_is_a_failure_without_its_password() -> None:
     with pytest.raises(EndpointUnavailable, match=r"cannot reach .*refused") as caught:
-        connect(Provider("a", base_url="http://me:hunter2@127.0.0.1:1"))
+        check_provider(Provider("a", base_url="http://me:hunter2@127.0.0.1:1"))
     assert "hunter2" not in str(caught.value)

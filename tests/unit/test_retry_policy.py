@@ -4,9 +4,9 @@ from datetime import UTC, datetime
 
 import pytest
 
+from shepherd_memory.extraction.extractor import Endpoint
 from shepherd_memory.extraction.jobs import Job
 from shepherd_memory.extraction.retry_policy import LONGEST_PAUSE_SECONDS, SUSPECTS_BEFORE_PAUSE, Patience
-from shepherd_memory.llm.completion_client import Endpoint
 from shepherd_memory.storage.clock import SECOND
 
 HERE = Endpoint("http://here", "model")

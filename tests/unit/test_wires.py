@@ -294,7 +294,7 @@ def test_parts_are_taken_once() -> None:
 
 
 def body(wire: str, *messages: dict[str, Any], **fields: Any) -> dict[str, Any]:
-    return wire_of(wire).body(ModelRequest("tiny", messages, **fields), Dialect())
+    return wire_of(wire).body("tiny", ModelRequest(messages, **fields), Dialect(), streams=True)
 
 
 def test_only_what_the_wire_knows_of_a_message_is_sent() -> None:

@@ -10,13 +10,14 @@ from multidict import CIMultiDict
 from yarl import URL
 
 from shepherd_memory.config import Config, Provider
-from shepherd_memory.config.providers import api_url, current_provider, list_providers
+from shepherd_memory.config.providers import current_provider, list_providers
 from shepherd_memory.frontends.web.http_errors import ANTHROPIC, OPENAI, Refusal
 from shepherd_memory.llm.decoding import READABLE
+from shepherd_memory.llm.target import api_url, target_of
+from shepherd_memory.llm.wires import wire_of
 from shepherd_memory.memory.api_keys import KEY_PREFIX
 
 CONNECT_SECONDS = 10
-ANTHROPIC_VERSION = "2023-06-01"
 ROOT = "/v1"
 
 _SPEAKS = {OPENAI: ("openai", "shepherd"), ANTHROPIC: ("anthropic", "shepherd")}
@@ -101,7 +102,7 @@ class Request:
     ) -> None:
         self.provider = provider
         self.method = method
-        self.url = _url(api_url(provider, target.removeprefix(ROOT)))
+        self.url = _url(api_url(target_of(provider), target.removeprefix(ROOT)))
         self.headers = _forwarded(provider, headers, bool(self.url.user))
         self._timeout = aiohttp.ClientTimeout(
             total=None, sock_connect=CONNECT_SECONDS, sock_read=config.server_provider_timeout
@@ -159,8 +160,8 @@ def _forwarded(provider: Provider, headers: Headers, signed_by_url: bool) -> CIM
         for name, value in headers
         if name not in _NOT_FORWARDED and name not in named and not name.startswith(_OWN_PREFIX)
     )
-    if provider.type == "anthropic":
-        kept.setdefault("anthropic-version", ANTHROPIC_VERSION)
+    for name, text in wire_of(provider.type).headers.items():
+        kept.setdefault(name, text)
     if not signed_by_url:
         _sign(kept, provider, headers)
     return kept
@@ -168,9 +169,9 @@ def _forwarded(provider: Provider, headers: Headers, signed_by_url: bool) -> CIM
 
 def _sign(kept: CIMultiDict[str], provider: Provider, headers: Headers) -> None:
     """The provider's key in place of the client's; if it has none the client's own, unless that is ours."""
-    header = "x-api-key" if provider.type == "anthropic" else "authorization"
     if provider.api_key:
-        kept[header] = provider.api_key if header == "x-api-key" else f"Bearer {provider.api_key}"
+        for header, text in wire_of(provider.type).login(provider.api_key).items():
+            kept[header.lower()] = text
         return
     for name, value in headers:
         if name in (b"authorization", b"x-api-key") and KEY_PREFIX.encode() not in value:

@@ -204,7 +204,11 @@ def _name(ctx: click.Context) -> str:
 
 
 def _check(no_check: bool) -> Callable[[Provider], None] | None:
-    return None if no_check else providers.connect
+    if no_check:
+        return None
+    from shepherd_memory.llm.client import check_provider  # only this needs it
+
+    return check_provider
 
 
 def _say_in_use(invocation: Invocation, chosen: Provider) -> None:
