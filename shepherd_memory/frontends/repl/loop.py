@@ -1,10 +1,9 @@
 """The three ways to talk with a chat from a shell: one question, JSON lines of a program, a person typing."""
 
+import inspect
 import json
 import shutil
-import sys
 from collections.abc import Iterable, Iterator
-from types import FrameType
 from typing import Any
 
 from shepherd_memory.chat.event_json import shape_of
@@ -147,7 +146,7 @@ class Conversation:
 
 def _raise_between_imports(told: Told) -> bool:
     """Numpy, for one, cannot be imported again where that was broken off."""
-    frame: FrameType | None = sys._getframe()
+    frame = inspect.currentframe()
     while frame is not None:
         if frame.f_code.co_filename.startswith("<frozen importlib"):
             return False

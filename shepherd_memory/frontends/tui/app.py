@@ -151,4 +151,4 @@ class TuiApp(App[None]):
         super()._handle_exception(error)
 
     def _fatal_error(self) -> None:
-        self._close_messages_no_wait()
+        self.panic()

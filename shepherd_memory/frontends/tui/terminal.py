@@ -1,5 +1,6 @@
 """What the screen is drawn on: a terminal that may be gone at any moment, signal or not."""
 
+import asyncio
 import errno
 import io
 import os
@@ -26,10 +27,12 @@ class TerminalDriver(LinuxDriver):
     ) -> None:
         super().__init__(app, debug=debug, mouse=mouse, size=size)
         descriptor = sys.__stderr__.fileno() if sys.__stderr__ else 2
-        self._file = _Output(descriptor, self._leave)  # type: ignore[assignment]
+        loop = asyncio.get_running_loop()
 
-    def _leave(self) -> None:
-        self._loop.call_soon_threadsafe(lambda: self._app.exit(return_code=HUNG_UP))
+        def leave() -> None:
+            loop.call_soon_threadsafe(lambda: app.exit(return_code=HUNG_UP))
+
+        self._file = _Output(descriptor, leave)  # type: ignore[assignment]
 
 
 class _Output(io.TextIOBase):

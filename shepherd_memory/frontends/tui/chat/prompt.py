@@ -73,7 +73,7 @@ class Prompt(TextArea):
         self.key_at = 0.0
         """When a key was last pressed."""
 
-    async def _on_key(self, event: events.Key) -> None:
+    async def on_key(self, event: events.Key) -> None:
         """Do what a key is bound to here and now.
 
         Textual does so only once the event has gone up to the app: of keys that come in one go, as over a
@@ -85,7 +85,6 @@ class Prompt(TextArea):
                 event.stop()
                 event.prevent_default()
                 return
-        await super()._on_key(event)
 
     def put(self, text: str) -> None:
         """Have this text in it, with the cursor at its end."""
@@ -166,9 +165,9 @@ class Prompt(TextArea):
         found = [(name, line) for name, line in help_lines() if name.startswith(word)]
         return [pair for pair in found if pair[0] == word] if " " in self.text else found
 
-    async def _on_paste(self, event: events.Paste) -> None:
+    def on_paste(self, event: events.Paste) -> None:
         event.prevent_default()
         event.stop()
         text = _CONTROL.sub("", _LINE_END.sub("\n", event.text))
-        if result := self._replace_via_keyboard(text, *self.selection):
-            self.move_cursor(result.end_location)
+        result = self.replace(text, *self.selection, maintain_selection_offset=False)
+        self.move_cursor(result.end_location)

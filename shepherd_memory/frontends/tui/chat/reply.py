@@ -115,7 +115,7 @@ class Reply(Widget):
     def _drawn(self, y: int) -> Strip:
         style = self.visual_style
         blank = style.rich_style
-        words = self._content(y).render(style, end="", parse_style=self._get_style)
+        words = self._content(y).render(style, end="")
         left = Segment(" " * self.styles.padding.left, blank)
         strip = Strip([left, *(Segment(text, (style + own).rich_style) for text, own in words if text)])
         return strip.adjust_cell_length(self.outer_size.width, blank)
