@@ -9,7 +9,6 @@ from shepherd_memory.text.canonical import canonical_text
 from shepherd_memory.text.ids import digest_of
 from shepherd_memory.text.redaction import redact
 
-SUFFIX = ".jsonl"
 SESSIONS, ARCHIVE = "sessions", "archived_sessions"
 """Where Codex writes sessions, in folders for each day, and where it moves them."""
 

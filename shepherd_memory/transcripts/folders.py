@@ -6,7 +6,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from shepherd_memory.transcripts.file_keys import ARCHIVE, SUFFIX
+from shepherd_memory.transcripts.file_keys import ARCHIVE
+from shepherd_memory.transcripts.sources import SUFFIXES
 
 
 @dataclass(frozen=True)
@@ -90,4 +91,4 @@ def files_under(base: Path) -> Iterator[Found]:
 
 def is_candidate(path: Path) -> bool:
     """Whether something may be a transcript by its name, and is a regular file."""
-    return path.name.endswith(SUFFIX) and not path.name.startswith(".") and os.path.isfile(path)
+    return path.name.endswith(SUFFIXES) and not path.name.startswith(".") and os.path.isfile(path)

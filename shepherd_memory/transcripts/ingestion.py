@@ -22,7 +22,7 @@ from shepherd_memory.text.canonical import canonical_text, dump_json, load_json
 from shepherd_memory.text.ids import storable_id
 from shepherd_memory.text.redaction import redact
 from shepherd_memory.transcripts import conversations, files, reading
-from shepherd_memory.transcripts.changes import REWRITTEN, UNCHANGED, outcome_of, source_now
+from shepherd_memory.transcripts.changes import REWRITTEN, UNCHANGED, judge
 from shepherd_memory.transcripts.cleaning import clean, clean_state, documents_of
 from shepherd_memory.transcripts.conversations import Grouping, Said
 from shepherd_memory.transcripts.file_keys import file_key_of
@@ -136,7 +136,7 @@ class _Ingestion:
         self._database = database
         self._user_id = user_id
         self._key = key
-        self._file = file
+        self._file = self._lines = file
         self._how = how
         self._clock = clock
         self._token = uuid.uuid4().hex
@@ -149,13 +149,13 @@ class _Ingestion:
         with self._database.read() as connection:
             before = files.get(connection, self._user_id, self._key)
         # Not before that: the file may have grown, and another reader may have read that already.
-        status = os.fstat(self._file.fileno())
-        self._size, self._modified_at = status.st_size, status.st_mtime_ns // 1000
-        outcome = outcome_of(self._file, self._size, self._modified_at, before, self._how.reimport)
-        source = source_now(self._file, self._size, before, outcome)
-        if source is None:
+        self._modified_at = os.fstat(self._file.fileno()).st_mtime_ns // 1000
+        judged = judge(self._file, self._modified_at, before, self._how.reimport)
+        if judged is None:
             return Ingested(self._key, UNRECOGNISED, problem="no transcript of a known agent")
-        return self._run(before, source, outcome)
+        outcome, now = judged
+        self._lines, self._size = now.lines, now.size
+        return self._run(before, now.source, outcome)
 
     def _run(self, before: File | None, source: Source, outcome: str) -> Ingested:
         if outcome == UNCHANGED:
@@ -267,7 +267,7 @@ class _Ingestion:
             raise _NoLongerOurs
         reader = source.reader(load_json(state.reader) if state.reader else None)
         batch = _Batch(start=state.read_through, end=state.read_through)
-        for raw, end in reading.lines(self._file, state.read_through, self._size):
+        for raw, end in reading.lines(self._lines, state.read_through, self._size):
             read = reading.read_line(source, reader, raw)
             if batch.add(read if end > forgotten else Skipped("forgotten"), end):
                 self._store(batch, reader, is_last=False)
@@ -279,10 +279,10 @@ class _Ingestion:
 
     def _store(self, batch: _Batch, reader: Reader, is_last: bool) -> None:
         """Documents, conversations and the place in the file: one transaction."""
-        if batch.end > batch.start and os.fstat(self._file.fileno()).st_size < batch.end:
+        if batch.end > batch.start and reading.size_of(self._lines) < batch.end:
             raise _Shrunk
         # Of a file that is shorter than it was when its user was erased nothing is read.
-        check = reading.check_of(self._file, batch.end) if batch.end <= self._size else ""
+        check = reading.check_of(self._lines, batch.end) if batch.end <= self._size else ""
         read = clean(batch.entries)
         terms = [entries.terms_of(entry.text) for entry in read]
         now = self._clock()

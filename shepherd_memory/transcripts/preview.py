@@ -11,7 +11,7 @@ from shepherd_memory.errors import InvalidInput
 from shepherd_memory.storage.clock import to_us
 from shepherd_memory.text.canonical import load_json
 from shepherd_memory.transcripts import reading
-from shepherd_memory.transcripts.changes import GROWN, UNCHANGED, outcome_of, source_now
+from shepherd_memory.transcripts.changes import GROWN, UNCHANGED, judge
 from shepherd_memory.transcripts.file_keys import file_key_of
 from shepherd_memory.transcripts.files import File
 from shepherd_memory.transcripts.folders import Found
@@ -93,15 +93,17 @@ def _candidate(found: Found, key: str, before: File | None, reimport: bool) -> C
     try:
         with reading.opened(found.path) as file:
             status = os.fstat(file.fileno())
-            size, modified_at = status.st_size, status.st_mtime_ns // 1000
-            outcome = outcome_of(file, size, modified_at, before, reimport)
-            source = source_now(file, size, before, outcome)
-            if source is None:
-                return Candidate(found.path, found.base, key, UNRECOGNISED, size=size)
+            modified_at = status.st_mtime_ns // 1000
+            judged = judge(file, modified_at, before, reimport)
     except OSError:
         return Candidate(found.path, found.base, key, FAILED, size=found.size)
+    if judged is None:
+        return Candidate(found.path, found.base, key, UNRECOGNISED, size=status.st_size)
+    outcome, now = judged
     start = before.read_through if before and outcome in (GROWN, UNCHANGED) else 0
-    return Candidate(found.path, found.base, key, outcome, source.name, size, start, modified_at, before)
+    return Candidate(
+        found.path, found.base, key, outcome, now.source.name, now.size, start, modified_at, before
+    )
 
 
 def estimate(
@@ -126,7 +128,9 @@ def _read(
     last_at = to_us(before.last_entry_at) if before else None
     at = candidate.start
     with reading.opened(candidate.path) as file:
-        for raw, end in reading.lines(file, candidate.start, candidate.size):
+        # None if it is of another kind by now: the import says so.
+        lines = source.open(file)
+        for raw, end in reading.lines(lines, candidate.start, candidate.size) if lines else ():
             read = reading.read_line(source, reader, raw)
             if isinstance(read, Entry):
                 last_at = _count(found, read, last_at, gap_us)

@@ -101,6 +101,14 @@ def read_line(source: Source, reader: Reader, raw: bytes | None) -> Entry | Skip
     return Skipped("broken") if line is BROKEN else reader.read(line)
 
 
+def size_of(file: BinaryIO) -> int:
+    """How many bytes there are to read, now."""
+    before = file.tell()
+    size = file.seek(0, os.SEEK_END)
+    file.seek(before)
+    return size
+
+
 def check_of(file: BinaryIO, through: int) -> str:
     """A digest of samples of the first `through` bytes: their beginning, middle and end."""
     digest = hashlib.sha256()

@@ -163,7 +163,7 @@ def test_what_another_has_read_on_meanwhile_is_judged_anew(
 ) -> None:
     ingest(service, path)
     append(path, exchange(22, 24))
-    once(monkeypatch, ingestion, "outcome_of", after=lambda: ingest(service, path))
+    once(monkeypatch, ingestion, "judge", after=lambda: ingest(service, path))
     assert ingest(service, path, **options).outcome == "busy"
     check_is_what_the_file_says(service, path)
 

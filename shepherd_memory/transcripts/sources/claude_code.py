@@ -29,6 +29,7 @@ from shepherd_memory.transcripts.sources.entry import (
     strongest,
     text_in,
 )
+from shepherd_memory.transcripts.sources.json_lines import JsonLines
 from shepherd_memory.transcripts.sources.streamed_blocks import Block, Repeats
 from shepherd_memory.transcripts.sources.tools import tool_line, tool_name
 from shepherd_memory.transcripts.sources.user_input import said_by_user
@@ -104,7 +105,7 @@ _TOOL_RESULT = b'"type":"tool_result"'
 _SNAPSHOT = b'{"type":"file-history-snapshot",'
 
 
-class ClaudeCode:
+class ClaudeCode(JsonLines):
     """Sessions of Claude Code, and of what writes the same lines."""
 
     name = "claude-code"

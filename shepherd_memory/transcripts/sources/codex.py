@@ -33,6 +33,7 @@ from shepherd_memory.transcripts.sources.entry import (
     text_in,
 )
 from shepherd_memory.transcripts.sources.entry_ids import Names
+from shepherd_memory.transcripts.sources.json_lines import JsonLines
 from shepherd_memory.transcripts.sources.tools import patched_file, tool_line, tool_name
 from shepherd_memory.transcripts.sources.user_input import without_leading
 
@@ -211,7 +212,7 @@ _REQUEST = re.compile(r"^## My request(?: for \w+)?:", re.MULTILINE)
 """After this is what was typed. What was selected in the editor may have it, too: the last one counts."""
 
 
-class Codex:
+class Codex(JsonLines):
     """Sessions of Codex, in all its forms."""
 
     name = "codex"

@@ -27,6 +27,7 @@ from shepherd_memory.transcripts.sources.entry import (
     text_in,
 )
 from shepherd_memory.transcripts.sources.entry_ids import Names
+from shepherd_memory.transcripts.sources.json_lines import JsonLines
 from shepherd_memory.transcripts.sources.tools import tool_line, tool_name
 
 LINES: dict[str, Skipped] = {
@@ -66,7 +67,7 @@ FILE, FILE_END = '<file name="', "</file>"
 _SPACE = re.compile(r"\s*")
 
 
-class Pi:
+class Pi(JsonLines):
     """Sessions of the Pi coding agent."""
 
     name = "pi"

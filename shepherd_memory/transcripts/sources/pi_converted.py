@@ -6,6 +6,7 @@ from typing import Any
 
 from shepherd_memory.transcripts.sources.claude_code import ClaudeCodeReader
 from shepherd_memory.transcripts.sources.entry import ASSISTANT, USER, Entry, Skipped
+from shepherd_memory.transcripts.sources.json_lines import JsonLines
 from shepherd_memory.transcripts.sources.tools import tool_name
 
 LINE_KEYS = {"type", "message", "timestamp", "cwd", "sessionId"}
@@ -16,7 +17,7 @@ _TOOLS = "[Used tools: "
 _MOST_TOOLS = 200
 
 
-class PiConverted:
+class PiConverted(JsonLines):
     """Sessions of Pi in the form of Claude Code's."""
 
     name = "pi-converted"

@@ -21,6 +21,7 @@ from shepherd_memory.transcripts.sources.entry import (
     text_in,
 )
 from shepherd_memory.transcripts.sources.entry_ids import Names
+from shepherd_memory.transcripts.sources.json_lines import JsonLines
 from shepherd_memory.transcripts.sources.tools import tool_name
 
 FORMAT = "shepherd-memory"
@@ -28,7 +29,7 @@ ABOUT = About(originator="shepherd")
 _MOST_TOOLS = 200
 
 
-class ShepherdExport:
+class ShepherdExport(JsonLines):
     """Exports of a user's memory."""
 
     name = "shepherd"
