@@ -127,7 +127,7 @@ class RemoteSession:
 
     def _followed(self, response: requests.Response, said: list[str], emit: Emit) -> Last:
         """Tell `emit` what happens with a request, but for its end, which is returned."""
-        for name, fields in read_updates(self._pieces(response)):
+        for name, fields in read_updates(self._pieces(response), LONGEST_BODY):
             if name == QUEUED:
                 self._begun(str(fields.get("request", "")))
             event = self._event(name, fields)

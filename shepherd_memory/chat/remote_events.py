@@ -6,31 +6,47 @@ from typing import Any, TypeVar
 from shepherd_memory.chat import events
 from shepherd_memory.chat.event_json import COMPLETE, ERROR
 from shepherd_memory.chat.events import Event
-from shepherd_memory.llm.answer import json_object
+from shepherd_memory.llm.sse import EventReader
 
 T = TypeVar("T")
 
 QUEUED = "queued"
 
 
-def read_updates(pieces: Iterator[bytes]) -> Iterator[tuple[str, dict[str, Any]]]:
-    """The server-sent events in a body, by name."""
-    rest = bytearray()
+def read_updates(pieces: Iterator[bytes], max_bytes: int) -> Iterator[tuple[str, dict[str, Any]]]:
+    """The server-sent events in a body, by name; one of more than `max_bytes` is passed over."""
+    updates = _Updates()
+    reader = EventReader(updates, max_bytes)
     for piece in pieces:
-        begun = max(0, len(rest) - 1)
-        rest += piece
-        while (end := rest.find(b"\n\n", begun)) >= 0:
-            name, data = _fields(bytes(rest[:end]))
-            del rest[: end + 2]
-            begun = 0
-            found = json_object(data) if data else None
-            if name and found is not None:
-                yield name, found
+        reader.feed(piece)
+        yield from updates.take()
 
 
-def _fields(event: bytes) -> tuple[str, bytes]:
-    lines = dict(line.partition(b": ")[::2] for line in event.split(b"\n"))
-    return lines.get(b"event", b"").decode("utf-8", "replace"), lines.get(b"data", b"")
+class _Updates:
+    """Pairs each event with the name that came before it; an event without one is none of ours."""
+
+    last_event: bytes | None = None
+
+    def __init__(self) -> None:
+        self._name = ""
+        self._found: list[tuple[str, dict[str, Any]]] = []
+
+    def take_name(self, name: bytes) -> bool:
+        self._name = name.decode("utf-8", "replace")
+        return False
+
+    def take_event(self, event: dict[str, Any]) -> bool:
+        if self._name:
+            self._found.append((self._name, event))
+        self._name = ""
+        return False
+
+    def fail(self, line: bytes = b"") -> None:
+        """An error is an update like any other."""
+
+    def take(self) -> list[tuple[str, dict[str, Any]]]:
+        found, self._found = self._found, []
+        return found
 
 
 def event_of(name: str, fields: Mapping[str, Any]) -> Event | None:

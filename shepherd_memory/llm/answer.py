@@ -75,6 +75,12 @@ class AnswerParser(ABC):
         self.completion_tokens: int | None = None
         self._buffer = buffer
 
+    def take_name(self, name: bytes) -> bool:
+        """Note the name of the event that follows; true if it is the last one."""
+        if name == b"error":
+            self.fail()
+        return name == self.last_event
+
     @abstractmethod
     def take_event(self, event: JsonObject) -> bool:
         """Read one event of a stream; true if it is the last one."""

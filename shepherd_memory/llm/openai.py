@@ -54,10 +54,9 @@ class OpenAIParser(AnswerParser):
         # Routers report an upstream that broke off inside the choice.
         if choice.get("error"):
             self.problem = choice
-        reason = choice.get("finish_reason")
-        self.reason = as_word(reason) or self.reason
-        if reason in _TOOL_REASONS:
-            self.wants_tools = True
+        if reason := choice.get("finish_reason"):
+            self.reason = as_word(reason) or self.reason
+            self.wants_tools = self.wants_tools or reason in _TOOL_REASONS
         self._take_message(as_mapping(choice.get("delta") or choice.get("message")))
 
     def _take_message(self, message: Mapping[str, Any]) -> None:

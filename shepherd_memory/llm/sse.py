@@ -18,6 +18,9 @@ class EventSink(Protocol):
     last_event: bytes | None
     """The name of the event that ends a stream, where the wire names its events."""
 
+    def take_name(self, name: bytes) -> bool:
+        """Note the name of the event that follows; true if it is the last one."""
+
     def take_event(self, event: dict[str, Any]) -> bool:
         """Read one event of a stream; true if it is the last one."""
 
@@ -79,7 +82,7 @@ class EventReader:
         if line in _BLANK:
             return self._read_event() if self._event else False
         if line.startswith(b"event:"):
-            return self._read_name(line[6:].strip())
+            return self._sink.take_name(line[6:].strip())
         return self._read_oddity(line)
 
     def _read_data(self, data: bytes) -> bool:
@@ -116,11 +119,6 @@ class EventReader:
             if event is not None and self._sink.take_event(event):
                 is_last = True
         return is_last
-
-    def _read_name(self, name: bytes) -> bool:
-        if name == b"error":
-            self._sink.fail()
-        return name == self._sink.last_event
 
     def _read_oddity(self, line: bytes) -> bool:
         if line.startswith(_BYTE_ORDER_MARK):
