@@ -22,7 +22,7 @@ from shepherd_memory.frontends.terminal.interrupts import Signals
 from shepherd_memory.frontends.terminal.invocation import Invocation
 from shepherd_memory.frontends.tui.app import TuiApp
 from shepherd_memory.frontends.tui.chat.conversation import Conversation
-from shepherd_memory.frontends.tui.chat.fold import Fold
+from shepherd_memory.frontends.tui.chat.messages import Fold
 from shepherd_memory.frontends.tui.chat.prompt import Prompt
 from shepherd_memory.frontends.tui.chat.recall_panel import RecallPanel
 from shepherd_memory.frontends.tui.chat.reply import Reply

@@ -207,7 +207,7 @@ def test_its_log_is_for_its_user_alone(site: ChatSite) -> None:
 
 FAILING = """
 from shepherd_memory.frontends.cli import main
-from shepherd_memory.frontends.tui.chat.hint import Hint
+from shepherd_memory.frontends.tui.chat.input_lines import Hint
 
 def show(self, commands):
     secret = "nobody may see this"

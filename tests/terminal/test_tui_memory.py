@@ -19,12 +19,11 @@ from shepherd_memory.config import Config
 from shepherd_memory.errors import DatabaseUnavailable
 from shepherd_memory.extraction import guard
 from shepherd_memory.frontends.tui.memory import MemoryScreen
-from shepherd_memory.frontends.tui.memory.detail import Detail
-from shepherd_memory.frontends.tui.memory.dialog import Dialog
-from shepherd_memory.frontends.tui.memory.editor import Editor, ValueArea
+from shepherd_memory.frontends.tui.memory.dialogs import Dialog, Editor, ValueArea
 from shepherd_memory.frontends.tui.memory.listing import Listing
-from shepherd_memory.frontends.tui.memory.rejections import REASONS
+from shepherd_memory.frontends.tui.memory.page_parts import Detail
 from shepherd_memory.frontends.tui.memory.user_memory import PAGE, UserMemory
+from shepherd_memory.frontends.tui.memory.views import REASONS
 from shepherd_memory.memory import context, facts, rejections
 from shepherd_memory.memory.rejections import Refused
 from shepherd_memory.service import Service, open_service

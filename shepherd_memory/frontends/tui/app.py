@@ -13,16 +13,18 @@ from textual.keys import Keys
 from textual.theme import Theme
 
 from shepherd_memory.chat.session import ChatSession
+from shepherd_memory.config import private_files, state_folder
 from shepherd_memory.frontends.terminal.interrupts import Signals, Told, exit_code
 from shepherd_memory.frontends.terminal.invocation import Invocation
-from shepherd_memory.frontends.tui import theme
 from shepherd_memory.frontends.tui.chat.screen import ChatScreen
 from shepherd_memory.frontends.tui.help_screen import HelpScreen
 from shepherd_memory.memory.saved_chats import History
 from shepherd_memory.service import Service
 
 logger = logging.getLogger(__name__)
+theme_logger = logging.getLogger("shepherd_memory.frontends.tui.look")
 
+THEME_FILE = "tui-look"
 TWICE_SECONDS = 2.0
 
 DARK = Theme(
@@ -87,7 +89,7 @@ class TuiApp(App[None]):
         ANSI_SEQUENCES_KEYS["\x1b\r"] = (Keys.ControlJ,)  # type: ignore[index]
         self.register_theme(DARK)
         self.register_theme(LIGHT)
-        self.theme = LIGHT.name if theme.is_light() else DARK.name
+        self.theme = LIGHT.name if _is_light_chosen() else DARK.name
         self.failure: Exception | None = None
         """What nobody expected, and ended the program."""
 
@@ -142,7 +144,7 @@ class TuiApp(App[None]):
 
     def action_theme(self) -> None:
         self.theme = LIGHT.name if self.current_theme.dark else DARK.name
-        theme.remember(light=not self.current_theme.dark)
+        _save_choice(light=not self.current_theme.dark)
 
     def _handle_exception(self, error: Exception) -> None:
         # Textual would print all frames with their variables, memories among them.
@@ -152,3 +154,21 @@ class TuiApp(App[None]):
 
     def _fatal_error(self) -> None:
         self.panic()
+
+
+def _is_light_chosen() -> bool:
+    """Whether the light theme was chosen the last time; dark is the default."""
+    try:
+        return (state_folder() / THEME_FILE).read_text(encoding="utf-8", errors="replace").strip() == "light"
+    except OSError:
+        return False
+
+
+def _save_choice(light: bool) -> None:
+    """Keep the choice for the next start, if it can be written."""
+    path = state_folder() / THEME_FILE
+    try:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        private_files.replace(path, b"light\n" if light else b"dark\n")
+    except OSError as error:
+        theme_logger.warning("the look could not be kept: %s", error)

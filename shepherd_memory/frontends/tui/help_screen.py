@@ -1,4 +1,4 @@
-"""What the keys and the slash commands do, and what is wrong if something is."""
+"""Help pages: what the keys and the slash commands do, and what is wrong if something is."""
 
 from collections.abc import Sequence
 from typing import ClassVar
@@ -13,10 +13,11 @@ from textual.widgets import Static
 from shepherd_memory.frontends.terminal.screen import one_line
 from shepherd_memory.frontends.terminal.slash_commands import help_lines
 
-NAMES = 21
-"""Columns for the names of keys and commands."""
+NAME_WIDTH = 21
+KEY_WIDTH = 11
+"""Columns for the names of keys and commands, and for those of the memory screen."""
 
-KEYS = (
+CHAT_KEYS = (
     (
         "Write",
         (
@@ -45,6 +46,41 @@ KEYS = (
             ("Ctrl+T", "light or dark"),
             ("Ctrl+Q, Ctrl+D", "quit; so does Ctrl+C twice"),
         ),
+    ),
+)
+
+MEMORY_KEYS = (
+    (
+        "Look",
+        (
+            ("1-4  ← →", "facts, context, documents, rejected"),
+            ("↑ ↓  PgUp…", "move in the list"),
+            ("Enter", "read all about it; Esc goes back to the list"),
+            ("/", "search: documents by meaning, the others by word"),
+            ("s", "the documents of its session"),
+            ("R", "read everything anew"),
+        ),
+    ),
+    (
+        "Correct",
+        (
+            ("e", "edit a fact's value or an answer"),
+            ("w", "it is wrong: delete it, or restore what was before"),
+            ("r", "restore the value that a fact had before"),
+            ("n", "write a new fact"),
+            ("a", "accept what was refused"),
+        ),
+    ),
+    (
+        "Forget",
+        (
+            ("d", "delete a fact, a pair or a document"),
+            ("x", "forget a whole session and what was made of it"),
+        ),
+    ),
+    (
+        "Leave",
+        (("Esc", "the page, the search, the session, the screen"), ("q", "the screen")),
     ),
 )
 
@@ -88,7 +124,7 @@ class HelpScreen(ModalScreen[None]):
         page.focus()
 
     def _page(self) -> Content:
-        sections = [_section(title, rows) for title, rows in KEYS]
+        sections = [_section(title, rows) for title, rows in CHAT_KEYS]
         sections.append(_section("Commands", help_lines()))
         if self._problems:
             wrong = Content("\n".join(map(one_line, self._problems)))
@@ -97,5 +133,46 @@ class HelpScreen(ModalScreen[None]):
 
 
 def _section(title: str, rows: Sequence[tuple[str, str]]) -> Content:
-    lines = [Content.styled(name.ljust(NAMES), "$text-primary") + Content(f"  {what}") for name, what in rows]
+    lines = [
+        Content.styled(name.ljust(NAME_WIDTH), "$text-primary") + Content(f"  {what}") for name, what in rows
+    ]
     return Content("\n").join([Content.styled(title, "bold"), *lines])
+
+
+class KeysScreen(ModalScreen[None]):
+    """All keys with what they do."""
+
+    DEFAULT_CSS = """
+    KeysScreen {
+        align: center middle;
+        & > VerticalScroll {
+            width: 72;
+            max-width: 100%;
+            height: auto;
+            max-height: 100%;
+            padding: 0 2;
+            background: $surface;
+            border: round $primary;
+            border-title-color: $text-primary;
+            border-title-style: bold;
+            scrollbar-size-vertical: 1;
+            & > Static { width: 1fr; height: auto; }
+        }
+    }
+    """
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape,q,question_mark,f1,enter", "dismiss", "Close")]
+
+    def compose(self) -> ComposeResult:
+        with VerticalScroll() as frame:
+            frame.border_title = "Keys"
+            yield Static(_memory_page(), markup=False)
+
+
+def _memory_page() -> Content:
+    return Content("\n\n").join([_memory_section(title, keys) for title, keys in MEMORY_KEYS])
+
+
+def _memory_section(title: str, keys: tuple[tuple[str, str], ...]) -> Content:
+    lines = [Content.styled(title, "bold $text-accent")]
+    lines += [Content.assemble((key.ljust(KEY_WIDTH), "bold"), " ", what) for key, what in keys]
+    return Content("\n").join(lines)

@@ -9,10 +9,8 @@ from textual.containers import VerticalScroll
 from textual.widget import Widget
 
 from shepherd_memory.chat import events
-from shepherd_memory.frontends.tui.chat.fold import Fold
-from shepherd_memory.frontends.tui.chat.notice import ERROR, NOTE, OUTPUT, Remark
+from shepherd_memory.frontends.tui.chat.messages import ERROR, NOTE, OUTPUT, Fold, Remark, Said
 from shepherd_memory.frontends.tui.chat.reply import Reply
-from shepherd_memory.frontends.tui.chat.user_message import Said
 
 MOST_SHOWN = 400
 """Of widgets: what is older leaves the screen, and stays in the documents."""

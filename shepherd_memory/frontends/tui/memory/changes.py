@@ -8,11 +8,10 @@ from textual.screen import ModalScreen
 
 from shepherd_memory.frontends.terminal.screen import block, clip, local
 from shepherd_memory.frontends.tui.memory import page_parts
-from shepherd_memory.frontends.tui.memory.dialog import Dialog
-from shepherd_memory.frontends.tui.memory.editor import Editor
+from shepherd_memory.frontends.tui.memory.dialogs import Dialog, Editor
 from shepherd_memory.frontends.tui.memory.listing import cell
-from shepherd_memory.frontends.tui.memory.rejections import reason
 from shepherd_memory.frontends.tui.memory.user_memory import DocumentRow, SessionSize, UserMemory
+from shepherd_memory.frontends.tui.memory.views import reason
 from shepherd_memory.memory.context import Context
 from shepherd_memory.memory.facts import Fact
 from shepherd_memory.memory.rejections import Rejection

@@ -1,9 +1,12 @@
-"""The parts of a page about a memory. No text of a user or model is ever read as markup."""
+"""The page about one memory: the pane that shows it, and the parts it is made of."""
 
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 
+from textual.app import ComposeResult
+from textual.containers import VerticalScroll
 from textual.content import Content
+from textual.widgets import Static
 
 from shepherd_memory.frontends.terminal.screen import block, local, one_line
 from shepherd_memory.memory.documents import Document
@@ -24,6 +27,30 @@ SOURCES = {
     "accepted by hand": "refused by the guard, accepted by hand",
     "shepherd-2": "taken over from an old database",
 }
+
+
+class Detail(VerticalScroll, can_focus=True):
+    """A page about one memory; it scrolls."""
+
+    DEFAULT_CSS = """
+    Detail {
+        padding: 0 1 0 0;
+        background: $panel;
+        scrollbar-size-vertical: 1;
+        border-left: blank;
+        &:focus { border-left: thick $primary; }
+        & > Static { width: 1fr; height: auto; }
+    }
+    """
+
+    def compose(self) -> ComposeResult:
+        yield Static(markup=False)
+
+    def show(self, page: Content, *, from_top: bool = True) -> None:
+        """Show another page."""
+        self.query_one(Static).update(page)
+        if from_top:
+            self.scroll_home(animate=False)
 
 
 def page(*parts: Content | None) -> Content:

@@ -16,16 +16,18 @@ from textual.widgets import Footer, Input, Static, Tab, Tabs
 
 from shepherd_memory.errors import ShepherdError
 from shepherd_memory.frontends.terminal.screen import one_line
+from shepherd_memory.frontends.tui.help_screen import KeysScreen
 from shepherd_memory.frontends.tui.memory import changes, page_parts
-from shepherd_memory.frontends.tui.memory.context import PairsView
-from shepherd_memory.frontends.tui.memory.detail import Detail
-from shepherd_memory.frontends.tui.memory.documents import DocumentsView
-from shepherd_memory.frontends.tui.memory.facts import FactsView
-from shepherd_memory.frontends.tui.memory.keys import KeysScreen
 from shepherd_memory.frontends.tui.memory.listing import Listing
-from shepherd_memory.frontends.tui.memory.rejections import RefusalsView
+from shepherd_memory.frontends.tui.memory.page_parts import Detail
 from shepherd_memory.frontends.tui.memory.user_memory import BEST, DocumentRow, Overview, UserMemory
-from shepherd_memory.frontends.tui.memory.view import View
+from shepherd_memory.frontends.tui.memory.views import (
+    ContextView,
+    DocumentsView,
+    FactsView,
+    MemoryView,
+    RejectionsView,
+)
 from shepherd_memory.memory.context import Context
 from shepherd_memory.memory.facts import Fact
 from shepherd_memory.service import UNKNOWN_USER, Service
@@ -35,11 +37,11 @@ logger = logging.getLogger(__name__)
 T = TypeVar("T")
 
 FACTS, CONTEXT, DOCUMENTS, REJECTED = "facts", "context", "documents", "rejected"
-VIEWS: dict[str, View[Any]] = {
+VIEWS: dict[str, MemoryView[Any]] = {
     FACTS: FactsView(),
-    CONTEXT: PairsView(),
+    CONTEXT: ContextView(),
     DOCUMENTS: DocumentsView(),
-    REJECTED: RefusalsView(),
+    REJECTED: RejectionsView(),
 }
 
 TYPING_SECONDS = 0.25
@@ -143,7 +145,7 @@ class MemoryScreen(Screen[None]):
         self.action_reload()
 
     @property
-    def _view(self) -> View[Any]:
+    def _view(self) -> MemoryView[Any]:
         return VIEWS[self._tab]
 
     @property

@@ -1,4 +1,4 @@
-"""What was sent while an answer was coming in, and waits for its turn."""
+"""The lines around the input: prompts that wait, and a hint to commands or keys."""
 
 from collections.abc import Sequence
 
@@ -8,6 +8,7 @@ from textual.widgets import Static
 from shepherd_memory.frontends.terminal.screen import one_line
 
 MOST_SHOWN = 3
+KEYS = "F1 help   F2 memory   F3 recalled   Esc stop   Ctrl+Q quit"
 
 
 class Waiting(Static):
@@ -32,3 +33,26 @@ class Waiting(Static):
         if len(waiting) > MOST_SHOWN:
             lines[-1] += f"   (and {len(waiting) - MOST_SHOWN} more)"
         self.update(Content("\n".join(lines)))
+
+
+class Hint(Static):
+    """One line, muted."""
+
+    DEFAULT_CSS = """
+    Hint { height: 1; padding: 0 2; color: $text-muted; text-wrap: nowrap; text-overflow: ellipsis; }
+    """
+
+    def on_mount(self) -> None:
+        self.show(())
+
+    def show(self, commands: Sequence[tuple[str, str]]) -> None:
+        """Help for these commands; without any, the keys."""
+        if len(commands) == 1:
+            name, line = commands[0]
+            text = f"{name}   {line}"
+        elif commands:
+            names = "  ".join(name for name, _ in commands)
+            text = f"Tab completes   {names}"
+        else:
+            text = KEYS
+        self.update(Content(text))

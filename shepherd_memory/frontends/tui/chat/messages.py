@@ -1,4 +1,4 @@
-"""Something that takes one line until it is opened: a thought, a call of a tool."""
+"""What stands between the replies: messages of the user, notices of ours, and text that opens and closes."""
 
 from typing import ClassVar
 
@@ -9,8 +9,45 @@ from textual.widgets import Static
 
 from shepherd_memory.frontends.terminal.screen import block, one_line
 
-LONGEST = 20_000
+MAX_SHOWN_CHARS = 20_000
+NOTE, ERROR, OUTPUT = "note", "error", "output"
 CLOSED, OPEN = "▸", "▾"
+
+
+class Said(Static):
+    """One message of the user, as it was typed."""
+
+    DEFAULT_CSS = """
+    Said {
+        height: auto;
+        margin-top: 1;
+        padding: 0 1;
+        border-left: thick $primary;
+        background: $surface;
+    }
+    """
+
+    def __init__(self, text: str) -> None:
+        left_out = len(text) - MAX_SHOWN_CHARS
+        more = f"\n… and {left_out:,} characters more" if left_out > 0 else ""
+        super().__init__(Content(block(text[:MAX_SHOWN_CHARS]) + more))
+
+
+class Remark(Static):
+    """A text of ours between the messages."""
+
+    DEFAULT_CSS = """
+    Remark {
+        height: auto;
+        margin: 1 1 0 2;
+        &.-note { color: $text-warning; }
+        &.-error { color: $text-error; border-left: thick $error; padding-left: 1; margin: 1 1 0 0; }
+        &.-output { color: $text-muted; }
+    }
+    """
+
+    def __init__(self, text: str, kind: str = NOTE) -> None:
+        super().__init__(Content(block(text)), classes=f"-{kind}")
 
 
 class Fold(Static, can_focus=True):
@@ -44,7 +81,7 @@ class Fold(Static, can_focus=True):
     def tell(self, title: str | None = None, more: str = "") -> None:
         """Another title, and more of the text below it."""
         self._title = self._title if title is None else title
-        self._body = (self._body + more)[:LONGEST]
+        self._body = (self._body + more)[:MAX_SHOWN_CHARS]
         if title is not None or self.is_open:
             self._show()
 
