@@ -13,7 +13,7 @@ from shepherd_memory.config import Config
 from shepherd_memory.config.identity import is_known
 from shepherd_memory.errors import DatabaseError, ShepherdError
 from shepherd_memory.transcripts.folders import files_under, is_candidate, is_through_link, watched
-from shepherd_memory.transcripts.ingestion import BUSY
+from shepherd_memory.transcripts.ingestion import BUSY, Ingested
 from shepherd_memory.transcripts.library import Library
 
 if TYPE_CHECKING:
@@ -38,8 +38,16 @@ class Watcher:
     Watching begins before the scan, so that no change falls between the two.
     """
 
-    def __init__(self, library: Library, config: Callable[[], Config], user_id: str) -> None:
+    def __init__(
+        self,
+        library: Library,
+        config: Callable[[], Config],
+        user_id: str,
+        report: Callable[[Ingested], object] = lambda result: None,
+    ) -> None:
+        """`report` hears the result of each file that was read."""
         self._library = library
+        self._report = report
         self._config = config
         self._user_id = user_id
         self._stopping = threading.Event()
@@ -142,6 +150,7 @@ class Watcher:
 
     def _ingest(self, path: Path, base: Path) -> None:
         found = self._library.ingest(self._user_id, path, base, should_stop=self._stopping.is_set)
+        self._report(found)
         if found.outcome != BUSY:
             del self._pending[path]
         if found.entries:

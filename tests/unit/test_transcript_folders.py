@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from shepherd_memory.errors import InvalidInput
-from shepherd_memory.frontends.cli.transcripts.selection import choose
+from shepherd_memory.frontends.cli.transcripts.folders import choose
 from shepherd_memory.transcripts.file_keys import file_key_of
 from shepherd_memory.transcripts.folders import files_under, usual, watched
 

@@ -14,9 +14,8 @@ from shepherd_memory.frontends.terminal.output import is_terminal, json_option
 from shepherd_memory.frontends.terminal.screen import emit_json, note, one_line
 
 if TYPE_CHECKING:
-    from shepherd_memory.frontends.cli.transcripts.plan import Plan
-    from shepherd_memory.frontends.cli.transcripts.selection import Chosen
-    from shepherd_memory.frontends.cli.transcripts.summary import Tally
+    from shepherd_memory.frontends.cli.transcripts.folders import FileSelection
+    from shepherd_memory.frontends.cli.transcripts.report import ImportSummary, Plan
     from shepherd_memory.service import Service
     from shepherd_memory.transcripts.preview import Candidate
 
@@ -55,7 +54,7 @@ def ingest(
     found, and asks. What was taken in before is not taken in again.
     """
     from shepherd_memory.frontends.cli.logs import log_quietly
-    from shepherd_memory.frontends.cli.transcripts.selection import choose
+    from shepherd_memory.frontends.cli.transcripts.folders import choose
 
     # What is wrong with a file or the model is said in the end.
     log_quietly(invocation.debug)
@@ -67,17 +66,19 @@ def ingest(
             return
         if file is None and folder is None and not yes:
             _confirm(service, user_id, chosen, found)
-        tally = _take_in(service, user_id, found, reimport)
-        _check_one(chosen, tally)
-        embedded, is_done = _embed(service, no_embed or tally.is_stopped)
-        _report(service, user_id, tally, embedded, as_json)
-    if tally.is_stopped or not is_done:
+        summary = _take_in(service, user_id, found, reimport)
+        _check_one(chosen, summary)
+        embedded, is_done = _embed(service, no_embed or summary.is_stopped)
+        _report(service, user_id, summary, embedded, as_json)
+    if summary.is_stopped or not is_done:
         note("stopped: the same command goes on where it was")
-    if tally.is_stopped or not is_done or tally.failed:
+    if summary.is_stopped or not is_done or summary.failed:
         ctx.exit(1)
 
 
-def _candidates(service: "Service", user_id: str, chosen: "Chosen", reimport: bool) -> list["Candidate"]:
+def _candidates(
+    service: "Service", user_id: str, chosen: "FileSelection", reimport: bool
+) -> list["Candidate"]:
     """What was chosen, the newest first: so it is also embedded and found first."""
     from shepherd_memory.transcripts.preview import candidates
 
@@ -88,7 +89,7 @@ def _candidates(service: "Service", user_id: str, chosen: "Chosen", reimport: bo
 
 def _plan(service: "Service", found: Sequence["Candidate"], most: int | None) -> "Plan":
     from shepherd_memory.extraction.worker import extraction_endpoint
-    from shepherd_memory.frontends.cli.transcripts.plan import make_plan
+    from shepherd_memory.frontends.cli.transcripts.report import make_plan
     from shepherd_memory.transcripts.conversations import MINUTE
 
     config = service.config
@@ -98,7 +99,7 @@ def _plan(service: "Service", found: Sequence["Candidate"], most: int | None) ->
 
 
 def _emit_plan(plan: "Plan", as_json: bool) -> None:
-    from shepherd_memory.frontends.cli.transcripts.plan import plan_as_json, plan_lines
+    from shepherd_memory.frontends.cli.transcripts.report import plan_as_json, plan_lines
 
     if as_json:
         emit_json(plan_as_json(plan))
@@ -107,8 +108,8 @@ def _emit_plan(plan: "Plan", as_json: bool) -> None:
         click.echo(one_line(line))
 
 
-def _confirm(service: "Service", user_id: str, chosen: "Chosen", found: Sequence["Candidate"]) -> None:
-    from shepherd_memory.frontends.cli.transcripts.plan import LOOKED_INTO_BYTES, plan_lines
+def _confirm(service: "Service", user_id: str, chosen: "FileSelection", found: Sequence["Candidate"]) -> None:
+    from shepherd_memory.frontends.cli.transcripts.report import LOOKED_INTO_BYTES, plan_lines
 
     if not is_terminal(sys.stdin):
         raise InvalidInput("there is nobody to ask: --yes takes it in, --dry-run only says what is there")
@@ -121,28 +122,30 @@ def _confirm(service: "Service", user_id: str, chosen: "Chosen", found: Sequence
         raise click.Abort
 
 
-def _take_in(service: "Service", user_id: str, found: Sequence["Candidate"], reimport: bool) -> "Tally":
+def _take_in(
+    service: "Service", user_id: str, found: Sequence["Candidate"], reimport: bool
+) -> "ImportSummary":
     """One file after the other; a signal ends it after the batch that is being stored."""
     from shepherd_memory.frontends.cli.progress import progress_bar
-    from shepherd_memory.frontends.cli.transcripts.summary import Tally
+    from shepherd_memory.frontends.cli.transcripts.report import ImportSummary
     from shepherd_memory.frontends.terminal.signals import stop_signals
 
-    tally = Tally()
+    summary = ImportSummary()
     with stop_signals() as stop, progress_bar("importing", _unread(found), is_size=True) as step:
         for one in found:
             if stop.is_set():
-                tally.is_stopped = True
+                summary.is_stopped = True
                 break
             tell = _Told(step)
-            tally.add(
+            summary.add(
                 service.transcripts.ingest(
                     user_id, one.path, one.base, reimport=reimport, should_stop=stop.is_set, progress=tell
                 )
             )
             step(max(0, one.unread - tell.size))
-    if tally.is_stopped and sys.stderr.isatty():
+    if summary.is_stopped and sys.stderr.isatty():
         note("")  # the bar has left the cursor at its end
-    return tally
+    return summary
 
 
 def _unread(found: Sequence["Candidate"]) -> int:
@@ -161,12 +164,12 @@ class _Told:
         self._step(size)
 
 
-def _check_one(chosen: "Chosen", tally: "Tally") -> None:
+def _check_one(chosen: "FileSelection", summary: "ImportSummary") -> None:
     """A file that was named, and is nothing of ours, is a mistake; in a folder it is none."""
     from shepherd_memory.transcripts.ingestion import UNRECOGNISED
     from shepherd_memory.transcripts.sources import SOURCES
 
-    if chosen.is_one and tally.outcomes[UNRECOGNISED]:
+    if chosen.is_one and summary.outcomes[UNRECOGNISED]:
         names = ", ".join(source.name for source in SOURCES)
         raise InvalidInput(f"{chosen.places[0]} is no transcript of a known agent ({names})")
 
@@ -189,14 +192,14 @@ def _embed(service: "Service", is_left: bool) -> tuple[int, bool]:
         return 0, True
 
 
-def _report(service: "Service", user_id: str, tally: "Tally", embedded: int, as_json: bool) -> None:
+def _report(service: "Service", user_id: str, summary: "ImportSummary", embedded: int, as_json: bool) -> None:
     service.transcripts.poll()
     conversations, waiting = service.transcripts.health(user_id).conversations, service.unembedded(user_id)
     if as_json:
         rest = {"conversations": conversations, "embedded": embedded, "unembedded": waiting}
-        emit_json({"user_id": user_id, **tally.as_json(), **rest})
+        emit_json({"user_id": user_id, **summary.as_json(), **rest})
         return
-    for line in tally.lines():
+    for line in summary.lines():
         note(line)
     counts = ", ".join(f"{number} {status}" for status, number in conversations.items() if number)
     note(f"conversations of {user_id}: {counts or 'none'}")

@@ -1,22 +1,28 @@
 """`shepherd memory watch`: take in transcripts as agents write them, until told to stop."""
 
 import logging
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from shepherd_memory.frontends.cli.opening import known_user_of, user_option
+from shepherd_memory.frontends.cli.reembed import entries
 from shepherd_memory.frontends.terminal.invocation import Invocation, pass_invocation
 from shepherd_memory.frontends.terminal.output import say
+from shepherd_memory.frontends.terminal.screen import emit_json_line, one_line
 from shepherd_memory.frontends.terminal.signals import stop_signals
+from shepherd_memory.storage.rows import as_json as plain
 
 if TYPE_CHECKING:
     from shepherd_memory.config import Config
     from shepherd_memory.service import Service
+    from shepherd_memory.transcripts.ingestion import Ingested
 
 LOOK_SECONDS = 1.0
 
@@ -55,10 +61,12 @@ def watch(invocation: Invocation, path: Path | None, as_json: bool, user: str | 
 
 @contextmanager
 def _watching(service: "Service", user_id: str, path: Path | None, as_json: bool) -> Iterator[None]:
-    from shepherd_memory.frontends.cli.transcripts.announced import Announced
+    from shepherd_memory.storage.clock import now_us
+    from shepherd_memory.transcripts.library import Library
     from shepherd_memory.transcripts.watching import Watcher
 
-    watcher = Watcher(Announced(service, as_json), lambda: _config(service, path), user_id)
+    library = Library(service.database, lambda: service.config, now_us, service.embedding.wake)
+    watcher = Watcher(library, lambda: _config(service, path), user_id, partial(_report, as_json))
     watcher.start()
     try:
         yield
@@ -71,3 +79,17 @@ def _config(service: "Service", path: Path | None) -> "Config":
     config = service.config
     where = config.transcripts_watch_path if path is None else str(path.absolute())
     return replace(config, transcripts_enabled=True, transcripts_watch_path=where)
+
+
+def _report(as_json: bool, result: "Ingested") -> None:
+    """Print a line for a file that something was taken in from, or that could not be read."""
+    from shepherd_memory.transcripts.ingestion import FAILED
+
+    if not result.entries and result.outcome != FAILED:
+        return
+    if as_json:
+        emit_json_line(plain(result))
+        return
+    what = result.problem if result.outcome == FAILED else f"{entries(result.entries)} ({result.outcome})"
+    click.echo(one_line(f"{result.file_key}: {what}"))
+    sys.stdout.flush()
