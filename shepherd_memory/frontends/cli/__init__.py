@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from shepherd_memory.errors import ShepherdError
-from shepherd_memory.frontends.cli import streams
+from shepherd_memory.frontends.cli.streams import replace_closed_streams
 from shepherd_memory.frontends.terminal.invocation import Invocation
 from shepherd_memory.frontends.terminal.output import exit_code, say, suggest
 from shepherd_memory.frontends.terminal.shared_commands import SHARED
@@ -119,7 +119,7 @@ def cli(ctx: click.Context, config_path: Path | None, debug: bool) -> None:
 def main() -> None:
     """Run the command line of this process."""
     sys.excepthook = _explain
-    streams.secure()
+    replace_closed_streams()
     # For recall's matrix products, before numpy is loaded: a second thread spins, at several times the cost.
     for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
         os.environ.setdefault(variable, "1")

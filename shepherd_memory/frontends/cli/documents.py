@@ -8,8 +8,8 @@ import click
 
 from shepherd_memory.errors import InvalidInput, NotFound
 from shepherd_memory.frontends.cli.groups import ListedGroup
-from shepherd_memory.frontends.cli.input import file_text, stdin_text
 from shepherd_memory.frontends.cli.opening import LIMIT, ROW_ID, moment, reading, user_option, writing
+from shepherd_memory.frontends.cli.streams import file_text, stdin_text
 from shepherd_memory.frontends.terminal.invocation import Invocation, pass_invocation
 from shepherd_memory.frontends.terminal.output import json_option
 from shepherd_memory.frontends.terminal.screen import (

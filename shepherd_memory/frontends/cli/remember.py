@@ -13,8 +13,8 @@ from shepherd_memory.extraction import jobs
 from shepherd_memory.extraction.jobs import Job
 from shepherd_memory.extraction.worker import extraction_endpoint
 from shepherd_memory.frontends.cli.advice import how_to_configure
-from shepherd_memory.frontends.cli.input import stdin_text
 from shepherd_memory.frontends.cli.opening import user_option, writing
+from shepherd_memory.frontends.cli.streams import stdin_text
 from shepherd_memory.frontends.terminal.invocation import Invocation, pass_invocation
 from shepherd_memory.frontends.terminal.output import json_option
 from shepherd_memory.frontends.terminal.screen import emit_json, note, one_line

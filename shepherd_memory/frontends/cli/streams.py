@@ -1,15 +1,18 @@
-"""Standard streams that were closed before we began, as by `shepherd … >&-`."""
+"""Standard streams and files as input, and streams that were closed before the start, as by `shepherd … >&-`."""
 
 import errno
 import io
 import os
 import sys
+from collections.abc import Iterable
+from pathlib import Path
 from typing import Any
 
-from shepherd_memory.errors import ShepherdError
+from shepherd_memory.errors import InvalidInput, ShepherdError
+from shepherd_memory.frontends.terminal.output import is_terminal
 
 
-def secure() -> None:
+def replace_closed_streams() -> None:
     """Let no file of ours take the place of a closed stream, and say so when there is nowhere to print to."""
     for number in range(3):
         try:
@@ -34,3 +37,30 @@ class _Nowhere(io.RawIOBase):
             self._has_failed = True
             raise ShepherdError(f"cannot print to stdout: {os.strerror(errno.EBADF)}; it was closed before")
         return len(data)
+
+
+def file_text(path: Path) -> str:
+    """What is in a file."""
+    try:
+        return _decoded(path.read_bytes(), str(path))
+    except OSError as error:
+        raise InvalidInput(f"cannot read {path}: {error.strerror}") from error
+
+
+def stdin_text(asked: bool) -> str:
+    """What comes on stdin; from a terminal only if that was asked for (`-`), else nothing."""
+    if is_terminal(sys.stdin) and not asked:
+        return ""
+    return _decoded(b"".join(stdin_lines()), "stdin")
+
+
+def stdin_lines() -> Iterable[bytes]:
+    """Its lines, each as soon as it is there; none if it is closed."""
+    return sys.stdin.buffer if sys.stdin else ()
+
+
+def _decoded(raw: bytes, where: str) -> str:
+    try:
+        return raw.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise InvalidInput(f"{where} is not UTF-8 text: byte {error.start} cannot be read") from error
