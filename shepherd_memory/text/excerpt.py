@@ -3,7 +3,8 @@
 import re
 from bisect import bisect_left, bisect_right
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
 from functools import cache
 from itertools import accumulate
 
@@ -18,6 +19,15 @@ ELLIPSIS = "…"
 _GRAIN = re.compile(r" ?(?:(?:\\.|[^ \\\u0e00-\u1dff\u2070-\U0010ffff]){1,20}|.)")
 
 
+@dataclass(frozen=True)
+class Match:
+    """The places of a text, from `start` up to `end`, that have some of the wanted words."""
+
+    start: int
+    end: int
+    words: frozenset[str]
+
+
 def shorten(text: str, room: int, words: Collection[str]) -> str:
     """`text`, escaped before, or as much of it as weighs at most `room`: there where most of `words` are.
 
@@ -28,48 +38,54 @@ def shorten(text: str, room: int, words: Collection[str]) -> str:
     grains = _GRAIN.findall(text)
     # A long text repeats itself: each of its grains is weighed and looked up once.
     sums = [0, *accumulate(map(cache(weigh), grains))]
-    start, end = _window(sums, _found(grains, frozenset(words)), room - 2 * weigh(ELLIPSIS))
+    room -= 2 * weigh(ELLIPSIS)
+    matches = [one for one in _matches(grains, frozenset(words)) if sums[one.end] - sums[one.start] <= room]
+    start, end = window(sums, densest(sums, matches, room), room)
     if start >= end:
         return ""
     part = "".join(grains[start:end]).lstrip()
     return (ELLIPSIS if start else "") + part + (ELLIPSIS if end < len(grains) else "")
 
 
-def _window(sums: Sequence[int], found: Sequence[tuple[int, frozenset[str]]], room: int) -> tuple[int, int]:
-    """The densest stretch with what fits around it, half of that before it if there is so much."""
-    first, last = _densest(sums, found, room)
+def window(sums: Sequence[int], stretch: tuple[int, int], room: int) -> tuple[int, int]:
+    """A stretch with what fits around it, half of that before it if there is so much."""
+    first, last = stretch
     before = (room - (sums[last] - sums[first])) // 2
     start = bisect_left(sums, sums[first] - before, hi=first)
     end = bisect_right(sums, sums[start] + room) - 1
     return bisect_left(sums, sums[end] - room, hi=start), end
 
 
-def _densest(sums: Sequence[int], found: Sequence[tuple[int, frozenset[str]]], room: int) -> tuple[int, int]:
-    """The first stretch within `room` that has the most different words, then the most of them."""
+def densest(sums: Sequence[int], matches: Sequence[Match], room: int) -> tuple[int, int]:
+    """The first stretch within `room` that has the most different words, then the most of them.
+
+    `sums[n]` is how much room the first n places take. A match that is wider than `room` counts alone.
+    """
     best, most, left = (0, 0), (0, 0), 0
     inside: Counter[str] = Counter()
-    for right, (index, matched) in enumerate(found):
-        inside.update(matched)
-        while left <= right and sums[index + 1] - sums[found[left][0]] > room:
-            inside -= Counter(found[left][1])
+    for match in matches:
+        inside.update(match.words)
+        while sums[match.end] - sums[matches[left].start] > room and matches[left] is not match:
+            inside -= Counter(matches[left].words)
             left += 1
         density = (len(inside), inside.total())
         if density > most:
-            best, most = (found[left][0], index + 1), density
+            best, most = (matches[left].start, match.end), density
     return best
 
 
-def _found(grains: Sequence[str], wanted: frozenset[str]) -> list[tuple[int, frozenset[str]]]:
+def _matches(grains: Sequence[str], wanted: frozenset[str]) -> Iterator[Match]:
     """Which grains have which of the wanted words."""
     initials = {word[0] for word in wanted if word}
 
     @cache
-    def matches(grain: str) -> frozenset[str]:
+    def words_in(grain: str) -> frozenset[str]:
         # A stem begins as its word does, and stemming is what takes time.
         return wanted.intersection(stem(word) for word in words_of(grain) if word[0] in initials)
 
-    found = ((index, matches(_with_next(grains, index))) for index in range(len(grains) if initials else 0))
-    return [(index, matched) for index, matched in found if matched]
+    for index in range(len(grains) if initials else 0):
+        if matched := words_in(_with_next(grains, index)):
+            yield Match(index, index + 1, matched)
 
 
 def _with_next(grains: Sequence[str], index: int) -> str:

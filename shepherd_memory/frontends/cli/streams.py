@@ -1,4 +1,4 @@
-"""Standard streams and files as input, and streams that were closed before the start, as by `shepherd … >&-`."""
+"""Input from stdin and files, and standard streams that were closed before the start (`shepherd … >&-`)."""
 
 import errno
 import io
