@@ -14,7 +14,7 @@ import pytest
 
 from shepherd_memory import Hit
 from shepherd_memory.frontends.terminal.hits import MEANINGS
-from shepherd_memory.frontends.terminal.screen import width
+from shepherd_memory.frontends.terminal.tables import width
 from shepherd_memory.service import Service
 from tests.terminal.shell import COMMAND, data, good, on_terminal, process, rows, run, with_service
 

@@ -2,16 +2,9 @@ from datetime import UTC, datetime
 
 import pytest
 
-from shepherd_memory.frontends.terminal.screen import (
-    age,
-    aligned,
-    block,
-    clip,
-    local,
-    one_line,
-    safe_json,
-    width,
-)
+from shepherd_memory.frontends.terminal.safe_text import block, one_line, safe_json
+from shepherd_memory.frontends.terminal.tables import aligned, clip, width
+from shepherd_memory.frontends.terminal.times import age, local
 from tests.terminal.shell import good, on_terminal
 
 

@@ -66,6 +66,7 @@ def test_help_imports_no_command() -> None:
         "shepherd_memory.frontends.cli.streams",
         "shepherd_memory.frontends.terminal.invocation",
         "shepherd_memory.frontends.terminal.output",
+        "shepherd_memory.frontends.terminal.safe_text",
         "shepherd_memory.frontends.terminal.shared_commands",
     }
 

@@ -12,7 +12,7 @@ import click
 from shepherd_memory.errors import ShepherdError
 from shepherd_memory.frontends.cli.streams import replace_closed_streams
 from shepherd_memory.frontends.terminal.invocation import Invocation
-from shepherd_memory.frontends.terminal.output import exit_code, say, suggest
+from shepherd_memory.frontends.terminal.output import exit_code, note, suggest
 from shepherd_memory.frontends.terminal.shared_commands import SHARED
 
 COMMANDS = {
@@ -79,10 +79,8 @@ class LazyGroup(click.Group):
 
 def _explain_ours(error: ShepherdError) -> int:
     """One line for what we raise on purpose; the exit code."""
-    # Late: only trouble needs it. An error may quote what an endpoint or a file said.
-    from shepherd_memory.frontends.terminal.screen import one_line
-
-    say(f"shepherd: {one_line(str(error))}")
+    # Escaped, since an error may quote what an endpoint or a file said.
+    note(f"shepherd: {error}")
     return exit_code(error)
 
 

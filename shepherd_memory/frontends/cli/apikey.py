@@ -5,15 +5,9 @@ import click
 from shepherd_memory.frontends.cli.groups import ListedGroup
 from shepherd_memory.frontends.cli.opening import opened
 from shepherd_memory.frontends.terminal.invocation import Invocation, pass_invocation
-from shepherd_memory.frontends.terminal.output import emit, json_option
-from shepherd_memory.frontends.terminal.screen import (
-    emit_json,
-    emit_list,
-    emit_pairs,
-    emit_result,
-    local,
-    note,
-)
+from shepherd_memory.frontends.terminal.output import emit, emit_json, emit_result, json_option, note
+from shepherd_memory.frontends.terminal.tables import emit_list, emit_pairs
+from shepherd_memory.frontends.terminal.times import local
 from shepherd_memory.memory import api_keys
 from shepherd_memory.memory.api_keys import ApiKey
 from shepherd_memory.storage.clock import now_us
@@ -88,7 +82,7 @@ def list_(invocation: Invocation, as_json: bool) -> None:
     with opened(invocation) as service, service.database.read() as connection:
         found = api_keys.listing(connection)
     header = ("ID", "NAME", "ACTS FOR", "NAMESPACE", "RATE", "CREATED", "LAST USED", "STATE")
-    emit_list(found, as_json, header, _row)
+    emit_list(as_json, map(plain, found), header, map(_row, found))
     if not found:
         note("there are no API keys: the API server needs none, and serves this machine only")
 

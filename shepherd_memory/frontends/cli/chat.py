@@ -11,8 +11,8 @@ from shepherd_memory.errors import DatabaseError, EndpointError, InvalidInput
 from shepherd_memory.frontends.cli.opening import user_of, user_option
 from shepherd_memory.frontends.cli.streams import stdin_lines, stdin_text
 from shepherd_memory.frontends.terminal.invocation import Invocation, pass_invocation
-from shepherd_memory.frontends.terminal.output import is_terminal, say
-from shepherd_memory.frontends.terminal.screen import note, one_line
+from shepherd_memory.frontends.terminal.output import is_terminal, note, say
+from shepherd_memory.frontends.terminal.safe_text import one_line
 from shepherd_memory.frontends.terminal.signals import INTERRUPTED, interrupted
 from shepherd_memory.text.canonical import canonical_text
 

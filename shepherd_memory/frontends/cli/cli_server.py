@@ -88,7 +88,7 @@ def _greet(invocation: Invocation, service: "Service", user_id: str, url: str, a
     if as_json:
         return
     from shepherd_memory.frontends.cli.advice import extraction_line, program, provider_line
-    from shepherd_memory.frontends.terminal.screen import one_line
+    from shepherd_memory.frontends.terminal.safe_text import one_line
 
     say(f"user        {one_line(user_id)}")
     say(f"database    {service.database.url}")

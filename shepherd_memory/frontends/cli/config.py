@@ -4,15 +4,8 @@ import click
 
 from shepherd_memory.config import SETTINGS, Loaded, known_setting, set_value, unset_value
 from shepherd_memory.frontends.terminal.invocation import Invocation, pass_invocation
-from shepherd_memory.frontends.terminal.output import (
-    emit,
-    emit_columns,
-    emit_json,
-    json_option,
-    say,
-    secret_text,
-    visible,
-)
+from shepherd_memory.frontends.terminal.output import emit, emit_json, json_option, say, secret_text, visible
+from shepherd_memory.frontends.terminal.tables import emit_columns
 
 
 class ConfigGroup(click.Group):

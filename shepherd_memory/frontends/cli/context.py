@@ -6,8 +6,9 @@ from shepherd_memory.errors import NotFound
 from shepherd_memory.frontends.cli.groups import ListedGroup
 from shepherd_memory.frontends.cli.opening import ROW_ID, reading, user_option, writing
 from shepherd_memory.frontends.terminal.invocation import Invocation, pass_invocation
-from shepherd_memory.frontends.terminal.output import json_option
-from shepherd_memory.frontends.terminal.screen import emit_list, emit_result, local, note
+from shepherd_memory.frontends.terminal.output import emit_result, json_option, note
+from shepherd_memory.frontends.terminal.tables import emit_list
+from shepherd_memory.frontends.terminal.times import local
 from shepherd_memory.memory.context import Context
 from shepherd_memory.storage.rows import as_json as plain
 from shepherd_memory.text.canonical import canonical_text
@@ -29,7 +30,7 @@ def list_(invocation: Invocation, user: str | None, as_json: bool) -> None:
     """List the pairs, oldest first."""
     with reading(invocation, user) as (service, user_id):
         found = service.context(user_id)
-    emit_list(found, as_json, ("ID", "STATED", "QUESTION", "ANSWER"), _row)
+    emit_list(as_json, map(plain, found), ("ID", "STATED", "QUESTION", "ANSWER"), map(_row, found))
     if not found:
         note(f"no context of {user_id}")
 

@@ -11,16 +11,9 @@ from shepherd_memory.frontends.cli.groups import ListedGroup
 from shepherd_memory.frontends.cli.opening import LIMIT, ROW_ID, moment, reading, user_option, writing
 from shepherd_memory.frontends.cli.streams import file_text, stdin_text
 from shepherd_memory.frontends.terminal.invocation import Invocation, pass_invocation
-from shepherd_memory.frontends.terminal.output import json_option
-from shepherd_memory.frontends.terminal.screen import (
-    emit_json,
-    emit_pairs,
-    emit_result,
-    emit_table,
-    emit_text,
-    local,
-    note,
-)
+from shepherd_memory.frontends.terminal.output import emit_json, emit_result, emit_text, json_option, note
+from shepherd_memory.frontends.terminal.tables import emit_pairs, emit_table
+from shepherd_memory.frontends.terminal.times import local
 from shepherd_memory.memory.documents import CATEGORIES, SPEAKER_TYPES, TYPES, Document
 from shepherd_memory.storage.rows import as_json as plain
 from shepherd_memory.text.canonical import canonical_text, load_json

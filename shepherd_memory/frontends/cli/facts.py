@@ -6,15 +6,9 @@ from shepherd_memory.errors import NotFound
 from shepherd_memory.frontends.cli.groups import ListedGroup
 from shepherd_memory.frontends.cli.opening import reading, user_option, writing
 from shepherd_memory.frontends.terminal.invocation import Invocation, pass_invocation
-from shepherd_memory.frontends.terminal.output import json_option
-from shepherd_memory.frontends.terminal.screen import (
-    emit_json,
-    emit_list,
-    emit_result,
-    emit_text,
-    local,
-    note,
-)
+from shepherd_memory.frontends.terminal.output import emit_json, emit_result, emit_text, json_option, note
+from shepherd_memory.frontends.terminal.tables import emit_list
+from shepherd_memory.frontends.terminal.times import local
 from shepherd_memory.memory.facts import Fact, PastFact
 from shepherd_memory.storage.rows import as_json as plain
 from shepherd_memory.text.canonical import canonical_text
@@ -38,7 +32,7 @@ def list_(invocation: Invocation, user: str | None, as_json: bool) -> None:
     """List the current facts."""
     with reading(invocation, user) as (service, user_id):
         found = service.facts(user_id)
-    emit_list(found, as_json, ("KEY", "VALUE", "STATED", "SOURCE"), _row)
+    emit_list(as_json, map(plain, found), ("KEY", "VALUE", "STATED", "SOURCE"), map(_row, found))
     if not found:
         note(f"no facts of {user_id}")
 
@@ -87,7 +81,7 @@ def history(invocation: Invocation, key: str, user: str | None, as_json: bool) -
         found = service.fact_history(user_id, key)
     if not found:
         raise _no_such(key, user_id)
-    emit_list(found, as_json, ("FROM", "UNTIL", "VALUE", "SOURCE"), _past_row)
+    emit_list(as_json, map(plain, found), ("FROM", "UNTIL", "VALUE", "SOURCE"), map(_past_row, found))
 
 
 @facts.command()

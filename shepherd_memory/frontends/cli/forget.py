@@ -5,8 +5,7 @@ import click
 from shepherd_memory.errors import InvalidInput, NotFound
 from shepherd_memory.frontends.cli.opening import ROW_ID, user_option, writing
 from shepherd_memory.frontends.terminal.invocation import Invocation, pass_invocation
-from shepherd_memory.frontends.terminal.output import json_option
-from shepherd_memory.frontends.terminal.screen import emit_result
+from shepherd_memory.frontends.terminal.output import emit_result, json_option
 from shepherd_memory.storage.rows import as_json as plain
 from shepherd_memory.text.canonical import canonical_text
 

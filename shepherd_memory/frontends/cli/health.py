@@ -4,7 +4,7 @@ from typing import Any
 
 from shepherd_memory.extraction import endpoint_state
 from shepherd_memory.extraction.endpoint_state import EndpointState
-from shepherd_memory.frontends.terminal.screen import age, local
+from shepherd_memory.frontends.terminal.times import age, local
 from shepherd_memory.maintenance.status import EmbeddingState, Status
 from shepherd_memory.storage.rows import as_json as plain
 

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
 
-from shepherd_memory.frontends.terminal.screen import one_line, safe_json
+from shepherd_memory.frontends.terminal.safe_text import one_line, safe_json
 
 REPEAT_SECONDS = 600
 """The same line again within this time is left out."""

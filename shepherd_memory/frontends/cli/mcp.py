@@ -157,7 +157,8 @@ def _diff(change: "Change") -> Iterator[str]:
     """The lines that change; a file may be one line without end, and hold other programs' secrets."""
     import difflib
 
-    from shepherd_memory.frontends.terminal.screen import clip, one_line
+    from shepherd_memory.frontends.terminal.safe_text import one_line
+    from shepherd_memory.frontends.terminal.tables import clip
 
     before, after = (
         (text or b"").decode("utf-8", "replace").splitlines() for text in (change.before, change.after)

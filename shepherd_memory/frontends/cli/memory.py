@@ -19,8 +19,9 @@ from shepherd_memory.frontends.cli.transcripts.watch import watch
 from shepherd_memory.frontends.cli.transfer import export, import_
 from shepherd_memory.frontends.cli.why import why
 from shepherd_memory.frontends.terminal.invocation import Invocation, pass_invocation
-from shepherd_memory.frontends.terminal.output import json_option
-from shepherd_memory.frontends.terminal.screen import emit_json, emit_pairs, emit_result, local, note
+from shepherd_memory.frontends.terminal.output import emit_json, emit_result, json_option, note
+from shepherd_memory.frontends.terminal.tables import emit_pairs
+from shepherd_memory.frontends.terminal.times import local
 from shepherd_memory.maintenance.erasure import Receipt
 from shepherd_memory.storage.rows import as_json as plain
 from shepherd_memory.text.canonical import canonical_text

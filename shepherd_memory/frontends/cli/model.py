@@ -5,8 +5,7 @@ import click
 from shepherd_memory.config import providers
 from shepherd_memory.errors import NotFound
 from shepherd_memory.frontends.terminal.invocation import Invocation, pass_invocation
-from shepherd_memory.frontends.terminal.output import emit, emit_json, json_option
-from shepherd_memory.frontends.terminal.screen import note
+from shepherd_memory.frontends.terminal.output import emit, emit_json, json_option, note
 
 
 @click.command()

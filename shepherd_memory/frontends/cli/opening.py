@@ -10,7 +10,7 @@ import click
 from shepherd_memory.config.identity import detect_user_id, is_known
 from shepherd_memory.errors import InvalidInput
 from shepherd_memory.frontends.terminal.invocation import Invocation
-from shepherd_memory.frontends.terminal.screen import note
+from shepherd_memory.frontends.terminal.output import note
 from shepherd_memory.text.ids import checked_user_id
 
 if TYPE_CHECKING:

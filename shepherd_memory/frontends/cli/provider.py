@@ -13,7 +13,6 @@ from shepherd_memory.errors import ConfigError, EndpointError
 from shepherd_memory.frontends.terminal.invocation import Invocation, pass_invocation
 from shepherd_memory.frontends.terminal.output import (
     emit,
-    emit_columns,
     emit_json,
     is_terminal,
     json_option,
@@ -21,6 +20,7 @@ from shepherd_memory.frontends.terminal.output import (
     secret_text,
     visible,
 )
+from shepherd_memory.frontends.terminal.tables import emit_columns
 
 no_check_option = click.option("--no-check", is_flag=True, help="Switch without asking the server first.")
 

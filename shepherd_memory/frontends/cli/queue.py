@@ -13,15 +13,9 @@ from shepherd_memory.frontends.cli.groups import NounGroup
 from shepherd_memory.frontends.cli.health import status_as_json, status_pairs
 from shepherd_memory.frontends.cli.opening import LIMIT, ROW_ID, opened, reading, user_option, writing
 from shepherd_memory.frontends.terminal.invocation import Invocation, pass_invocation
-from shepherd_memory.frontends.terminal.output import json_option
-from shepherd_memory.frontends.terminal.screen import (
-    emit_json,
-    emit_pairs,
-    emit_result,
-    emit_table,
-    local,
-    note,
-)
+from shepherd_memory.frontends.terminal.output import emit_json, emit_result, json_option, note
+from shepherd_memory.frontends.terminal.tables import emit_pairs, emit_table
+from shepherd_memory.frontends.terminal.times import local
 from shepherd_memory.storage.rows import as_json as plain
 from shepherd_memory.text.canonical import canonical_text
 

@@ -12,11 +12,7 @@ from shepherd_memory.frontends.cli.advice import program
 from shepherd_memory.frontends.cli.opening import LIMIT, moment, opened, user_of, user_option
 from shepherd_memory.frontends.cli.recall_output import emit_hits, emit_nearest, neighbours, recall_as_json
 from shepherd_memory.frontends.terminal.invocation import Invocation, pass_invocation
-from shepherd_memory.frontends.terminal.output import json_option
-from shepherd_memory.frontends.terminal.screen import (
-    emit_json,
-    note,
-)
+from shepherd_memory.frontends.terminal.output import emit_json, json_option, note
 from shepherd_memory.memory.entries import CONTEXT, DOCUMENT, FACT
 from shepherd_memory.text.canonical import canonical_text
 

@@ -12,16 +12,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from shepherd_memory.frontends.terminal.hits import emit_explanation, explained_in_one, shown_text, who
-from shepherd_memory.frontends.terminal.output import say
-from shepherd_memory.frontends.terminal.screen import (
-    NARROWEST,
-    clip,
-    emit_table,
-    local,
-    note,
-    one_line,
-    width,
-)
+from shepherd_memory.frontends.terminal.output import note, say
+from shepherd_memory.frontends.terminal.safe_text import one_line
+from shepherd_memory.frontends.terminal.tables import NARROWEST, clip, emit_table, width
+from shepherd_memory.frontends.terminal.times import local
 from shepherd_memory.memory.documents import Document
 from shepherd_memory.memory.entries import DOCUMENT
 from shepherd_memory.recall import Hit, Recalled

@@ -9,8 +9,7 @@ import click
 from shepherd_memory.frontends.cli.opening import opened
 from shepherd_memory.frontends.cli.progress import progress_bar
 from shepherd_memory.frontends.terminal.invocation import Invocation, pass_invocation
-from shepherd_memory.frontends.terminal.output import json_option
-from shepherd_memory.frontends.terminal.screen import emit_result, note
+from shepherd_memory.frontends.terminal.output import emit_result, json_option, note
 
 if TYPE_CHECKING:
     from shepherd_memory.service import Service

@@ -5,8 +5,9 @@ import click
 from shepherd_memory.frontends.cli.groups import ListedGroup
 from shepherd_memory.frontends.cli.opening import ROW_ID, reading, user_option, writing
 from shepherd_memory.frontends.terminal.invocation import Invocation, pass_invocation
-from shepherd_memory.frontends.terminal.output import json_option
-from shepherd_memory.frontends.terminal.screen import emit_list, emit_result, local, note
+from shepherd_memory.frontends.terminal.output import emit_result, json_option, note
+from shepherd_memory.frontends.terminal.tables import emit_list
+from shepherd_memory.frontends.terminal.times import local
 from shepherd_memory.memory.rejections import Rejection
 from shepherd_memory.storage.rows import as_json as plain
 
@@ -27,7 +28,12 @@ def list_(invocation: Invocation, user: str | None, as_json: bool) -> None:
     """List what was refused, and why."""
     with reading(invocation, user) as (service, user_id):
         found = service.rejected(user_id)
-    emit_list(found, as_json, ("ID", "REFUSED", "KIND", "KEY OR QUESTION", "VALUE OR ANSWER", "REASON"), _row)
+    emit_list(
+        as_json,
+        map(plain, found),
+        ("ID", "REFUSED", "KIND", "KEY OR QUESTION", "VALUE OR ANSWER", "REASON"),
+        map(_row, found),
+    )
     if not found:
         note(f"nothing of {user_id} was refused")
 

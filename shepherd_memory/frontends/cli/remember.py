@@ -16,8 +16,8 @@ from shepherd_memory.frontends.cli.advice import how_to_configure
 from shepherd_memory.frontends.cli.opening import user_option, writing
 from shepherd_memory.frontends.cli.streams import stdin_text
 from shepherd_memory.frontends.terminal.invocation import Invocation, pass_invocation
-from shepherd_memory.frontends.terminal.output import json_option
-from shepherd_memory.frontends.terminal.screen import emit_json, note, one_line
+from shepherd_memory.frontends.terminal.output import emit_json, json_option, note
+from shepherd_memory.frontends.terminal.safe_text import one_line
 from shepherd_memory.intake.store import Remembered
 from shepherd_memory.storage.rows import as_json as plain
 from shepherd_memory.text.canonical import canonical_text

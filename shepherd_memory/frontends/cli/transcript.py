@@ -10,8 +10,9 @@ import click
 from shepherd_memory.errors import NotFound
 from shepherd_memory.frontends.cli.opening import reading, user_option
 from shepherd_memory.frontends.terminal.invocation import Invocation, pass_invocation
-from shepherd_memory.frontends.terminal.output import json_option
-from shepherd_memory.frontends.terminal.screen import emit_text, local, one_line, safe_json
+from shepherd_memory.frontends.terminal.output import emit_text, json_option
+from shepherd_memory.frontends.terminal.safe_text import one_line, safe_json
+from shepherd_memory.frontends.terminal.times import local
 from shepherd_memory.memory.documents import Document
 from shepherd_memory.storage.clock import iso, to_us
 from shepherd_memory.storage.rows import as_json as plain

@@ -13,8 +13,8 @@ import click
 from shepherd_memory.errors import InvalidInput
 from shepherd_memory.frontends.cli.opening import user_option, writing
 from shepherd_memory.frontends.terminal.invocation import Invocation, pass_invocation
-from shepherd_memory.frontends.terminal.output import is_terminal, json_option
-from shepherd_memory.frontends.terminal.screen import emit_json, emit_result, note, safe_json
+from shepherd_memory.frontends.terminal.output import emit_json, emit_result, is_terminal, json_option, note
+from shepherd_memory.frontends.terminal.safe_text import safe_json
 from shepherd_memory.storage.rows import as_json as plain
 
 if TYPE_CHECKING:

@@ -13,8 +13,8 @@ import click
 from shepherd_memory.errors import InvalidInput
 from shepherd_memory.frontends.cli.opening import user_of, user_option
 from shepherd_memory.frontends.terminal.invocation import Invocation, pass_invocation
-from shepherd_memory.frontends.terminal.output import is_terminal
-from shepherd_memory.frontends.terminal.screen import note, one_line
+from shepherd_memory.frontends.terminal.output import is_terminal, note
+from shepherd_memory.frontends.terminal.safe_text import one_line
 from shepherd_memory.frontends.terminal.signals import interrupted
 
 if TYPE_CHECKING:

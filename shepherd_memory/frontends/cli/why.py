@@ -10,16 +10,10 @@ import click
 from shepherd_memory.errors import NotFound
 from shepherd_memory.frontends.cli.opening import LIMIT, reading, user_option
 from shepherd_memory.frontends.terminal.invocation import Invocation, pass_invocation
-from shepherd_memory.frontends.terminal.output import json_option
-from shepherd_memory.frontends.terminal.screen import (
-    aligned,
-    clip,
-    emit_json,
-    emit_table,
-    local,
-    note,
-    one_line,
-)
+from shepherd_memory.frontends.terminal.output import emit_json, json_option, note
+from shepherd_memory.frontends.terminal.safe_text import one_line
+from shepherd_memory.frontends.terminal.tables import aligned, clip, emit_table
+from shepherd_memory.frontends.terminal.times import local
 from shepherd_memory.injection.prompting import Injection
 from shepherd_memory.storage.rows import as_json as plain
 from shepherd_memory.text.canonical import canonical_text

@@ -15,8 +15,8 @@ from shepherd_memory.frontends.terminal import slash_commands
 from shepherd_memory.frontends.terminal.asking import Chat, ask
 from shepherd_memory.frontends.terminal.interrupts import Signals, Told
 from shepherd_memory.frontends.terminal.invocation import Invocation
-from shepherd_memory.frontends.terminal.output import say
-from shepherd_memory.frontends.terminal.screen import aligned, emit_json_line, note
+from shepherd_memory.frontends.terminal.output import emit_json_line, note, say
+from shepherd_memory.frontends.terminal.tables import aligned
 from shepherd_memory.memory.saved_chats import History
 from shepherd_memory.text.canonical import canonical_text
 

@@ -7,7 +7,8 @@ from typing import Any
 import click
 
 from shepherd_memory.chat import events
-from shepherd_memory.frontends.terminal.screen import block, clip, one_line
+from shepherd_memory.frontends.terminal.safe_text import block, one_line
+from shepherd_memory.frontends.terminal.tables import clip
 
 LONGEST_LINE = 100
 """Of what a tool is called with, or answers."""

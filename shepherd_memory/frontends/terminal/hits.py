@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 
 import click
 
-from shepherd_memory.frontends.terminal.screen import GAP
+from shepherd_memory.frontends.terminal.tables import GAP
 from shepherd_memory.recall import Hit
 
 MEANINGS = {

@@ -1,7 +1,7 @@
 """What every command shares: data on stdout, talk on stderr, errors as one line and an exit code."""
 
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import TextIO
 
 import click
@@ -14,6 +14,7 @@ from shepherd_memory.errors import (
     NotFound,
     ShepherdError,
 )
+from shepherd_memory.frontends.terminal.safe_text import block, one_line, safe_json
 
 EXIT_CODES: dict[type[ShepherdError], int] = {
     ShepherdError: 1,
@@ -38,20 +39,33 @@ def emit(text: str) -> None:
     click.echo(text)
 
 
+def emit_text(text: str) -> None:
+    """One memory for stdout: as it is into a pipe, escaped on a terminal."""
+    # `color`: without it click takes escape sequences out of what goes into a pipe.
+    click.echo(block(text) if sys.stdout.isatty() else text, color=True)
+
+
 def emit_json(value: object) -> None:
-    """Data, for a program that reads stdout."""
+    """Data for a program; what a terminal might obey is escaped, which changes nothing for the program."""
     import json
 
-    click.echo(json.dumps(value, ensure_ascii=False, indent=2))
+    click.echo(safe_json(json.dumps(value, ensure_ascii=False, indent=2)))
 
 
-def emit_columns(rows: Iterable[Sequence[str]]) -> None:
-    """Data in columns that line up, for stdout."""
-    lines = [tuple(row) for row in rows]
-    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-    for line in lines:
-        cells = (cell.ljust(width) for cell, width in zip(line, widths, strict=True))
-        click.echo("  ".join(cells).rstrip())
+def emit_json_line(value: object) -> None:
+    """The same in one line, at once: for a program that reads along."""
+    import json
+
+    click.echo(safe_json(json.dumps(value, ensure_ascii=False)))
+    sys.stdout.flush()
+
+
+def emit_result(as_json: bool, data: object, sentence: str) -> None:
+    """What a change did: as JSON for a program, else said in words."""
+    if as_json:
+        emit_json(data)
+    else:
+        note(sentence)
 
 
 def visible(text: str) -> str:
@@ -62,6 +76,11 @@ def visible(text: str) -> str:
 def say(text: str) -> None:
     """Talk, for stderr."""
     click.echo(text, err=True)
+
+
+def note(text: str) -> None:
+    """Talk, for stderr, that may quote memories."""
+    say(one_line(text))
 
 
 def is_terminal(stream: TextIO | None) -> bool:

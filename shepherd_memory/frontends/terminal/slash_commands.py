@@ -12,8 +12,7 @@ import click
 from shepherd_memory.config import PROVIDER_FIELDS, SETTINGS
 from shepherd_memory.errors import ShepherdError
 from shepherd_memory.frontends.terminal.invocation import Invocation
-from shepherd_memory.frontends.terminal.output import say, suggest
-from shepherd_memory.frontends.terminal.screen import note
+from shepherd_memory.frontends.terminal.output import note, say, suggest
 from shepherd_memory.frontends.terminal.shared_commands import SHARED
 
 OWN = {

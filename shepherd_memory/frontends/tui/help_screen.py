@@ -10,7 +10,7 @@ from textual.content import Content
 from textual.screen import ModalScreen
 from textual.widgets import Static
 
-from shepherd_memory.frontends.terminal.screen import one_line
+from shepherd_memory.frontends.terminal.safe_text import one_line
 from shepherd_memory.frontends.terminal.slash_commands import help_lines
 
 NAME_WIDTH = 21

@@ -6,8 +6,9 @@ import click
 
 from shepherd_memory.frontends.cli.opening import LIMIT, reading, user_option
 from shepherd_memory.frontends.terminal.invocation import Invocation, pass_invocation
-from shepherd_memory.frontends.terminal.output import json_option
-from shepherd_memory.frontends.terminal.screen import emit_json, emit_table, local, note
+from shepherd_memory.frontends.terminal.output import emit_json, json_option, note
+from shepherd_memory.frontends.terminal.tables import emit_table
+from shepherd_memory.frontends.terminal.times import local
 from shepherd_memory.storage.rows import as_json as plain
 from shepherd_memory.transcripts.conversations import STATUSES, Conversation
 from shepherd_memory.transcripts.files import File

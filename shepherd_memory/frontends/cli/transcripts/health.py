@@ -8,8 +8,9 @@ import click
 from shepherd_memory.frontends.cli.opening import reading, user_option
 from shepherd_memory.frontends.cli.progress import size
 from shepherd_memory.frontends.terminal.invocation import Invocation, pass_invocation
-from shepherd_memory.frontends.terminal.output import json_option
-from shepherd_memory.frontends.terminal.screen import age, emit_json, emit_pairs
+from shepherd_memory.frontends.terminal.output import emit_json, json_option
+from shepherd_memory.frontends.terminal.tables import emit_pairs
+from shepherd_memory.frontends.terminal.times import age
 
 if TYPE_CHECKING:
     from shepherd_memory.service import Service

@@ -10,8 +10,8 @@ import click
 from shepherd_memory.errors import InvalidInput, ShepherdError
 from shepherd_memory.frontends.cli.opening import user_option, writing
 from shepherd_memory.frontends.terminal.invocation import Invocation, pass_invocation
-from shepherd_memory.frontends.terminal.output import is_terminal, json_option
-from shepherd_memory.frontends.terminal.screen import emit_json, note, one_line
+from shepherd_memory.frontends.terminal.output import emit_json, is_terminal, json_option, note
+from shepherd_memory.frontends.terminal.safe_text import one_line
 
 if TYPE_CHECKING:
     from shepherd_memory.frontends.cli.transcripts.folders import FileSelection

@@ -13,8 +13,7 @@ from shepherd_memory.extraction.endpoint_state import EndpointState
 from shepherd_memory.frontends.cli.advice import how_to_configure
 from shepherd_memory.frontends.cli.opening import user_option, writing
 from shepherd_memory.frontends.terminal.invocation import Invocation, pass_invocation
-from shepherd_memory.frontends.terminal.output import json_option
-from shepherd_memory.frontends.terminal.screen import emit_result, note
+from shepherd_memory.frontends.terminal.output import emit_result, json_option, note
 from shepherd_memory.storage.clock import day_of, now_us
 
 if TYPE_CHECKING:

@@ -14,8 +14,8 @@ import click
 from shepherd_memory.frontends.cli.opening import known_user_of, user_option
 from shepherd_memory.frontends.cli.reembed import entries
 from shepherd_memory.frontends.terminal.invocation import Invocation, pass_invocation
-from shepherd_memory.frontends.terminal.output import say
-from shepherd_memory.frontends.terminal.screen import emit_json_line, one_line
+from shepherd_memory.frontends.terminal.output import emit_json_line, say
+from shepherd_memory.frontends.terminal.safe_text import one_line
 from shepherd_memory.frontends.terminal.signals import stop_signals
 from shepherd_memory.storage.rows import as_json as plain
 

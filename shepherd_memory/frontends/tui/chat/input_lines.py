@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from textual.content import Content
 from textual.widgets import Static
 
-from shepherd_memory.frontends.terminal.screen import one_line
+from shepherd_memory.frontends.terminal.safe_text import one_line
 
 MOST_SHOWN = 3
 KEYS = "F1 help   F2 memory   F3 recalled   Esc stop   Ctrl+Q quit"

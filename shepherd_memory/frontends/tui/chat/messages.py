@@ -7,7 +7,7 @@ from textual.content import Content
 from textual.reactive import reactive
 from textual.widgets import Static
 
-from shepherd_memory.frontends.terminal.screen import block, one_line
+from shepherd_memory.frontends.terminal.safe_text import block, one_line
 
 MAX_SHOWN_CHARS = 20_000
 NOTE, ERROR, OUTPUT = "note", "error", "output"

@@ -9,7 +9,8 @@ from textual.content import Content
 from textual.widgets import Static
 
 from shepherd_memory.frontends.terminal.hits import shown_text, who
-from shepherd_memory.frontends.terminal.screen import block, local, one_line
+from shepherd_memory.frontends.terminal.safe_text import block, one_line
+from shepherd_memory.frontends.terminal.times import local
 from shepherd_memory.injection.block import Block
 from shepherd_memory.injection.prompting import Injected
 from shepherd_memory.recall import Hit

@@ -9,7 +9,7 @@ from textual.style import Style
 from textual.visual import Visual
 from textual.widget import Widget
 
-from shepherd_memory.frontends.terminal.screen import block
+from shepherd_memory.frontends.terminal.safe_text import block
 from shepherd_memory.frontends.tui.chat.chunks import Chunk, Chunks
 from shepherd_memory.frontends.tui.chat.markdown import Line, Lines, laid_out
 

@@ -8,7 +8,8 @@ from textual.timer import Timer
 from textual.widget import Widget
 
 from shepherd_memory.extraction import jobs
-from shepherd_memory.frontends.terminal.screen import age, one_line
+from shepherd_memory.frontends.terminal.safe_text import one_line
+from shepherd_memory.frontends.terminal.times import age
 from shepherd_memory.maintenance.status import Status
 
 SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"

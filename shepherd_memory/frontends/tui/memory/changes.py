@@ -6,7 +6,9 @@ from typing import Protocol, TypeVar
 from textual.content import Content
 from textual.screen import ModalScreen
 
-from shepherd_memory.frontends.terminal.screen import block, clip, local
+from shepherd_memory.frontends.terminal.safe_text import block
+from shepherd_memory.frontends.terminal.tables import clip
+from shepherd_memory.frontends.terminal.times import local
 from shepherd_memory.frontends.tui.memory import page_parts
 from shepherd_memory.frontends.tui.memory.dialogs import Dialog, Editor
 from shepherd_memory.frontends.tui.memory.listing import cell

@@ -17,7 +17,7 @@ from textual.reactive import reactive
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
-from shepherd_memory.frontends.terminal.screen import one_line
+from shepherd_memory.frontends.terminal.safe_text import one_line
 
 GAP = 2
 NEAR = 20

@@ -8,7 +8,8 @@ from textual.containers import VerticalScroll
 from textual.content import Content
 from textual.widgets import Static
 
-from shepherd_memory.frontends.terminal.screen import block, local, one_line
+from shepherd_memory.frontends.terminal.safe_text import block, one_line
+from shepherd_memory.frontends.terminal.times import local
 from shepherd_memory.memory.documents import Document
 
 LONGEST = 10_000

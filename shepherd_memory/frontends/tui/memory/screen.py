@@ -15,7 +15,7 @@ from textual.screen import ModalScreen, Screen
 from textual.widgets import Footer, Input, Static, Tab, Tabs
 
 from shepherd_memory.errors import ShepherdError
-from shepherd_memory.frontends.terminal.screen import one_line
+from shepherd_memory.frontends.terminal.safe_text import one_line
 from shepherd_memory.frontends.tui.help_screen import KeysScreen
 from shepherd_memory.frontends.tui.memory import changes, page_parts
 from shepherd_memory.frontends.tui.memory.listing import Listing

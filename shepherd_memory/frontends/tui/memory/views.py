@@ -8,7 +8,7 @@ from textual.content import Content
 
 from shepherd_memory.extraction import guard
 from shepherd_memory.frontends.terminal.hits import MEANINGS
-from shepherd_memory.frontends.terminal.screen import local
+from shepherd_memory.frontends.terminal.times import local
 from shepherd_memory.frontends.tui.memory import page_parts
 from shepherd_memory.frontends.tui.memory.listing import Column, cell
 from shepherd_memory.frontends.tui.memory.user_memory import DocumentRow, UserMemory
