@@ -13,7 +13,7 @@ import click
 
 from shepherd_memory.errors import InvalidInput
 from shepherd_memory.frontends.cli.opening import user_of, user_option
-from shepherd_memory.frontends.mcp.scopes import SCOPES, USER
+from shepherd_memory.frontends.mcp.claude_code import SCOPES, USER
 from shepherd_memory.frontends.terminal.invocation import Invocation, pass_invocation
 from shepherd_memory.frontends.terminal.output import emit, is_terminal, say
 from shepherd_memory.frontends.terminal.signals import stop_signals

@@ -10,8 +10,9 @@ from typing import Any
 from shepherd_memory.config import private_files
 from shepherd_memory.errors import InvalidInput
 from shepherd_memory.frontends.mcp.json_text import with_member, without_member
-from shepherd_memory.frontends.mcp.scopes import PROJECT
 
+USER, PROJECT = "user", "project"
+SCOPES = (USER, PROJECT)
 SERVERS, NAME = "mcpServers", "shepherd"
 EMPTY = b"{}\n"
 

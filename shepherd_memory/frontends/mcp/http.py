@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 from starlette.routing import Route
 from starlette.types import Message, Receive, Scope, Send
 
-from shepherd_memory.frontends.mcp.message import readable
+from shepherd_memory.frontends.mcp.wire import readable
 from shepherd_memory.frontends.web.http_errors import Refusal
 from shepherd_memory.frontends.web.limits import read_body
 from shepherd_memory.frontends.web.state import admit, headers_of, server_state_of, user_of

@@ -14,9 +14,8 @@ from pydantic import ValidationError
 
 from shepherd_memory.errors import InvalidInput
 from shepherd_memory.frontends.mcp.memory import Memory
-from shepherd_memory.frontends.mcp.message import readable
 from shepherd_memory.frontends.mcp.server import mcp_server
-from shepherd_memory.frontends.mcp.wire import LONGEST_LINE, LineTooLong, Wire
+from shepherd_memory.frontends.mcp.wire import MAX_LINE_BYTES, LineTooLong, Wire, readable
 from shepherd_memory.frontends.terminal.signals import SIGNALS, heeded
 from shepherd_memory.tools import Answer
 
@@ -94,7 +93,7 @@ class Conversation:
                 return _refused(types.INVALID_REQUEST, "this is no JSON-RPC message")
             return _refused(types.PARSE_ERROR, "this line is not JSON")
         except LineTooLong:
-            most = f"{LONGEST_LINE // 1_000_000} MB"
+            most = f"{MAX_LINE_BYTES // 1_000_000} MB"
             return _refused(types.INVALID_REQUEST, f"a message may have {most} at most")
         except InvalidInput as error:
             return _refused(types.INVALID_REQUEST, str(error))

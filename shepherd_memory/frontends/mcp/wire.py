@@ -1,11 +1,18 @@
-"""Standard input and output as lines of messages, with an end that a signal can call for."""
+"""Messages on standard input and output: lines, and what they hold as the SDK takes it."""
 
+import json
 import os
 import select
 from contextlib import suppress
 
-LONGEST_LINE = 32_000_000
-PIECE = 65_536
+import msgspec
+import orjson
+
+from shepherd_memory.errors import InvalidInput
+from shepherd_memory.text.canonical import dump_json
+
+MAX_LINE_BYTES = 32_000_000
+PIECE_BYTES = 65_536
 
 
 class LineTooLong(Exception):
@@ -44,13 +51,13 @@ class Wire:
         while not newline:
             part, newline, self._rest = self._rest.partition(b"\n")
             size += len(part)
-            if size <= LONGEST_LINE:
+            if size <= MAX_LINE_BYTES:
                 parts.append(part)
             if not newline:
                 self._rest = self._read()
                 if not self._rest:
                     break
-        if size > LONGEST_LINE:
+        if size > MAX_LINE_BYTES:
             raise LineTooLong
         return b"".join(parts) if newline or size else None
 
@@ -58,7 +65,7 @@ class Wire:
         ready, _, _ = select.select([self._in, self._ended], [], [])
         # A terminal that was closed fails to be read.
         with suppress(OSError):
-            return b"" if self._ended in ready else os.read(self._in, PIECE)
+            return b"" if self._ended in ready else os.read(self._in, PIECE_BYTES)
         return b""
 
     def write_line(self, line: bytes) -> bool:
@@ -73,3 +80,34 @@ class Wire:
                 left = left[os.write(self._out, left[: select.PIPE_BUF]) :]
             return True
         return False
+
+
+class _Head(msgspec.Struct):
+    id: str | int | msgspec.UnsetType = msgspec.UNSET
+
+
+def readable(message: bytes) -> bytes:
+    """The same without halves of surrogate pairs, NaN and the like; what is no JSON stays as it is."""
+    try:
+        orjson.loads(message)
+    except orjson.JSONDecodeError:
+        message = _mended(message)
+    _check_id(message)
+    return message
+
+
+def _mended(message: bytes) -> bytes:
+    try:
+        return dump_json(json.loads(message)).encode()
+    except (ValueError, RecursionError):
+        return message
+
+
+def _check_id(message: bytes) -> None:
+    """Else the SDK takes a request with a strange id for a notification, and nobody gets an answer."""
+    try:
+        msgspec.json.decode(message, type=_Head)
+    except msgspec.ValidationError:
+        raise InvalidInput("a message is one object, and its id text or a whole number") from None
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return

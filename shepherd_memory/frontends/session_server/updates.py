@@ -9,6 +9,10 @@ from shepherd_memory.chat.event_json import COMPLETE, ERROR, Fields, shape_of
 from shepherd_memory.frontends.session_server.code_blocks import CodeBlock, CodeBlocks
 from shepherd_memory.frontends.web.http_errors import kind_of
 
+import re
+from dataclasses import dataclass
+
+
 CLEARED = "session_cleared"
 LAST = (COMPLETE, ERROR, CLEARED)
 """One of these ends a request."""
@@ -22,6 +26,7 @@ STATUSES = {
     BROKEN: 500,
 }
 """What a client that waits for the answer gets instead, by the error's code."""
+_OPENING = re.compile(r"([ \t]*)(`{3,}|~{3,})[ \t]*([^`\r\n]*)")
 
 
 @dataclass(frozen=True)
@@ -41,7 +46,7 @@ class Update:
         return head.encode() + b"data: " + msgspec.json.encode(self.fields) + b"\n\n"
 
 
-class Narration:
+class UpdateWriter:
     """Tells of one answer what its events say, and of each block of code in it once that is closed."""
 
     def __init__(self) -> None:
@@ -70,3 +75,63 @@ def _shown(block: CodeBlock) -> Update:
 def failure(message: str, code: str) -> Update:
     """That a request has no answer, in the form of an error over HTTP."""
     return Update(ERROR, {"message": message, "type": kind_of(STATUSES[code]), "code": code})
+
+
+@dataclass(frozen=True)
+class CodeBlock:
+    """One block that was opened and closed; the language is what stands behind the opening fence."""
+
+    language: str
+    code: str
+
+
+class CodeBlocks:
+    """Reads an answer piece by piece."""
+
+    def __init__(self) -> None:
+        self._begin()
+
+    def _begin(self) -> None:
+        self._rest: list[str] = []
+        self._fence = ""
+        self._indent = ""
+        self._language = ""
+        self._lines: list[str] = []
+
+    def feed(self, text: str) -> list[CodeBlock]:
+        """Read on; the blocks that close in this piece."""
+        *whole, rest = text.split("\n")
+        found: list[CodeBlock] = []
+        for line in whole:
+            found += self._read("".join((*self._rest, line)))
+            self._rest.clear()
+        # Joined only once the line is whole: a long line comes in many pieces.
+        self._rest.append(rest)
+        return found
+
+    def end(self) -> list[CodeBlock]:
+        """The answer is over: its last line needs no line end to close a block. The next one begins anew."""
+        found = self._read("".join(self._rest))
+        self._begin()
+        return found
+
+    def _read(self, line: str) -> list[CodeBlock]:
+        if not self._fence:
+            self._open(line)
+        elif _closes(line, self._fence):
+            self._fence = ""
+            return [CodeBlock(self._language, "".join(self._lines))]
+        else:
+            self._lines.append(line.removesuffix("\r").removeprefix(self._indent) + "\n")
+        return []
+
+    def _open(self, line: str) -> None:
+        if opening := _OPENING.fullmatch(line.removesuffix("\r")):
+            self._indent, self._fence, info = opening.groups()
+            self._language = (info.split() or [""])[0]
+            self._lines = []
+
+
+def _closes(line: str, fence: str) -> bool:
+    text = line.strip()
+    return len(text) >= len(fence) and set(text) == {fence[0]}

@@ -1,10 +1,18 @@
-"""The JSON body of a request, as the type that a handler expects."""
+"""JSON bodies: of a request as the type that a handler expects, and of a response."""
 
 from typing import Any
 
 import msgspec
 
 from shepherd_memory.frontends.web.http_errors import Refusal
+
+from typing import Any
+
+import msgspec
+from starlette.responses import Response
+
+
+
 
 
 def decoded(kind: Any, raw: bytes) -> Any:
@@ -22,3 +30,8 @@ def decoded(kind: Any, raw: bytes) -> Any:
 def misfit(where: str, error: msgspec.ValidationError) -> Refusal:
     """The refusal of what does not have the fields, or not the types, that were asked for."""
     return Refusal(400, f"the {where} does not fit: {error}".replace(" - at `$.", " at `"))
+
+
+def json_response(value: Any, status: int = 200) -> Response:
+    """Dataclasses become objects, and moments ISO 8601."""
+    return Response(msgspec.json.encode(value), status, media_type="application/json")
