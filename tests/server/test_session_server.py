@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from shepherd_memory.frontends.session_server.request import read_asked
+from shepherd_memory.frontends.session_server.routes import read_prompt
 from shepherd_memory.frontends.session_server.shared_session import MOST_WAITING
 from shepherd_memory.frontends.web.process import LONGEST_HEAD
 from tests.acceptance.processes import wait_until
@@ -123,7 +123,7 @@ def test_what_is_no_request_is_refused_and_not_said(
 
 def test_halves_of_surrogate_pairs_and_deep_json_break_nothing() -> None:
     for body in (b'{"prompt": "\\ud83d"}', b'{"prompt": "' + b"a" * 1000, b"[" * 100_000, b'{"prompt"'):
-        assert read_asked(body, "").prompt.encode()
+        assert read_prompt(body, "").prompt.encode()
 
 
 def test_a_body_that_is_too_large_is_refused(share: StartSharing) -> None:

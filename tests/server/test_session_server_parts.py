@@ -12,12 +12,11 @@ from starlette.routing import Route
 
 from shepherd_memory.chat import events
 from shepherd_memory.chat.event_json import shape_of
-from shepherd_memory.frontends.session_server.code_blocks import CodeBlock, CodeBlocks
-from shepherd_memory.frontends.session_server.request import Asked
 from shepherd_memory.frontends.session_server.routes import ROUTES
+from shepherd_memory.frontends.session_server.shared_session import PromptRequest
 from shepherd_memory.frontends.session_server.streams import observe
 from shepherd_memory.frontends.session_server.update_log import LatestUpdates
-from shepherd_memory.frontends.session_server.updates import CLEARED, STATUSES, Update
+from shepherd_memory.frontends.session_server.updates import CLEARED, STATUSES, CodeBlock, CodeBlocks, Update
 from shepherd_memory.injection.prompting import Injected
 
 
@@ -154,7 +153,7 @@ def test_the_reference_has_every_route_error_and_event_of_a_shared_session() -> 
         for method in (route.methods or set()) - {"HEAD"}
     }
     told = {shape_of(event)[0] for event in EVENTS} | {"connected", "queued", "skipped", "codeblock", CLEARED}
-    fields = {field.encode_name for field in msgspec.structs.fields(Asked)}
+    fields = {field.encode_name for field in msgspec.structs.fields(PromptRequest)}
     assert sorted(rows) == sorted([*routes, *told, *fields, *STATUSES, "queue_full"])
 
 

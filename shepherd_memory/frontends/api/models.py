@@ -14,7 +14,7 @@ from shepherd_memory.errors import EndpointError
 from shepherd_memory.frontends.api.proxy import forward, pass_through, target_of
 from shepherd_memory.frontends.api.state import State, state_of
 from shepherd_memory.frontends.api.upstream import Request, choose
-from shepherd_memory.frontends.web.json_response import json_response
+from shepherd_memory.frontends.web.json_body import json_response
 from shepherd_memory.frontends.web.responses import until_disconnect
 from shepherd_memory.frontends.web.state import admit, config_of
 

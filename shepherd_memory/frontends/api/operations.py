@@ -15,8 +15,7 @@ from starlette.routing import BaseRoute, Route
 
 from shepherd_memory.frontends.api.state import request_state
 from shepherd_memory.frontends.web.http_errors import Refusal
-from shepherd_memory.frontends.web.json_body import decoded, misfit
-from shepherd_memory.frontends.web.json_response import json_response
+from shepherd_memory.frontends.web.json_body import decoded, json_response, misfit
 from shepherd_memory.frontends.web.limits import Slots, read_body
 from shepherd_memory.frontends.web.state import admit, user_of
 from shepherd_memory.frontends.web.threads import Threads

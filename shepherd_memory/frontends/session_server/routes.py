@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
+import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
@@ -11,20 +12,26 @@ from starlette.types import Scope
 from shepherd_memory.chat.event_json import ERROR
 from shepherd_memory.config import Config
 from shepherd_memory.config.providers import current_provider
-from shepherd_memory.frontends.session_server.request import read_asked, read_which
-from shepherd_memory.frontends.session_server.shared_session import SharedSession, Turn
+from shepherd_memory.frontends.session_server.shared_session import PromptRequest, SharedSession, Turn
 from shepherd_memory.frontends.session_server.streams import EventStream, follow, observe
 from shepherd_memory.frontends.session_server.updates import STATUSES, Update
 from shepherd_memory.frontends.web.auth import Caller, Doorkeeper
 from shepherd_memory.frontends.web.health import health
 from shepherd_memory.frontends.web.http_errors import RETRY_SECONDS, Refusal
-from shepherd_memory.frontends.web.json_response import json_response
+from shepherd_memory.frontends.web.json_body import decoded, json_response
 from shepherd_memory.frontends.web.limits import read_body
 from shepherd_memory.frontends.web.responses import until_disconnect
 from shepherd_memory.frontends.web.state import SCOPE_KEY, ServerState, admit, config_of, headers_of
+from shepherd_memory.text.canonical import canonical_text
 
 ACCEPTED = 202
 UNAVAILABLE = 503
+
+
+class PromptReference(msgspec.Struct, frozen=True, kw_only=True):
+    """Which request is to be cancelled; empty: the one that runs."""
+
+    request: str = ""
 
 
 @dataclass(kw_only=True)
@@ -66,7 +73,7 @@ async def ask(request: Request) -> Any:
     """Say something to the session: wait for the answer, follow it, or leave it in the line."""
     session, most = await let_in(request.scope)
     body = await read_body(request.scope, request.receive, most)
-    asked = read_asked(body, request.headers.get("content-type", ""))
+    asked = read_prompt(body, request.headers.get("content-type", ""))
     turn = Turn(asked, follows_all=asked.stream)
     position = session.put(turn)
     if asked.is_async:
@@ -96,7 +103,7 @@ async def clear(request: Request) -> Response:
 async def cancel(request: Request) -> Response:
     """Stop the answer that is coming in, or take one request out of the line."""
     session, most = await let_in(request.scope)
-    which = read_which(await read_body(request.scope, request.receive, most))
+    which = read_reference(await read_body(request.scope, request.receive, most))
     return json_response({"success": True, "cancelled": session.cancel(which.request)})
 
 
@@ -149,6 +156,46 @@ def _about(session: SharedSession, request: Request) -> dict[str, Any]:
         "queued": queued,
         "last_event_id": session.updates.id_of(session.updates.last),
     }
+
+
+def read_prompt(body: bytes, content_type: str) -> PromptRequest:
+    """The request that a body holds: JSON with a `prompt`, or any other text, which is the prompt itself.
+
+    Text that says what it is is never read as JSON; JSON that says so must fit.
+    """
+    media_type = content_type.partition(";")[0].strip().lower()
+    if media_type == "application/json" or media_type.endswith("+json"):
+        return _checked(decoded(PromptRequest, body))
+    if not media_type.startswith("text/") and _has_prompt(body):
+        return _checked(decoded(PromptRequest, body))
+    try:
+        return _checked(PromptRequest(prompt=body.decode()))
+    except UnicodeDecodeError:
+        raise Refusal(400, "a prompt must be in UTF-8") from None
+
+
+def read_reference(body: bytes) -> PromptReference:
+    """Which request a body names; an empty one names none."""
+    return decoded(PromptReference, body) if body.strip() else PromptReference()
+
+
+def _has_prompt(body: bytes) -> bool:
+    """Whether this is a request in JSON whose client did not say so, as curl does not."""
+    try:
+        found: Any = msgspec.json.decode(body)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return False
+    return isinstance(found, dict) and "prompt" in found
+
+
+def _checked(request: PromptRequest) -> PromptRequest:
+    if not request.prompt.strip():
+        raise Refusal(400, 'the prompt is empty; send {"prompt": "…"}, or the text itself as the body')
+    if request.stream and request.is_async:
+        raise Refusal(
+            400, "stream and async exclude each other: an async request is followed at GET /updates"
+        )
+    return msgspec.structs.replace(request, prompt=canonical_text(request.prompt))
 
 
 ROUTES: list[BaseRoute] = [

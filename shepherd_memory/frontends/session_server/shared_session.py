@@ -8,7 +8,9 @@ import uuid
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from typing import Any
+from typing import Annotated, Any
+
+import msgspec
 
 from shepherd_memory.chat import events
 from shepherd_memory.chat.event_json import COMPLETE
@@ -16,20 +18,20 @@ from shepherd_memory.chat.events import Event
 from shepherd_memory.chat.eviction import tokens_of
 from shepherd_memory.chat.session import FULL, ChatSession, Options, here, open_chat
 from shepherd_memory.errors import ShepherdError
-from shepherd_memory.frontends.session_server.request import Asked
 from shepherd_memory.frontends.session_server.update_log import LatestUpdates
 from shepherd_memory.frontends.session_server.updates import (
     BROKEN,
     CLEARED,
     STOPPING,
-    Narration,
     Update,
+    UpdateWriter,
     failure,
 )
 from shepherd_memory.frontends.web.http_errors import RETRY_SECONDS, Refusal
 from shepherd_memory.service import Service
 
 PLACE = "cli-server"
+MAX_TOKENS = 10_000_000
 MOST_WAITING = 100
 STOP_SECONDS = 0.5
 
@@ -38,13 +40,23 @@ STOPPED = "the server is stopping; try again"
 logger = logging.getLogger("shepherd_memory.frontends.cli_server.shared")
 
 
+class PromptRequest(msgspec.Struct, frozen=True, kw_only=True, rename={"is_async": "async"}):
+    """A prompt, and how it is to be answered; fields of other names are left alone."""
+
+    prompt: str
+    stream: bool = False
+    is_async: bool = False
+    max_tokens: Annotated[int, msgspec.Meta(ge=0, le=MAX_TOKENS)] = 0
+    memory: bool = True
+
+
 class Turn:
     """A request in the line: a prompt, or none, which clears the session.
 
     Whoever sent it follows it, all of it or only its end, and may leave: it is carried out all the same.
     """
 
-    def __init__(self, asked: Asked | None, *, follows_all: bool = False) -> None:
+    def __init__(self, asked: PromptRequest | None, *, follows_all: bool = False) -> None:
         self.id = uuid.uuid4().hex
         self.asked = asked
         self.is_cancelled = False
@@ -225,8 +237,8 @@ class SharedSession:
         problem = {"problem": self._chat.problem} if self._chat.problem else {}
         return Update(CLEARED, {"session_id": self._chat.session_id, **problem})
 
-    def _answered(self, turn: Turn, asked: Asked) -> Update:
-        narration = Narration()
+    def _answered(self, turn: Turn, asked: PromptRequest) -> Update:
+        narration = UpdateWriter()
         ends = [failure("the chat ended without an answer, which is a defect", BROKEN)]
 
         def emit(event: Event) -> None:

@@ -1,17 +1,13 @@
 """What clients are told while the session works, as server-sent events."""
 
+import re
 from dataclasses import dataclass
 
 import msgspec
 
 from shepherd_memory.chat import events
 from shepherd_memory.chat.event_json import COMPLETE, ERROR, Fields, shape_of
-from shepherd_memory.frontends.session_server.code_blocks import CodeBlock, CodeBlocks
 from shepherd_memory.frontends.web.http_errors import kind_of
-
-import re
-from dataclasses import dataclass
-
 
 CLEARED = "session_cleared"
 LAST = (COMPLETE, ERROR, CLEARED)
@@ -26,55 +22,8 @@ STATUSES = {
     BROKEN: 500,
 }
 """What a client that waits for the answer gets instead, by the error's code."""
+
 _OPENING = re.compile(r"([ \t]*)(`{3,}|~{3,})[ \t]*([^`\r\n]*)")
-
-
-@dataclass(frozen=True)
-class Update:
-    """One thing that happened."""
-
-    name: str
-    fields: Fields
-
-    @property
-    def is_last(self) -> bool:
-        return self.name in LAST
-
-    def encoded(self, id: str = "") -> bytes:
-        """As a server-sent event; only those with an id can be gone on from."""
-        head = f"id: {id}\nevent: {self.name}\n" if id else f"event: {self.name}\n"
-        return head.encode() + b"data: " + msgspec.json.encode(self.fields) + b"\n\n"
-
-
-class UpdateWriter:
-    """Tells of one answer what its events say, and of each block of code in it once that is closed."""
-
-    def __init__(self) -> None:
-        self._blocks = CodeBlocks()
-
-    def updates(self, event: events.Event) -> list[Update]:
-        """What clients are told of something that happened in the chat."""
-        if isinstance(event, events.Delta):
-            return [_update_of(event), *map(_shown, self._blocks.feed(event.text))]
-        if isinstance(event, events.Thought):
-            return [_update_of(event)]
-        return [*map(_shown, self._blocks.end()), _update_of(event)]
-
-
-def _update_of(event: events.Event) -> Update:
-    if isinstance(event, events.Failed):
-        hint = "; POST /clear begins a new session" if event.code == events.CONTEXT_FULL else ""
-        return failure(event.problem + hint, event.code)
-    return Update(*shape_of(event))
-
-
-def _shown(block: CodeBlock) -> Update:
-    return Update("codeblock", {"language": block.language, "code": block.code})
-
-
-def failure(message: str, code: str) -> Update:
-    """That a request has no answer, in the form of an error over HTTP."""
-    return Update(ERROR, {"message": message, "type": kind_of(STATUSES[code]), "code": code})
 
 
 @dataclass(frozen=True)
@@ -135,3 +84,51 @@ class CodeBlocks:
 def _closes(line: str, fence: str) -> bool:
     text = line.strip()
     return len(text) >= len(fence) and set(text) == {fence[0]}
+
+
+@dataclass(frozen=True)
+class Update:
+    """One thing that happened."""
+
+    name: str
+    fields: Fields
+
+    @property
+    def is_last(self) -> bool:
+        return self.name in LAST
+
+    def encoded(self, id: str = "") -> bytes:
+        """As a server-sent event; only those with an id can be gone on from."""
+        head = f"id: {id}\nevent: {self.name}\n" if id else f"event: {self.name}\n"
+        return head.encode() + b"data: " + msgspec.json.encode(self.fields) + b"\n\n"
+
+
+class UpdateWriter:
+    """Tells of one answer what its events say, and of each block of code in it once that is closed."""
+
+    def __init__(self) -> None:
+        self._blocks = CodeBlocks()
+
+    def updates(self, event: events.Event) -> list[Update]:
+        """What clients are told of something that happened in the chat."""
+        if isinstance(event, events.Delta):
+            return [_update_of(event), *map(_shown, self._blocks.feed(event.text))]
+        if isinstance(event, events.Thought):
+            return [_update_of(event)]
+        return [*map(_shown, self._blocks.end()), _update_of(event)]
+
+
+def _update_of(event: events.Event) -> Update:
+    if isinstance(event, events.Failed):
+        hint = "; POST /clear begins a new session" if event.code == events.CONTEXT_FULL else ""
+        return failure(event.problem + hint, event.code)
+    return Update(*shape_of(event))
+
+
+def _shown(block: CodeBlock) -> Update:
+    return Update("codeblock", {"language": block.language, "code": block.code})
+
+
+def failure(message: str, code: str) -> Update:
+    """That a request has no answer, in the form of an error over HTTP."""
+    return Update(ERROR, {"message": message, "type": kind_of(STATUSES[code]), "code": code})

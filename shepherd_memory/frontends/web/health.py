@@ -8,7 +8,7 @@ from starlette.responses import Response
 
 from shepherd_memory.errors import DatabaseError, ShepherdError
 from shepherd_memory.frontends.web.http_errors import Refusal
-from shepherd_memory.frontends.web.json_response import json_response
+from shepherd_memory.frontends.web.json_body import json_response
 from shepherd_memory.frontends.web.state import ServerState, admit, config_of, server_state_of
 from shepherd_memory.maintenance.status import Status
 from shepherd_memory.storage.database import try_writing

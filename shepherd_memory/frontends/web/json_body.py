@@ -3,16 +3,9 @@
 from typing import Any
 
 import msgspec
-
-from shepherd_memory.frontends.web.http_errors import Refusal
-
-from typing import Any
-
-import msgspec
 from starlette.responses import Response
 
-
-
+from shepherd_memory.frontends.web.http_errors import Refusal
 
 
 def decoded(kind: Any, raw: bytes) -> Any:
