@@ -14,7 +14,8 @@ import pytest
 
 from shepherd_memory.chat import events
 from shepherd_memory.chat.events import Event
-from shepherd_memory.chat.session import MOST_ROUNDS, ChatSession, Options, open_chat
+from shepherd_memory.chat.session import ChatSession, Options, open_chat
+from shepherd_memory.chat.tool_loop import MAX_ROUNDS
 from shepherd_memory.config import Provider, load_config, state_folder
 from shepherd_memory.frontends.cli import cli
 from shepherd_memory.frontends.terminal import slash_commands
@@ -260,11 +261,11 @@ def test_a_model_that_only_calls_tools_is_stopped_and_its_last_call_offers_none(
     lab.provider.default = openai_stream(SIX_TOOLS[1])
     with lab.chat(Options(memtools=True)) as talk:
         failed = talk.failure("Use it")
-        assert f"called tools {MOST_ROUNDS} times" in failed.problem
+        assert f"called tools {MAX_ROUNDS} times" in failed.problem
         lab.provider.default = chat("Better.")
         assert talk.answer("And now?") == "Better."
-    bodies = lab.bodies()[:MOST_ROUNDS]
-    assert [bool(body.get("tools")) for body in bodies] == [True] * (MOST_ROUNDS - 1) + [False]
+    bodies = lab.bodies()[:MAX_ROUNDS]
+    assert [bool(body.get("tools")) for body in bodies] == [True] * (MAX_ROUNDS - 1) + [False]
 
 
 def test_without_memtools_the_model_gets_no_tools(lab: Lab) -> None:

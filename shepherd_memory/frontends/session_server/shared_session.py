@@ -16,7 +16,8 @@ from shepherd_memory.chat import events
 from shepherd_memory.chat.event_json import COMPLETE
 from shepherd_memory.chat.events import Event
 from shepherd_memory.chat.eviction import tokens_of
-from shepherd_memory.chat.session import FULL, ChatSession, Options, here, open_chat
+from shepherd_memory.chat.session import ChatSession, Options, here, open_chat
+from shepherd_memory.chat.tool_loop import FULL
 from shepherd_memory.errors import ShepherdError
 from shepherd_memory.frontends.session_server.update_log import LatestUpdates
 from shepherd_memory.frontends.session_server.updates import (
