@@ -3,16 +3,32 @@
 import functools
 import os
 import signal
+import sys
 from collections.abc import Iterator
 from contextlib import ExitStack
+from importlib.metadata import EntryPoints, entry_points
 from pathlib import Path
-from uuid import uuid4
 
 import pytest
 from hypothesis import HealthCheck, settings
 
 from shepherd_memory.embedding import onnx
-from tests.postgres import PostgresServer, PostgresUnavailable, running_postgres
+from shepherd_memory.storage import database as storage_database
+from tests.databases import (
+    CHEAPEST,
+    SCHEMES,
+    SCHEMES_VARIABLE,
+    Databases,
+    DatabaseSource,
+    PostgresDatabases,
+    SchemeUnavailable,
+    chosen_schemes,
+)
+from tests.postgres import PostgresServer
+
+CONTRACT = Path(__file__).parent / "contract"
+REQUIRING = ("CI", "SHEPHERD_TEST_REQUIRE_POSTGRES", SCHEMES_VARIABLE)
+"""Variables that say that a missing database is a failure."""
 
 # Whoever runs the tests may ignore these, as nohup and `&` do, and then what we start would as well.
 for number, handler in ((signal.SIGINT, signal.default_int_handler), (signal.SIGHUP, signal.SIG_DFL)):
@@ -58,32 +74,88 @@ def _one_embedding_model() -> Iterator[None]:
         yield
 
 
+@pytest.fixture(scope="session", autouse=True)
+def _installed_packages_looked_through_once() -> Iterator[None]:
+    """Opening a database looks through all installed packages for its backend: most of what opening costs."""
+
+    @functools.cache
+    def look(_path: tuple[str, ...], group: str) -> EntryPoints:
+        return entry_points(group=group)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(storage_database, "entry_points", lambda group: look(tuple(sys.path), group))
+        yield
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Run a test that takes a database on each scheme that it is meant for."""
+    if "scheme" in metafunc.fixturenames and not _chooses_its_own_databases(metafunc.definition):
+        schemes = chosen_schemes() or _usual_schemes(metafunc.definition)
+        metafunc.parametrize("scheme", schemes, indirect=True, scope="module")
+
+
+def _chooses_its_own_databases(test: pytest.Item) -> bool:
+    return any("database_url" in mark.args[0] for mark in test.iter_markers("parametrize"))
+
+
+def _usual_schemes(test: pytest.Item) -> list[str]:
+    is_contract = CONTRACT in test.path.parents
+    return [CHEAPEST] if is_contract and not test.get_closest_marker("every_scheme") else list(SCHEMES)
+
+
 @pytest.fixture(scope="session")
-def postgres_server() -> Iterator[PostgresServer]:
-    """A Postgres with pgvector; where none can be had the test is skipped, or fails if it is required."""
+def databases(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Databases]:
+    """Where the databases of every scheme come from."""
     with ExitStack() as stack:
-        try:
-            server = stack.enter_context(running_postgres())
-        except PostgresUnavailable as error:
-            if os.environ.get("CI") or os.environ.get("SHEPHERD_TEST_REQUIRE_POSTGRES"):
-                raise
-            pytest.skip(str(error))
-        yield server
+        yield Databases(tmp_path_factory.mktemp("databases"), stack)
+
+
+def _source(databases: Databases, scheme: str) -> DatabaseSource:
+    """Where a scheme cannot be had its tests are skipped, or fail if it is required."""
+    try:
+        return databases.of(scheme)
+    except SchemeUnavailable as error:
+        if any(os.environ.get(name) for name in REQUIRING):
+            raise
+        pytest.skip(str(error))
+
+
+@pytest.fixture(scope="module")
+def scheme(request: pytest.FixtureRequest) -> str:
+    """The scheme of the URLs that a test gets."""
+    chosen: str = getattr(request, "param", CHEAPEST)
+    return chosen
+
+
+@pytest.fixture(scope="module")
+def database_source(databases: Databases, scheme: str) -> DatabaseSource:
+    """Makes more databases of this scheme, and looks into them from outside."""
+    return _source(databases, scheme)
 
 
 @pytest.fixture
-def postgres_url(postgres_server: PostgresServer) -> Iterator[str]:
+def database_url(
+    request: pytest.FixtureRequest, databases: Databases, scheme: str, tmp_path: Path
+) -> Iterator[str]:
+    """The URL of an empty database of each scheme in turn."""
+    own = _source(databases, getattr(request, "param", scheme))
+    url = own.create(tmp_path)
+    yield url
+    own.remove(url)
+
+
+@pytest.fixture(scope="session")
+def postgres_server(databases: Databases) -> PostgresServer:
+    """A Postgres with pgvector; where none can be had the test is skipped, or fails if it is required."""
+    source = _source(databases, "postgresql")
+    assert isinstance(source, PostgresDatabases)
+    return source.server
+
+
+@pytest.fixture
+def postgres_url(databases: Databases, tmp_path: Path) -> Iterator[str]:
     """The URL of an empty Postgres database, dropped after the test."""
-    name = f"shepherd_test_{uuid4().hex[:16]}"
-    postgres_server.create_database(name)
-    yield postgres_server.dsn(name)
-    postgres_server.drop_database(name)
-
-
-@pytest.fixture(params=["sqlite", "postgresql"])
-def database_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    """The URL of an empty database of each backend in turn."""
-    if request.param == "sqlite":
-        return f"sqlite:///{tmp_path}/memory.db"
-    url: str = request.getfixturevalue("postgres_url")
-    return url
+    source = _source(databases, "postgresql")
+    url = source.create(tmp_path)
+    yield url
+    source.remove(url)

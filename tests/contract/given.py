@@ -1,5 +1,6 @@
 """What the contract tests begin with: a clock that they turn, messages, and a service on both."""
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -18,6 +19,11 @@ NOON = 1_800_000_000 * SECOND - 1_800_000_000 * SECOND % (86_400 * SECOND) + 43_
 """A noon far from any midnight, in 2027."""
 
 MODEL = "scripted"
+
+
+def examples(number: int) -> int:
+    """How many examples Hypothesis tries; `SHEPHERD_TEST_EXAMPLES=10` makes it ten times as many."""
+    return number * int(os.environ.get("SHEPHERD_TEST_EXAMPLES", "1"))
 
 
 class ManualClock:
@@ -107,11 +113,3 @@ def everything_of(database: Database, user_id: str) -> dict[str, list[tuple[Any,
         number = number_of(connection, user_id)
         found["postings"] = connection.rows("select * from postings where user_number = :n", n=number)
     return {table: sorted(rows, key=repr) for table, rows in found.items()}
-
-
-def empty(database: Database) -> None:
-    """Remove every row but the schema's version."""
-    with database.write() as tx:
-        for table in database.tables(tx):
-            if table != "schema_migrations":
-                tx.execute(f"delete from {table}")

@@ -4,7 +4,6 @@ import dataclasses
 import string
 from collections.abc import Callable
 from contextlib import closing
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -19,7 +18,8 @@ from shepherd_memory.storage.clock import SECOND, from_us
 from shepherd_memory.storage.database import Database, connect, load_migrations, open_database, schema_version
 from shepherd_memory.text.ids import checked_user_id
 from shepherd_memory.text.redaction import redact
-from tests.contract.given import NOON, ManualClock, memory
+from tests.contract.given import NOON, ManualClock, examples, memory
+from tests.databases import DatabaseSource
 
 
 def made(database: Database, name: str = "steve", **options: Any) -> tuple[ApiKey, str]:
@@ -36,6 +36,7 @@ def looked_up(database: Database, id_or_name: str) -> ApiKey:
         return api_keys.get(connection, id_or_name)
 
 
+@pytest.mark.every_scheme
 def test_a_key_opens_what_it_was_made_for(database: Database) -> None:
     key, text = made(
         database, "app", any_user=True, namespace="shop", rate_per_minute=60, max_request_bytes=5
@@ -54,19 +55,20 @@ def test_keys_differ_in_every_part(database: Database) -> None:
     assert [found(database, text) for _, text in keys] == [key for key, _ in keys]
 
 
-def test_only_the_hash_of_a_key_is_in_the_files(tmp_path: Path) -> None:
-    with closing(open_database(str(tmp_path / "memory.db"))) as database:
+def test_only_the_hash_of_a_key_is_in_what_the_database_holds(
+    url: str, database_source: DatabaseSource
+) -> None:
+    with closing(open_database(url)) as database:
         keys = [made(database, f"user{number}") for number in range(20)]
         for key, text in keys:
             assert found(database, text) == key
             api_keys.note_use(database, key.id, NOON)
         api_keys.revoke(database, keys[0][0].id, NOON)
-        assert_in_no_file(tmp_path, [text for _, text in keys])
-    assert_in_no_file(tmp_path, [text for _, text in keys])
+        assert_not_in(database_source.dump(url), [text for _, text in keys])
+    assert_not_in(database_source.dump(url), [text for _, text in keys])
 
 
-def assert_in_no_file(folder: Path, texts: list[str]) -> None:
-    stored = b"".join(file.read_bytes() for file in folder.iterdir())
+def assert_not_in(stored: bytes, texts: list[str]) -> None:
     for text in texts:
         _, key_id, secret = text.split("_", 2)
         assert key_id.encode() in stored, "the test must read where keys are"
@@ -146,7 +148,7 @@ ALMOST = st.from_regex(r"\Ashp_[0-9a-f]{12}_[A-Za-z0-9_-]{43}\Z", alphabet=strin
 
 @given(st.text(st.characters(exclude_categories=())) | ALMOST)
 @example(f"{KEY_PREFIX}{'0' * 12}_{'A' * 43}")
-@settings(max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(100), suppress_health_check=list(HealthCheck))
 def test_no_text_is_too_odd_to_be_refused(kept: Database, presented: str) -> None:
     assert found(kept, presented) is None
 
@@ -169,6 +171,7 @@ def test_revoking_twice_keeps_the_first_time(database: Database) -> None:
     assert found(database, text) is None
 
 
+@pytest.mark.every_scheme
 def test_another_process_refuses_a_revoked_key_at_once(url: str) -> None:
     with closing(open_database(url)) as server, closing(open_database(url)) as command:
         key, text = made(command)
@@ -177,6 +180,7 @@ def test_another_process_refuses_a_revoked_key_at_once(url: str) -> None:
         assert found(server, text) is None
 
 
+@pytest.mark.every_scheme
 def test_a_key_is_rotated_under_its_name(database: Database) -> None:
     old, old_text = made(database)
     new, new_text = made(database, now=NOON + SECOND)
@@ -292,6 +296,7 @@ def test_a_limit_that_cannot_be_one_is_refused(database: Database, limit: str, v
         made(database, **{limit: value})
 
 
+@pytest.mark.every_scheme
 def test_once_there_was_a_key_there_always_was_one(database: Database) -> None:
     with database.read() as connection:
         assert not api_keys.exists(connection)
@@ -310,6 +315,7 @@ def test_the_namespaces_of_revoked_keys_stay_taken(database: Database) -> None:
         assert api_keys.namespaces(connection) == {"shop", "blog"}
 
 
+@pytest.mark.every_scheme
 def test_the_last_use_is_the_latest_that_was_noted(database: Database) -> None:
     key, text = made(database)
     for seconds in (5, 9, 7):
@@ -329,6 +335,7 @@ def test_in_a_namespace_users_are_its_own_and_nobody_is_nobody(database: Databas
         assert api_keys.acting_name(shop, nobody) == nobody
 
 
+@pytest.mark.every_scheme
 def test_a_database_from_before_there_were_keys_gets_them(database_url: str, clock: ManualClock) -> None:
     with closing(connect(database_url)) as database, database.migrating() as tx:
         for migration in load_migrations(database.migrations())[:2]:

@@ -20,7 +20,8 @@ from shepherd_memory.extraction.extractor import extraction_client
 from shepherd_memory.extraction.worker import Worker, extraction_endpoint
 from shepherd_memory.memory import saved_chats
 from shepherd_memory.storage.database import Connection, Database, open_database
-from tests.contract.given import ManualClock, config_for, empty, service_with
+from tests.contract.given import ManualClock, config_for, examples, service_with
+from tests.databases import delete_all_rows
 from tests.endpoint import Body, ScriptedEndpoint, Step, by_content, garbage, reply, status, user_text
 from tests.provider import CUT, RESET, ScriptedProvider, ToolCall, chat, openai_error, openai_stream
 
@@ -347,7 +348,7 @@ def test_eviction_takes_nothing_away_from_memory(url: str, endpoint: ScriptedEnd
 
 def test_every_user_message_is_extracted_exactly_once(url: str, endpoint: ScriptedEndpoint) -> None:
     @settings(
-        max_examples=40 if url.startswith("sqlite") else 15,
+        max_examples=examples(40),
         deadline=None,
         suppress_health_check=list(HealthCheck),
     )
@@ -360,7 +361,7 @@ def test_every_user_message_is_extracted_exactly_once(url: str, endpoint: Script
     @given(TERMS, st.lists(OPERATIONS, min_size=5, max_size=30))
     def whatever_happens(terms: Terms, operations: list[Operation]) -> None:
         with closing(open_database(url)) as database:
-            empty(database)
+            delete_all_rows(database)
         with closing(World(url, provider, endpoint, terms)) as world:
             for operation in operations:
                 world.do(operation)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from shepherd_memory.errors import InvalidInput
 from shepherd_memory.service import Service
 from shepherd_memory.text.canonical import canonical_text
-from tests.contract.given import ManualClock, drain, facts_of, memory, texts_of, user_says
+from tests.contract.given import ManualClock, drain, examples, facts_of, memory, texts_of, user_says
 from tests.endpoint import ScriptedEndpoint
 
 HUGE = 10**5000
@@ -25,6 +25,7 @@ def extra_of(service: Service, user_id: str) -> Any:
     return orjson.loads(document.extra) if document.extra else None
 
 
+@pytest.mark.every_scheme
 def test_documents_are_found_by_each_of_their_facets(url: str, clock: ManualClock) -> None:
     with memory(url, clock) as service:
         service.remember(
@@ -53,6 +54,7 @@ def test_documents_are_found_by_each_of_their_facets(url: str, clock: ManualCloc
         assert texts_of(service, "ada", limit=2, newest=True) == ["a plan", "I am"]
 
 
+@pytest.mark.every_scheme
 def test_documents_come_in_the_order_they_were_stored_and_since_goes_by_when_they_were_said(
     url: str, clock: ManualClock
 ) -> None:
@@ -67,6 +69,7 @@ def test_documents_come_in_the_order_they_were_stored_and_since_goes_by_when_the
             service.documents("ada", since="yesterday")
 
 
+@pytest.mark.every_scheme
 def test_a_message_with_an_id_is_stored_once_in_its_session(url: str, clock: ManualClock) -> None:
     with memory(url, clock) as service:
         first = service.remember("ada", [user_says("one", id="m1"), user_says("two", id="m1")], "chat")
@@ -91,6 +94,7 @@ def test_a_message_without_an_id_gets_one_from_session_position_and_content(
         assert service.remember("ada", history, "other").stored == 3
 
 
+@pytest.mark.every_scheme
 def test_a_session_gets_a_name_when_it_has_none(url: str, clock: ManualClock) -> None:
     with memory(url, clock) as service:
         one, two = (service.remember("ada", [user_says("hello")]) for _ in range(2))
@@ -98,6 +102,7 @@ def test_a_session_gets_a_name_when_it_has_none(url: str, clock: ManualClock) ->
         assert len(service.documents("ada", session_id=one.session_id)) == 1
 
 
+@pytest.mark.every_scheme
 def test_ids_that_cannot_be_stored_as_they_are_still_find_what_they_name(
     url: str, clock: ManualClock
 ) -> None:
@@ -210,6 +215,7 @@ def test_tool_calls_are_kept_and_named(url: str, clock: ManualClock) -> None:
         assert extra_of(service, "ada")["tool_calls"] == calls
 
 
+@pytest.mark.every_scheme
 def test_a_message_of_a_megabyte_is_stored_whole_and_extracted(
     url: str, clock: ManualClock, endpoint: ScriptedEndpoint
 ) -> None:
@@ -323,6 +329,7 @@ def test_a_time_that_is_none_becomes_the_present_and_is_kept_beside_it(
         assert b"hello" in exported
 
 
+@pytest.mark.every_scheme
 @pytest.mark.parametrize("group", [SURROGATE, "a\0b", "g" * 5000])
 def test_a_group_with_an_odd_name_is_stored_and_found(url: str, clock: ManualClock, group: str) -> None:
     with memory(url, clock) as service:
@@ -331,6 +338,7 @@ def test_a_group_with_an_odd_name_is_stored_and_found(url: str, clock: ManualClo
         assert texts_of(service, "ada", group=group) == ["hello", "bye"]
 
 
+@pytest.mark.every_scheme
 @pytest.mark.parametrize("facet", ["type", "category", "role", "speaker_name", "speaker_type", "source"])
 def test_a_facet_with_odd_text_finds_nothing_and_is_no_error(
     url: str, clock: ManualClock, facet: str
@@ -432,11 +440,10 @@ MESSAGE = st.fixed_dictionaries(
 def test_no_list_of_messages_is_an_error_or_blocks_the_queue(
     url: str, clock: ManualClock, endpoint: ScriptedEndpoint
 ) -> None:
-    examples = 60 if url.startswith("sqlite") else 40
     numbers = iter(range(10**6))
 
     @settings(
-        max_examples=examples,
+        max_examples=examples(60),
         suppress_health_check=list(HealthCheck),
         deadline=None,
     )

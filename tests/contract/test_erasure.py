@@ -1,66 +1,17 @@
 """Erasing a user: every row in every table, every byte in our files, and nobody else's."""
 
-import json
-from pathlib import Path
-from tempfile import TemporaryDirectory
+import pytest
 
-from shepherd_memory.extraction import ledger
 from shepherd_memory.maintenance import legacy
 from shepherd_memory.maintenance.erasure import user_tables
-from shepherd_memory.memory import rejections
-from shepherd_memory.service import Service
-from shepherd_memory.storage import tombstones, users
 from shepherd_memory.storage.database import Database
-from shepherd_memory.storage.provenance import Provenance
+from tests.contract.every_table import furnish, take_in
 from tests.contract.given import ManualClock, everything_of, facts_of, memory, texts_of, user_says, work
 from tests.endpoint import ScriptedEndpoint
 
+pytestmark = pytest.mark.every_scheme
+
 WORD = "Xylophonist"
-
-
-def furnish(service: Service, clock: ManualClock, user_id: str, word: str) -> None:
-    """A row in every table that has users."""
-    service.remember(user_id, [user_says(f"my job is {word}")], "chat")
-    work(service)
-    for value in (f"{word} one", f"{word} two"):
-        clock.advance(1)
-        service.set_fact(user_id, "motto", value)
-    service.set_fact(user_id, "gone", word)
-    service.forget(user_id, fact="gone")
-    service.remember(user_id, [user_says(f"{word} {number} " * 50) for number in range(40)], "long")
-    with service.database.write() as tx:
-        row_id = users.lock(tx, user_id, clock())
-        where = Provenance(clock(), "live")
-        rejections.insert(
-            tx, user_id, row_id, rejections.Refused("fact", "a", word, "no", "", where), clock()
-        )
-        ledger.record(tx, user_id, ledger.EXTRACTION, ledger.Spent(1, 1, 1, 1), clock())
-        tombstones.bury(tx, user_id, tombstones.CONTEXT, word, clock())
-        tx.execute(
-            "insert into vectors (user_id, id, part, model, seq, embedding)"
-            " values (:user_id, 1, 0, :w, 1, :v)",
-            user_id=user_id,
-            w=word,
-            v=service.database.vector([1.0, 2.0]),
-        )
-    assert service.inject(user_id, [user_says(f"Who said {word}?")]).block is not None
-    take_in(service, user_id, word)
-
-
-def take_in(service: Service, user_id: str, word: str) -> str:
-    """A transcript of the user, on disk only until it is read; how that went."""
-    line = {
-        "type": "user",
-        "uuid": f"said-{word}",
-        "sessionId": "s",
-        "timestamp": "2026-01-01T10:00:00Z",
-        "message": {"role": "user", "content": f"{word} in a transcript"},
-    }
-    with TemporaryDirectory() as folder:
-        path = Path(folder, "project", "s.jsonl")
-        path.parent.mkdir()
-        path.write_text(json.dumps(line) + "\n")
-        return service.transcripts.ingest(user_id, path).outcome
 
 
 def test_every_row_in_every_table_is_gone_and_the_receipt_says_so(
@@ -123,39 +74,6 @@ def test_erasing_somebody_who_is_not_there_removes_nothing(url: str, clock: Manu
         receipt = service.erase("nobody")
         assert (receipt.rows, receipt.left) == ({}, {})
         assert facts_of(service, "bob") == {"pet": "Rex"}
-
-
-def traces(folder: Path, *words: str) -> list[str]:
-    return [
-        f"{word} in {file.name}"
-        for file in folder.iterdir()
-        for word in words
-        if word.encode() in file.read_bytes()
-    ]
-
-
-def test_no_byte_of_what_was_erased_is_left_in_the_files_of_sqlite(
-    tmp_path: Path, clock: ManualClock, endpoint: ScriptedEndpoint
-) -> None:
-    folder = tmp_path / "data"
-    with memory(f"{folder}/memory.db", clock, endpoint.url) as service:
-        furnish(service, clock, "ada the first", WORD)
-        furnish(service, clock, "bob", "Drummer")
-        assert traces(folder, WORD, "ada the first")
-        service.erase("ada the first")
-        assert traces(folder, WORD, "ada the first") == []
-        assert traces(folder, "Drummer")
-    assert traces(folder, WORD, "ada the first") == []
-
-
-def test_no_byte_of_what_was_forgotten_is_left_after_the_file_is_closed(
-    tmp_path: Path, clock: ManualClock
-) -> None:
-    folder = tmp_path / "data"
-    with memory(f"{folder}/memory.db", clock) as service:
-        service.remember("ada", [user_says(f"{WORD} is private")], "chat")
-        service.forget("ada", session="chat")
-    assert traces(folder, WORD) == []
 
 
 def test_an_erasure_also_covers_old_rows_that_are_not_moved_yet(database: Database) -> None:

@@ -31,6 +31,7 @@ def sessions(service: Service, user_id: str = "ada") -> list[str]:
     return [document.session_id for document in service.documents(user_id)]
 
 
+@pytest.mark.every_scheme
 def test_a_request_that_comes_again_is_stored_once(service: Service) -> None:
     for _ in range(3):
         service.remember_exchange("ada", ASKED, "Hi Ada")
@@ -62,6 +63,7 @@ def test_the_same_opening_after_a_long_rest_is_another_session(service: Service,
     assert len(texts(service)) == 4
 
 
+@pytest.mark.every_scheme
 def test_two_users_with_the_same_opening_have_a_session_each(service: Service) -> None:
     service.remember_exchange("ada", ASKED, "Hi Ada")
     service.remember_exchange("bob", ASKED, "You are Bob")

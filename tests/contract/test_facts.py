@@ -26,6 +26,7 @@ def say(service: Service, user_id: str, text: str, when: str | None = None, sess
     work(service)
 
 
+@pytest.mark.every_scheme
 def test_setting_a_fact_replaces_it_and_keeps_the_old_value_in_history(url: str, clock: ManualClock) -> None:
     with memory(url, clock) as service:
         for value in ("Bonn", "Rome", "Rome", "Oslo"):
@@ -84,6 +85,7 @@ def test_a_fact_is_found_and_forgotten_by_the_key_it_was_set_with_and_by_its_own
         assert service.forget("ada", fact=stored.key).facts == 1
 
 
+@pytest.mark.every_scheme
 def test_the_newest_statement_wins_whenever_it_is_extracted(
     url: str, clock: ManualClock, endpoint: ScriptedEndpoint
 ) -> None:
@@ -113,6 +115,7 @@ def test_a_statement_from_the_future_counts_as_made_when_it_was_stored(
             assert service.set_fact(user, "city", "Oslo").value == "Oslo"
 
 
+@pytest.mark.every_scheme
 def test_a_deleted_fact_does_not_return_from_an_old_item_and_does_from_a_newer_statement(
     url: str, clock: ManualClock, endpoint: ScriptedEndpoint
 ) -> None:
@@ -150,6 +153,7 @@ def test_an_item_that_is_replayed_after_a_deletion_does_not_bring_the_fact_back(
         assert facts_of(service, "ada") == {}
 
 
+@pytest.mark.every_scheme
 def test_two_users_with_the_same_question_and_answer_both_keep_theirs(
     url: str, clock: ManualClock, endpoint: ScriptedEndpoint
 ) -> None:
@@ -223,6 +227,7 @@ def test_a_question_is_forgotten_by_the_services_own_clock(url: str, clock: Manu
         assert deleted[0] <= clock() + 1
 
 
+@pytest.mark.every_scheme
 def test_nearly_the_same_pair_takes_the_newer_wording_and_leaves_it_to_an_older_one(
     url: str, clock: ManualClock, endpoint: ScriptedEndpoint
 ) -> None:
@@ -280,6 +285,7 @@ def test_a_model_that_invents_half_of_its_facts_ends_with_none_of_them_stored(
         assert all(entry.detail for entry in refused.values())
 
 
+@pytest.mark.every_scheme
 def test_what_the_guard_refused_can_be_accepted_by_hand_once(
     url: str, clock: ManualClock, endpoint: ScriptedEndpoint
 ) -> None:
@@ -337,6 +343,7 @@ def test_a_refusal_with_nothing_in_it_cannot_be_accepted(
         assert facts_of(service, "ada") == {}
 
 
+@pytest.mark.every_scheme
 def test_only_so_many_refusals_are_kept_and_the_newest_stay(url: str, clock: ManualClock) -> None:
     from shepherd_memory.memory import rejections
     from shepherd_memory.storage import users
@@ -366,6 +373,7 @@ def test_a_secret_in_a_conversation_reaches_neither_the_model_nor_the_memory(
             assert facts_of(service, f"ada {keep}").get("city") == "Bonn"
 
 
+@pytest.mark.every_scheme
 def test_forgetting_a_session_takes_what_was_made_of_it(
     url: str, clock: ManualClock, endpoint: ScriptedEndpoint
 ) -> None:

@@ -14,7 +14,7 @@ from shepherd_memory.recall.cache import ShelfCache
 from shepherd_memory.service import Service
 from shepherd_memory.text.block_seal import strip_injection
 from shepherd_memory.text.tokens import estimate_tokens
-from tests.contract.given import ManualClock, everything_of, memory, user_says
+from tests.contract.given import ManualClock, everything_of, examples, memory, user_says
 from tests.contract.recalling import check_indexes, rows_holding
 
 QUESTION = "What instrument does my daughter play?"
@@ -154,6 +154,7 @@ def test_what_was_deleted_is_not_in_the_next_request_of_a_tool_loop(
     assert furnished.inject("ada", loop).messages == second.messages
 
 
+@pytest.mark.every_scheme
 @pytest.mark.parametrize("wire", TOOL_LOOPS)
 def test_another_process_tells_a_tool_loop_the_same(
     furnished: Service, url: str, clock: ManualClock, wire: str
@@ -182,6 +183,7 @@ def test_what_was_deleted_is_in_no_block_that_another_process_finds(
         assert text not in repr(again.messages)
 
 
+@pytest.mark.every_scheme
 def test_blocks_are_kept_for_an_hour(furnished: Service, clock: ManualClock) -> None:
     furnished.inject("ada", [user_says(QUESTION)])
     clock.advance(KEPT_SECONDS + 1)
@@ -216,6 +218,7 @@ def test_what_the_prompt_shows_already_is_left_out_for_the_next_best(url: str, c
     assert "redacted" not in injected.block.text
 
 
+@pytest.mark.every_scheme
 def test_use_is_counted_and_explained(furnished: Service, clock: ManualClock) -> None:
     clock.advance(60)
     injected = furnished.inject("ada", [user_says(QUESTION)], session_id="chat9")
@@ -267,6 +270,7 @@ def test_the_log_holds_no_secret_and_nothing_that_was_forgotten(furnished: Servi
     assert rows_holding(furnished.database, "Philomena") == []
 
 
+@pytest.mark.every_scheme
 def test_the_log_is_bounded(furnished: Service) -> None:
     with furnished.database.write() as tx:
         tx.execute("update users set seq = seq + 20000")
@@ -316,7 +320,7 @@ MESSAGES = st.lists(
 
 
 def test_any_messages_come_back_with_all_but_one_the_same_objects(furnished: Service) -> None:
-    @settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+    @settings(max_examples=examples(60), deadline=None, suppress_health_check=list(HealthCheck))
     @given(messages=MESSAGES)
     def check(messages: list[Any]) -> None:
         result = furnished.inject("ada", messages).messages

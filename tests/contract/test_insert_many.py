@@ -11,6 +11,8 @@ from shepherd_memory.storage import tombstones, users
 from shepherd_memory.storage.database import Database
 from tests.contract.given import NOON
 
+pytestmark = pytest.mark.every_scheme
+
 COLUMNS = ("user_id", "id", "kind", "session_id", "role", "speaker_name", "stated_at", "length")
 STRANGE = [
     "",

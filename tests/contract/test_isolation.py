@@ -58,7 +58,16 @@ from shepherd_memory.tools.arguments import Arguments
 from shepherd_memory.transcripts import conversations, files, ingestion
 from shepherd_memory.transcripts.ingestion import How
 from shepherd_memory.transcripts.library import Library
-from tests.contract.given import NOON, ManualClock, everything_of, facts_of, memory, pairs_of, user_says
+from tests.contract.given import (
+    NOON,
+    ManualClock,
+    everything_of,
+    examples,
+    facts_of,
+    memory,
+    pairs_of,
+    user_says,
+)
 from tests.transcripts import agent_line, exchange, user_line, write
 
 NOW = NOON + 1_000_000
@@ -717,12 +726,14 @@ READING = [
 ]
 
 
+@pytest.mark.every_scheme
 @pytest.mark.parametrize("name", READING)
 def test_reading_shows_a_user_their_own(pair: Pair, name: str) -> None:
     for case in CORE[name]:
         assert pair.mine in repr(case(pair))
 
 
+@pytest.mark.every_scheme
 @pytest.mark.parametrize(
     "name", ["memory.documents.around", "memory.documents.of_file", "memory.documents.of_session"]
 )
@@ -731,6 +742,7 @@ def test_reading_transcripts_shows_a_user_their_own(readers: Pair, name: str) ->
         assert readers.mine in repr(case(readers))
 
 
+@pytest.mark.every_scheme
 def test_ids_that_only_another_user_has_are_not_found(service: Service) -> None:
     number = next(numbers)
     owner, curious = f"owner{number}", f"curious{number}"
@@ -759,6 +771,7 @@ def test_the_unknown_user_has_no_memory_whatever_is_called(service: Service, use
     assert sum(sum(map(len, rows)) for rows in everything_of(service.database, user_id).values()) == 0
 
 
+@pytest.mark.every_scheme
 def test_asking_about_somebody_who_is_not_there_leaves_no_row(service: Service) -> None:
     ghost = f"ghost{next(numbers)}"
     adding = ("add_context", "add_document", "set_fact", "remember", "remember_exchange", "import_lines")
@@ -853,12 +866,11 @@ class Memories(RuleBasedStateMachine):
 
 def test_random_operations_of_several_users_never_mix(module_url: str) -> None:
     clock = ManualClock(NOW)
-    examples = 20 if module_url.startswith("sqlite") else 10
     with memory(module_url, clock) as service:
         run_state_machine_as_test(
             lambda: Memories(service, clock),
             settings=settings(
-                max_examples=examples,
+                max_examples=examples(20),
                 stateful_step_count=25,
                 deadline=None,
                 suppress_health_check=list(HealthCheck),
@@ -866,6 +878,7 @@ def test_random_operations_of_several_users_never_mix(module_url: str) -> None:
         )
 
 
+@pytest.mark.every_scheme
 def test_words_of_two_users_in_one_table_are_found_by_their_owners_only(service: Service) -> None:
     number = next(numbers)
     owners = [f"owner {number} {index}" for index in range(8)]

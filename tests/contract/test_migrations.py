@@ -20,7 +20,6 @@ from shepherd_memory.storage.database import (
     open_database,
     schema_version,
 )
-from tests.postgres import PostgresServer
 
 
 @contextmanager
@@ -63,6 +62,7 @@ def copied_migrations(database: Database, folder: Path, **more: str) -> Path:
     return folder
 
 
+@pytest.mark.every_scheme
 def test_a_fresh_database_gets_every_migration_once(database_url: str) -> None:
     with opened(database_url) as database:
         known = [migration.version for migration in load_migrations(database.migrations())]
@@ -74,28 +74,18 @@ def test_a_fresh_database_gets_every_migration_once(database_url: str) -> None:
         assert columns(database) == tables
 
 
-def test_both_databases_have_the_same_tables_and_columns(tmp_path: Path, postgres_url: str) -> None:
-    with opened(f"{tmp_path}/memory.db") as sqlite, opened(postgres_url) as postgres:
-        assert columns(sqlite) == columns(postgres)
+@pytest.mark.every_scheme
+def test_every_database_has_the_tables_and_columns_of_sqlite(database_url: str, tmp_path: Path) -> None:
+    with opened(database_url) as database, opened(f"{tmp_path}/reference.db") as sqlite:
+        assert columns(database) == columns(sqlite)
         names = [
-            [(migration.version, migration.name) for migration in load_migrations(database.migrations())]
-            for database in (sqlite, postgres)
+            [(migration.version, migration.name) for migration in load_migrations(one.migrations())]
+            for one in (database, sqlite)
         ]
         assert names[0] == names[1]
 
 
-def test_both_databases_have_the_same_indexes(tmp_path: Path, postgres_url: str) -> None:
-    with opened(f"{tmp_path}/memory.db") as sqlite, opened(postgres_url) as postgres:
-        with sqlite.read() as connection:
-            ours = connection.rows("select name from sqlite_master where type = 'index' and sql is not null")
-        with postgres.read() as connection:
-            theirs = connection.rows(
-                "select indexname from pg_indexes where schemaname = 'public'"
-                " and indexname not like '%_pkey' and indexname not like '%_user_id_key'"
-            )
-        assert sorted(ours) == sorted(theirs)
-
-
+@pytest.mark.every_scheme
 def test_threads_that_open_a_fresh_database_at_once_all_succeed(database_url: str) -> None:
     def open_and_look(_: int) -> list[int]:
         with opened(database_url) as database:
@@ -134,6 +124,7 @@ def test_processes_that_open_a_fresh_database_at_once_all_succeed(database_url: 
         assert recorded(database) == list(range(1, len(recorded(database)) + 1))
 
 
+@pytest.mark.every_scheme
 def test_a_migration_that_fails_leaves_nothing(database_url: str, tmp_path: Path) -> None:
     with closing(connect(database_url)) as database:
         broken = copied_migrations(
@@ -148,6 +139,7 @@ def test_a_migration_that_fails_leaves_nothing(database_url: str, tmp_path: Path
         assert migrate(database) >= 1
 
 
+@pytest.mark.every_scheme
 def test_an_update_applies_only_what_is_new(database_url: str, tmp_path: Path) -> None:
     with opened(database_url) as database:
         count = len(recorded(database))
@@ -162,6 +154,7 @@ def test_an_update_applies_only_what_is_new(database_url: str, tmp_path: Path) -
         open_database(database_url)
 
 
+@pytest.mark.every_scheme
 def test_a_failing_update_leaves_the_old_version_usable(database_url: str, tmp_path: Path) -> None:
     with opened(database_url) as database:
         count, before = len(recorded(database)), columns(database)
@@ -216,18 +209,6 @@ def test_other_peoples_tables_under_other_names_do_not_matter(database_url: str)
         assert "invoices" in columns(database)
 
 
-def test_a_schema_of_its_own_keeps_two_memories_apart_in_one_postgres(postgres_url: str) -> None:
-    join = "&" if "?" in postgres_url else "?"
-    with opened(f"{postgres_url}{join}schema=one") as one, opened(f"{postgres_url}{join}schema=two") as two:
-        with one.write() as tx:
-            tx.execute("insert into endpoints (name, state, changed_at) values ('x', 'ok', 0)")
-        assert _count(one) == 1
-        assert _count(two) == 0
-        assert columns(one) == columns(two)
-    with pytest.raises(DatabaseRefused, match="schema"):
-        open_database(f"{postgres_url}{join}schema=x;drop")
-
-
 def _count(database: Database) -> int:
     with database.read() as connection:
         row = connection.row("select count(*) from endpoints")
@@ -235,56 +216,7 @@ def _count(database: Database) -> int:
     return int(row[0])
 
 
-def test_a_role_that_may_not_create_schemas_can_use_one_that_is_there(
-    postgres_server: PostgresServer, postgres_url: str
-) -> None:
-    import psycopg
-
-    name = postgres_url.rsplit("/", 1)[1].partition("?")[0]
-    role = f"plain_{name[-8:]}"
-    with psycopg.connect(postgres_server.dsn(name), autocommit=True) as admin:
-        admin.execute(f"create role {role} login")
-        admin.execute(f"create schema shared; grant usage, create on schema shared to {role}")
-        admin.execute(f"revoke create on database {name} from public")
-    url = postgres_url.replace("postgres@", f"{role}@", 1)
-    try:
-        with opened(f"{url}{'&' if '?' in url else '?'}schema=shared") as database:
-            assert "documents" in columns(database)
-    finally:
-        with psycopg.connect(postgres_server.dsn(name), autocommit=True) as admin:
-            admin.execute(f"drop owned by {role} cascade; drop role {role}")
-
-
-def test_an_unknown_scheme_says_what_there_is() -> None:
-    with pytest.raises(DatabaseRefused, match=r"no backend for 'mongo' \(installed: postgresql, sqlite\)"):
-        open_database("mongo://host/db")
-
-
-def test_a_file_that_is_no_database_is_refused(tmp_path: Path) -> None:
-    file = tmp_path / "memory.db"
-    file.write_bytes(b"just some text, and quite a lot of it" * 100)
-    with pytest.raises(DatabaseRefused, match="not a usable SQLite database"):
-        open_database(str(file))
-    assert file.read_bytes() == b"just some text, and quite a lot of it" * 100
-
-
-@pytest.mark.parametrize(
-    "url", [":memory:", "sqlite://", "sqlite:///x.db?mode=ro", "sqlite:///x.db?synchronous=off"]
-)
-def test_a_sqlite_url_that_cannot_work_is_refused(url: str) -> None:
-    with pytest.raises(DatabaseRefused):
-        open_database(url)
-
-
-def test_a_database_that_cannot_be_reached_says_so_without_its_password(tmp_path: Path) -> None:
-    with pytest.raises(DatabaseUnavailable) as refusal:
-        open_database("postgresql://me:hunter2@127.0.0.1:9/db")
-    assert "hunter2" not in str(refusal.value)
-    (tmp_path / "file").write_text("")
-    with pytest.raises(DatabaseUnavailable):
-        open_database(f"{tmp_path}/file/memory.db")
-
-
+@pytest.mark.every_scheme
 def test_a_transaction_that_raises_changes_nothing(database: Database) -> None:
     def insert_and_raise(tx: Connection) -> None:
         tx.execute("insert into endpoints (name, state, changed_at) values ('x', 'ok', 0)")
@@ -298,6 +230,7 @@ def test_a_transaction_that_raises_changes_nothing(database: Database) -> None:
         assert schema_version(connection) >= 1
 
 
+@pytest.mark.every_scheme
 def test_a_statement_that_fails_in_the_middle_rolls_back_the_whole_transaction(database: Database) -> None:
     insert = "insert into endpoints (name, state, changed_at) values (:name, :state, 0)"
     entries = [{"name": "x", "state": "ok"}, {"name": "y", "state": "wrong"}]
@@ -306,6 +239,7 @@ def test_a_statement_that_fails_in_the_middle_rolls_back_the_whole_transaction(d
     assert _count(database) == 0
 
 
+@pytest.mark.every_scheme
 def test_a_reader_sees_one_state_however_long_it_looks(database: Database) -> None:
     with database.read() as connection:
         before = connection.rows("select count(*) from endpoints")
@@ -315,6 +249,7 @@ def test_a_reader_sees_one_state_however_long_it_looks(database: Database) -> No
     assert _count(database) == 1
 
 
+@pytest.mark.every_scheme
 def test_nothing_works_on_a_closed_database(database_url: str) -> None:
     database = open_database(database_url)
     database.close()

@@ -23,6 +23,7 @@ from tests.contract.given import (
     ManualClock,
     drain,
     everything_of,
+    examples,
     facts_of,
     memory,
     pairs_of,
@@ -68,14 +69,15 @@ def furnish(service: Service, clock: ManualClock, user_id: str, endpoint_used: b
         ledger.record(tx, user_id, ledger.EXTRACTION, ledger.Spent(2, 1, 30, 4), clock())
 
 
+@pytest.mark.every_scheme
 def test_a_user_comes_back_byte_for_byte_on_any_database(
-    url: str, emptied_postgres_url: str, tmp_path: Path, clock: ManualClock
+    url: str, other_url: str, tmp_path: Path, clock: ManualClock
 ) -> None:
     with memory(url, clock) as service:
         furnish(service, clock, "ada")
         furnish(service, clock, "bob")
         first = export(service, "ada")
-    for number, place in enumerate([emptied_postgres_url, f"{tmp_path}/other.db", emptied_postgres_url]):
+    for number, place in enumerate([other_url, f"{tmp_path}/sqlite.db", other_url]):
         with memory(place, ManualClock(clock() + 86_400_000_000)) as service:
             assert take_in(service, f"ada {number}", first).lines["fact"] == 1
             second = export(service, f"ada {number}")
@@ -83,6 +85,7 @@ def test_a_user_comes_back_byte_for_byte_on_any_database(
             first = second
 
 
+@pytest.mark.every_scheme
 def test_importing_twice_adds_nothing(url: str, clock: ManualClock) -> None:
     with memory(url, clock) as service:
         furnish(service, clock, "ada")
@@ -94,6 +97,7 @@ def test_importing_twice_adds_nothing(url: str, clock: ManualClock) -> None:
             assert body(export(service, "copy")) == body(data)
 
 
+@pytest.mark.every_scheme
 def test_an_export_holds_one_user_alone(url: str, clock: ManualClock) -> None:
     with memory(url, clock) as service:
         furnish(service, clock, "ada")
@@ -149,16 +153,16 @@ STEP = st.one_of(
 )
 
 
-def test_whatever_a_user_has_survives_the_way_through_both_databases(
-    emptied_postgres_url: str, tmp_path: Path, clock: ManualClock
+def test_whatever_a_user_has_survives_the_way_through_another_database_and_back(
+    url: str, tmp_path: Path, clock: ManualClock
 ) -> None:
     with (
         memory(f"{tmp_path}/one.db", clock) as one,
-        memory(emptied_postgres_url, clock) as postgres,
+        memory(url, clock) as between,
         memory(f"{tmp_path}/two.db", clock) as two,
     ):
 
-        @settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+        @settings(max_examples=examples(40), deadline=None, suppress_health_check=list(HealthCheck))
         @given(steps=st.lists(STEP, max_size=8))
         def check(steps: list[Step]) -> None:
             user = f"user {next(numbers)}"
@@ -166,7 +170,7 @@ def test_whatever_a_user_has_survives_the_way_through_both_databases(
                 clock.advance(1)
                 step(one, user)
             data = export(one, user)
-            for service in (postgres, two):
+            for service in (between, two):
                 take_in(service, user, data)
                 assert body(export(service, user)) == body(data)
                 data = export(service, user)
@@ -222,15 +226,16 @@ def test_tombstones_travel_with_the_user(url: str, clock: ManualClock) -> None:
         assert facts_of(service, "copy") == {"city": "Oslo"}
 
 
+@pytest.mark.every_scheme
 def test_extraction_goes_on_after_an_import_where_it_was_at_the_export(
-    url: str, emptied_postgres_url: str, tmp_path: Path, clock: ManualClock, endpoint: ScriptedEndpoint
+    url: str, other_url: str, clock: ManualClock, endpoint: ScriptedEndpoint
 ) -> None:
     with memory(url, clock, endpoint.url) as service:
         service.remember("ada", [user_says("my pet is Rex")], "chat")
         work(service)
         service.remember("ada", [user_says("my city is Bonn")], "chat")
         data = export(service, "ada")
-    with memory(f"{tmp_path}/new.db", clock, endpoint.url) as service:
+    with memory(other_url, clock, endpoint.url) as service:
         take_in(service, "ada", data)
         before = len(endpoint.requests)
         drain(service, clock)

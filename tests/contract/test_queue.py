@@ -48,6 +48,7 @@ def put_items(database: Database, user_id: str, count: int, now: int, kind: str 
             jobs.put(tx, user_id, first + number, kind, f"{user_id} {number}", now + number)
 
 
+@pytest.mark.every_scheme
 def test_a_later_slice_of_a_session_extends_the_item_that_nobody_has_touched(
     url: str, clock: ManualClock
 ) -> None:
@@ -61,6 +62,7 @@ def test_a_later_slice_of_a_session_extends_the_item_that_nobody_has_touched(
         assert session_of(service, "ada", "chat").extracted_through == 0
 
 
+@pytest.mark.every_scheme
 def test_an_item_that_was_claimed_is_not_extended_and_nothing_overlaps(
     url: str, clock: ManualClock, endpoint: ScriptedEndpoint
 ) -> None:
@@ -106,6 +108,7 @@ def test_the_extracted_watermark_stops_before_the_first_item_that_is_still_open(
         assert session_of(service, "ada", "chat").extracted_through == 0
 
 
+@pytest.mark.every_scheme
 def test_above_its_limit_the_queue_drops_the_oldest_and_says_so(
     url: str, clock: ManualClock, endpoint: ScriptedEndpoint, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -210,6 +213,7 @@ def test_one_users_endless_session_does_not_delay_anothers_item(
         assert "ada" in [outcome.user_id for outcome in done if outcome]
 
 
+@pytest.mark.every_scheme
 def test_one_users_failures_do_not_send_anothers_item_to_the_end(
     url: str, clock: ManualClock, endpoint: ScriptedEndpoint
 ) -> None:
@@ -227,6 +231,7 @@ def test_one_users_failures_do_not_send_anothers_item_to_the_end(
         assert "ada" in [outcome.user_id for outcome in done if outcome]
 
 
+@pytest.mark.every_scheme
 @pytest.mark.parametrize("claimers", [8])
 def test_many_claimers_never_get_the_same_item(url: str, database: Database, claimers: int) -> None:
     for number in range(6):
@@ -243,6 +248,7 @@ def test_many_claimers_never_get_the_same_item(url: str, database: Database, cla
     assert len(claimed) == len(set(claimed)) == 150
 
 
+@pytest.mark.every_scheme
 def test_a_lease_can_be_renewed_until_it_is_lost(url: str, database: Database) -> None:
     put_items(database, "ada", 1, NOON)
     job = queue.claim(database, "w", NOON, NOON + 30 * SECOND)
@@ -277,6 +283,7 @@ def test_an_item_that_keeps_killing_its_worker_waits_longer_each_time(url: str, 
     assert waits == [0, 5, 10, 15]
 
 
+@pytest.mark.every_scheme
 def test_jobs_that_ended_long_ago_are_forgotten_and_failed_ones_are_kept(
     url: str, clock: ManualClock, endpoint: ScriptedEndpoint
 ) -> None:
@@ -298,6 +305,7 @@ def test_jobs_that_ended_long_ago_are_forgotten_and_failed_ones_are_kept(
         assert service.status().items == {"waiting": 0, "running": 0, "done": 0, "failed": 1, "dropped": 0}
 
 
+@pytest.mark.every_scheme
 def test_the_items_of_killed_workers_are_taken_up_again(
     url: str, clock: ManualClock, endpoint: ScriptedEndpoint
 ) -> None:
@@ -311,6 +319,7 @@ def test_the_items_of_killed_workers_are_taken_up_again(
         assert facts_of(service, "ada") == {"pet": "Rex"}
 
 
+@pytest.mark.every_scheme
 def test_two_workers_on_one_database_share_the_items_and_store_each_once(
     url: str, endpoint: ScriptedEndpoint
 ) -> None:

@@ -14,7 +14,7 @@ from shepherd_memory.memory import context
 from shepherd_memory.service import Service
 from shepherd_memory.storage import users
 from shepherd_memory.storage.provenance import Provenance
-from tests.contract.given import ManualClock, memory, user_says, work
+from tests.contract.given import ManualClock, examples, memory, user_says, work
 from tests.contract.recalling import (
     TinyEmbedder,
     check_indexes,
@@ -37,6 +37,7 @@ def service(url: str, clock: ManualClock) -> Iterator[Service]:
         yield opened
 
 
+@pytest.mark.every_scheme
 def test_each_kind_is_found_by_its_words_at_once_and_by_vector_once_embedded(service: Service) -> None:
     service.remember("ada", [user_says("I play the xylophone", id="m1", name="Ada")], "chat")
     service.set_fact("ada", "instrument", "a red xylophone")
@@ -73,6 +74,7 @@ def test_a_hit_says_what_it_is(service: Service, clock: ManualClock) -> None:
     assert 0 <= document.confidence <= 1
 
 
+@pytest.mark.every_scheme
 def test_kinds_limit_and_threshold_choose(service: Service) -> None:
     service.remember("ada", [user_says(f"xylophone number {n}") for n in range(30)], "chat")
     service.set_fact("ada", "instrument", WORD)
@@ -90,6 +92,7 @@ def test_kinds_limit_and_threshold_choose(service: Service) -> None:
             service.recall("ada", WORD, kinds=wrong)
 
 
+@pytest.mark.every_scheme
 def test_more_hits_are_given_than_a_query_may_have_parameters(service: Service) -> None:
     for batch in range(4):
         texts = [user_says(f"xylophone {batch} {number} tune{number}") for number in range(300)]
@@ -97,6 +100,7 @@ def test_more_hits_are_given_than_a_query_may_have_parameters(service: Service) 
     assert len(hits(service, "ada", WORD, limit=40_000)) == 1200
 
 
+@pytest.mark.every_scheme
 @pytest.mark.parametrize(
     ("text", "query"),
     [
@@ -234,6 +238,7 @@ def test_postings_of_another_tokenizer_are_removed_with_their_entry(service: Ser
     check_indexes(service.database)
 
 
+@pytest.mark.every_scheme
 def test_an_import_is_found_even_if_it_breaks_off(service: Service, clock: ManualClock) -> None:
     service.remember("ada", [user_says(f"xylophone {number}") for number in range(505)], "chat")
     service.set_fact("ada", "instrument", "a red xylophone")
@@ -249,6 +254,7 @@ def test_an_import_is_found_even_if_it_breaks_off(service: Service, clock: Manua
     assert theirs == mine
 
 
+@pytest.mark.every_scheme
 def test_a_fact_that_is_said_again_is_as_new_for_one_who_recalled_before(
     service: Service, clock: ManualClock
 ) -> None:
@@ -341,7 +347,7 @@ def test_random_writes_and_deletions_leave_indexes_and_rows_in_step(url: str, cl
         run_state_machine_as_test(
             lambda: Finding(service, clock),
             settings=settings(
-                max_examples=15 if url.startswith("sqlite") else 6,
+                max_examples=examples(15),
                 stateful_step_count=25,
                 deadline=None,
                 suppress_health_check=list(HealthCheck),

@@ -1,9 +1,7 @@
 """What came into the tables without being indexed: an earlier version, an interruption, an old database."""
 
-import sqlite3
 import threading
 from contextlib import AbstractContextManager, closing
-from pathlib import Path
 
 import pytest
 
@@ -16,8 +14,8 @@ from shepherd_memory.storage.database import (
     migrate,
     open_database,
 )
-from tests.contract.given import NOON, ManualClock, memory, user_says
-from tests.contract.recalling import check_indexes, hits, recalling, texts_found
+from tests.contract.given import NOON, ManualClock, user_says
+from tests.contract.recalling import check_indexes, hits, recalling
 
 WORD = "xylophone"
 
@@ -74,6 +72,7 @@ def old_url(database_url: str) -> str:
     return database_url
 
 
+@pytest.mark.every_scheme
 def test_a_database_of_the_version_before_is_indexed_when_it_is_opened(
     old_url: str, clock: ManualClock
 ) -> None:
@@ -106,6 +105,7 @@ def test_indexing_that_was_interrupted_goes_on(old_url: str, clock: ManualClock)
         assert not reindexing.is_needed(service.database)
 
 
+@pytest.mark.every_scheme
 def test_two_processes_that_open_it_at_once_index_it_once(database_url: str) -> None:
     with closing(connect(database_url)) as database:
         write_as_before(database, rows=700)
@@ -157,22 +157,3 @@ def test_migrating_does_not_index_so_that_opening_a_reader_is_quick(old_url: str
     with closing(connect(old_url)) as database:
         assert migrate(database) == len(load_migrations(database.migrations()))
         assert reindexing.is_needed(database)
-
-
-def test_a_database_of_the_original_is_found_by_its_words(tmp_path: Path, clock: ManualClock) -> None:
-    path = tmp_path / "memory.db"
-    with closing(sqlite3.connect(path)) as old:
-        old.executescript(
-            "create table facts (user_id text, key text, value text, created_at real, updated_at real);"
-            "create table context (id integer primary key, user_id text, user_message text,"
-            " assistant_response text, timestamp real);"
-            "insert into facts values ('ada', 'instrument', 'the xylophone', 1700000000, 1700000000);"
-            "insert into context values (1, 'ada', 'What do you play?', 'A xylophone', 1700000000);"
-        )
-        old.commit()
-    with memory(str(path), clock) as service:
-        check_indexes(service.database)
-        assert sorted(texts_found(service, "ada", WORD)) == [
-            "What do you play? A xylophone",
-            "instrument: the xylophone",
-        ]

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from shepherd_memory.recall import Hit
 from shepherd_memory.service import Service
-from tests.contract.given import ManualClock, memory, user_says
+from tests.contract.given import ManualClock, examples, memory, user_says
 from tests.contract.recalling import TinyEmbedder, check_indexes, embed_all, hits, recalling, use
 
 WORDS = ["lake", "summer", "bread", "violin", "Oslo", "rain", "小白", "train", "the", "42"]
@@ -21,6 +21,7 @@ SAID = st.tuples(
     st.sampled_from(["s1", "s2"]),
     TEXT,
 )
+
 ROWS = st.lists(SAID, min_size=1, max_size=12)
 
 Said = tuple[str, str, str, str, str]
@@ -52,7 +53,7 @@ def test_no_hit_and_no_score_depends_on_other_users(url: str, clock: ManualClock
     with memory(url, clock) as service:
 
         @settings(
-            max_examples=15 if url.startswith("sqlite") else 6,
+            max_examples=examples(15),
             deadline=None,
             suppress_health_check=list(HealthCheck),
         )
@@ -88,6 +89,7 @@ def assert_own_only(service: Service, others: int, query: str) -> None:
         assert all(f"secret{name}" in hit.text for hit in hits(service, f"other{name}", query))
 
 
+@pytest.mark.every_scheme
 def test_the_vectors_of_others_are_never_near(service: Service) -> None:
     embedder = TinyEmbedder()
     for user in ("bob", "eve"):
@@ -107,6 +109,7 @@ def test_the_unknown_user_recalls_nothing(service: Service, user_id: str) -> Non
     assert "unknown" in found.reason
 
 
+@pytest.mark.every_scheme
 def test_users_whose_names_are_alike_do_not_meet(service: Service) -> None:
     names = ["ada", "Ada", "ada ", "ada\u0301", "adá", "%", "ada%", "a_a", "1", "01"]
     for name in names:

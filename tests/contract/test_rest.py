@@ -59,6 +59,7 @@ def test_extract_queues_what_rests_at_once(url: str, clock: ManualClock, endpoin
         assert len(endpoint.requests) == 1
 
 
+@pytest.mark.every_scheme
 def test_silence_queues_what_rests_even_one_turn(
     url: str, clock: ManualClock, endpoint: ScriptedEndpoint
 ) -> None:
@@ -166,6 +167,7 @@ def test_what_was_stored_without_asking_for_extraction_stays_so(
         assert work(service) == []
 
 
+@pytest.mark.every_scheme
 def test_each_session_and_user_rests_alone(url: str, clock: ManualClock, endpoint: ScriptedEndpoint) -> None:
     with memory(url, clock, endpoint.url) as service:
         say(service, "my pet is Rex", "first")
@@ -181,6 +183,7 @@ def test_each_session_and_user_rests_alone(url: str, clock: ManualClock, endpoin
         assert service.items("ada", "waiting") == []
 
 
+@pytest.mark.every_scheme
 @pytest.mark.parametrize("forgotten", ["session", "user"])
 def test_what_is_deleted_while_it_rests_is_never_extracted(
     url: str, clock: ManualClock, endpoint: ScriptedEndpoint, forgotten: str
@@ -196,6 +199,7 @@ def test_what_is_deleted_while_it_rests_is_never_extracted(
         assert endpoint.requests == []
 
 
+@pytest.mark.every_scheme
 def test_a_database_of_version_four_keeps_its_sessions(
     database_url: str, tmp_path: Path, clock: ManualClock, endpoint: ScriptedEndpoint
 ) -> None:

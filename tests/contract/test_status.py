@@ -9,6 +9,7 @@ from tests.contract.given import ManualClock, config_for, memory, user_says, wor
 from tests.endpoint import ScriptedEndpoint, status
 
 
+@pytest.mark.every_scheme
 def test_an_empty_memory_is_healthy(url: str, clock: ManualClock) -> None:
     with memory(url, clock) as service:
         found = service.status()
@@ -41,6 +42,7 @@ def test_an_old_item_is_no_illness_while_others_move(
         assert service.status().healthy, "nothing waits"
 
 
+@pytest.mark.every_scheme
 def test_an_endpoint_that_is_down_makes_it_ill_only_after_the_lag(
     url: str, clock: ManualClock, endpoint: ScriptedEndpoint
 ) -> None:
@@ -103,6 +105,7 @@ def test_a_broken_configuration_file_is_a_problem_that_is_named(
         assert service.status().healthy
 
 
+@pytest.mark.every_scheme
 def test_users_are_counted_and_their_database_named_without_secrets(url: str, clock: ManualClock) -> None:
     with memory(url, clock) as service:
         for user in ("ada", "bob"):

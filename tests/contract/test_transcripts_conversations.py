@@ -80,6 +80,7 @@ def test_what_the_user_said_is_extracted_once_with_the_time_at_which_it_was_said
     assert statuses(service) == ["archived"]
 
 
+@pytest.mark.every_scheme
 def test_a_conversation_goes_through_its_states_in_order(
     service: Service, path: Path, clock: ManualClock
 ) -> None:
@@ -169,6 +170,7 @@ def test_a_dropped_item_archives_its_conversation(service: Service, path: Path) 
     assert (statuses(service), service.facts(ADA)) == (["archived"], [])
 
 
+@pytest.mark.every_scheme
 def test_above_the_daily_cap_a_conversation_waits_for_tomorrow(
     url: str, tmp_path: Path, clock: ManualClock, endpoint: ScriptedEndpoint
 ) -> None:
@@ -331,6 +333,7 @@ def test_all_conversations_of_a_session_are_handed_on_at_once_but_for_what_lies_
     assert statuses(service) == ["archived", "skipped"] * 4
 
 
+@pytest.mark.every_scheme
 def test_a_user_with_many_conversations_leaves_others_their_places(
     service: Service, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -354,6 +357,7 @@ def finish_one(service: Service, clock: ManualClock) -> str:
     return claimed.user_id
 
 
+@pytest.mark.every_scheme
 def test_a_single_place_that_gets_free_goes_to_who_holds_the_fewest(
     service: Service, tmp_path: Path, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -548,60 +552,7 @@ def test_more_conversations_than_are_ended_at_once_are_ready_in_one_poll(
         assert statuses(service) == ["ready"] * 5
 
 
-def test_a_conversation_that_somebody_is_changing_is_left_for_the_next_poll(
-    url: str, path: Path, clock: ManualClock
-) -> None:
-    if url.startswith("sqlite"):
-        pytest.skip("one writes at a time there")
-    with memory(url, clock) as service:
-        take_in(service, path, [*exchange(0, 6), *exchange(100, 106)])
-        held = service.transcripts.conversations(ADA)[0].id
-        with service.database.write() as tx:
-            conversations.set_status(tx, ADA, held, "active", "active", clock())
-            assert service.transcripts.poll() == 1
-        assert statuses(service) == ["ready", "active"]
-        assert service.transcripts.poll() == 1
-
-
-class Explaining:
-    """A connection that keeps how SQLite goes about each query."""
-
-    def __init__(self, connection: Connection) -> None:
-        self._connection = connection
-        self.plans: list[str] = []
-
-    def rows(self, sql: str, **parameters: Any) -> list[Any]:
-        plan = self._connection.rows(f"explain query plan {sql}", **parameters)
-        self.plans += [row[-1] for row in plan]
-        return self._connection.rows(sql, **parameters)
-
-    def row(self, sql: str, **parameters: Any) -> Any:
-        return next(iter(self.rows(sql, **parameters)), None)
-
-
-JOB_INDEXES = (("jobs_open", "<"), ("jobs_of_key", "="), ("jobs_of_key", "<"))
-
-
-def test_a_poll_looks_only_at_what_is_open_and_at_its_own_items(service: Service, url: str) -> None:
-    if not url.startswith("sqlite"):
-        pytest.skip("Postgres chooses by the size of the tables")
-    with service.database.read() as connection:
-        explaining: Any = Explaining(connection)
-        conversations.is_any_open(explaining)
-        conversations.to_hand_on(explaining, "extract", Allowance(9, "2026-02-14"), 9)
-        conversations.to_give_back(explaining, "extract", Allowance(9, "2026-02-14"), 9)
-        conversations.to_archive(explaining, "extract", 9)
-        jobs.has_open_stretch(explaining, ADA, "extract", "s", ("waiting", "failed"), 1, 9)
-        conversations.for_grouping(explaining, ADA, "f")
-    plans = "\n".join(explaining.plans)
-    assert plans.count("transcript_conversations_open (status=?") == 5
-    of_session = "(user_id=? AND kind=? AND key=? AND watermark_from"
-    assert [plans.count(f"{index} {of_session}{how}?)") for index, how in JOB_INDEXES] == [1, 1, 2]
-    assert plans.count("PRIMARY KEY (user_id=? AND day=? AND purpose=?)") == 2
-    assert "SCAN jobs" not in plans
-    assert "transcript_conversations USING PRIMARY KEY (user_id=?)" not in plans
-
-
+@pytest.mark.every_scheme
 def test_the_lag_is_that_of_the_conversation_that_has_waited_longest(
     url: str, path: Path, clock: ManualClock
 ) -> None:
@@ -698,6 +649,7 @@ def test_a_file_that_is_written_anew_after_it_was_forgotten_does_not_bring_it_ba
     assert list(service.transcripts.read(ADA, "session")) == []
 
 
+@pytest.mark.every_scheme
 def test_entries_are_put_beside_what_was_handed_on_and_the_last_conversation(
     service: Service, path: Path
 ) -> None:

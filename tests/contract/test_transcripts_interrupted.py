@@ -69,6 +69,7 @@ def test_half_a_conversation_is_not_taken_for_ended_until_it_is_read_on(
     assert service.transcripts.conversations(ADA)[0].entries == 12
 
 
+@pytest.mark.every_scheme
 def test_half_a_conversation_of_a_reader_that_was_killed_waits_too(
     service: Service, path: Path, clock: ManualClock
 ) -> None:

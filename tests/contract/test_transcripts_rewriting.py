@@ -60,6 +60,7 @@ def check_is_what_the_file_says(service: Service, path: Path) -> None:
     check_indexes(service.database)
 
 
+@pytest.mark.every_scheme
 @pytest.mark.parametrize(
     "lines",
     [
@@ -192,6 +193,7 @@ def test_a_reimport_that_was_killed_is_gone_on_with_when_its_lease_has_ended(
     check_indexes(service.database)
 
 
+@pytest.mark.every_scheme
 @pytest.mark.usefixtures("small_batches")
 def test_a_reader_that_lost_its_lease_stores_nothing_more(
     service: Service, path: Path, clock: ManualClock
@@ -247,6 +249,7 @@ def test_a_deleted_document_stays_out_when_the_file_is_read_again(service: Servi
         assert len(texts_of(service, ADA)) == 12
 
 
+@pytest.mark.every_scheme
 def test_a_deleted_session_stays_out_and_has_no_conversation_left(service: Service, path: Path) -> None:
     ingest(service, path)
     service.forget(ADA, session="session")
@@ -295,6 +298,7 @@ def test_what_was_erased_stays_out_when_the_file_is_written_anew(
     check_is_what_the_file_says(service, path)
 
 
+@pytest.mark.every_scheme
 def test_two_that_take_in_the_same_file_at_once_double_nothing(
     url: str, clock: ManualClock, service: Service, tmp_path: Path, small_batches: None
 ) -> None:

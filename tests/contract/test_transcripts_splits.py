@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from shepherd_memory.service import Service
 from shepherd_memory.transcripts import ingestion, reading
-from tests.contract.given import ManualClock, memory
+from tests.contract.given import ManualClock, examples, memory
 from tests.transcripts import BEGAN, MINUTE, agent_line, codex_lines, joined, output_line, taken_in, user_line
 
 GAP = 60
@@ -119,7 +119,7 @@ def check_splits(service: Service, folder: Path, content: bytes, cuts: Sequence[
     assert len(expected["documents"]) == sum(row[6] for row in expected["conversations"])
 
 
-@settings(max_examples=40, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(40), suppress_health_check=list(HealthCheck))
 @given(lines=LINES, has_end=st.booleans(), cuts=CUTS)
 @example(lines=[USER_LINE], has_end=True, cuts=[0.999])
 @example(lines=[], has_end=False, cuts=[0.5])
@@ -138,7 +138,7 @@ def test_a_claude_code_file_in_pieces_comes_to_the_same_rows_as_the_whole(
     check_splits(service, tmp_path, whole_file(lines, has_end), cuts)
 
 
-@settings(max_examples=15, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(15), suppress_health_check=list(HealthCheck))
 @given(cuts=CUTS, turns=st.integers(0, 5), odd=st.lists(st.sampled_from(ODD), max_size=3))
 def test_a_codex_file_in_pieces_comes_to_the_same_rows_as_the_whole(
     service: Service, tmp_path: Path, cuts: list[float], turns: int, odd: list[bytes]

@@ -11,6 +11,8 @@ from shepherd_memory.storage.clock import iso
 from tests.contract.given import ManualClock, memory
 from tests.transcripts import BEGAN, CWD, agent_line, append, codex_lines, taken_in, user_line, write
 
+pytestmark = pytest.mark.every_scheme
+
 ADA = "ada"
 ROLLOUT = "rollout-2026-09-21T15-33-20-019c8a4d-8f45-7010-8b5d-7fad920aa6f9.jsonl"
 

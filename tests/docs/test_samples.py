@@ -203,8 +203,8 @@ def test_the_shell_samples_of_the_page_run(
 
 
 def test_the_backend_of_the_guide_works(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (source,) = fenced(BACKEND, "python")
-    (tmp_path / "shepherd_toy.py").write_text(source)
+    backend, test_databases = fenced(BACKEND, "python")
+    (tmp_path / "shepherd_toy.py").write_text(backend)
     (entry_points,) = fenced(BACKEND, "toml")
     installed = tmp_path / "shepherd_toy-0.dist-info"
     installed.mkdir()
@@ -212,7 +212,18 @@ def test_the_backend_of_the_guide_works(tmp_path: Path, monkeypatch: pytest.Monk
     group = entry_points.replace('project.entry-points."', "").replace('"]', "]").replace('"', "")
     (installed / "entry_points.txt").write_text(group)
     monkeypatch.syspath_prepend(str(tmp_path))
-    with open_service(Config(memory_database=f"toy://{tmp_path}/memory.db"), worker=False) as service:
+    names: dict[str, Any] = {}
+    exec(test_databases, names)
+    with names["open_source"](tmp_path) as toys:
+        url = toys.create(tmp_path)
+        use_every_part_of_a_backend(url)
+        assert b"create table" in toys.dump(url).lower()
+        toys.remove(url)
+        assert not (tmp_path / "toy.db").exists()
+
+
+def use_every_part_of_a_backend(url: str) -> None:
+    with open_service(Config(memory_database=url), worker=False) as service:
         service.remember("steve", [{"role": "user", "content": "I live in Lisbon."}])
         service.set_fact("steve", "city", "Lisbon")
         assert [document.text for document in service.documents("steve")] == ["I live in Lisbon."]

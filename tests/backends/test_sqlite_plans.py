@@ -1,0 +1,49 @@
+"""Which indexes SQLite uses for the queries that run all the time."""
+
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+from shepherd_memory.extraction import jobs
+from shepherd_memory.storage.database import Connection, open_database
+from shepherd_memory.transcripts import conversations
+from shepherd_memory.transcripts.conversations import Allowance
+
+ADA = "ada"
+
+
+class Explaining:
+    """A connection that keeps how SQLite goes about each query."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+        self.plans: list[str] = []
+
+    def rows(self, sql: str, **parameters: Any) -> list[Any]:
+        plan = self._connection.rows(f"explain query plan {sql}", **parameters)
+        self.plans += [row[-1] for row in plan]
+        return self._connection.rows(sql, **parameters)
+
+    def row(self, sql: str, **parameters: Any) -> Any:
+        return next(iter(self.rows(sql, **parameters)), None)
+
+
+JOB_INDEXES = (("jobs_open", "<"), ("jobs_of_key", "="), ("jobs_of_key", "<"))
+
+
+def test_a_poll_looks_only_at_what_is_open_and_at_its_own_items(tmp_path: Path) -> None:
+    with closing(open_database(f"{tmp_path}/memory.db")) as database, database.read() as connection:
+        explaining: Any = Explaining(connection)
+        conversations.is_any_open(explaining)
+        conversations.to_hand_on(explaining, "extract", Allowance(9, "2026-02-14"), 9)
+        conversations.to_give_back(explaining, "extract", Allowance(9, "2026-02-14"), 9)
+        conversations.to_archive(explaining, "extract", 9)
+        jobs.has_open_stretch(explaining, ADA, "extract", "s", ("waiting", "failed"), 1, 9)
+        conversations.for_grouping(explaining, ADA, "f")
+    plans = "\n".join(explaining.plans)
+    assert plans.count("transcript_conversations_open (status=?") == 5
+    of_session = "(user_id=? AND kind=? AND key=? AND watermark_from"
+    assert [plans.count(f"{index} {of_session}{how}?)") for index, how in JOB_INDEXES] == [1, 1, 2]
+    assert plans.count("PRIMARY KEY (user_id=? AND day=? AND purpose=?)") == 2
+    assert "SCAN jobs" not in plans
+    assert "transcript_conversations USING PRIMARY KEY (user_id=?)" not in plans

@@ -1,0 +1,57 @@
+"""A user who has a row in every table."""
+
+import json
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from shepherd_memory.extraction import ledger
+from shepherd_memory.memory import rejections
+from shepherd_memory.service import Service
+from shepherd_memory.storage import tombstones, users
+from shepherd_memory.storage.provenance import Provenance
+from tests.contract.given import ManualClock, user_says, work
+
+
+def furnish(service: Service, clock: ManualClock, user_id: str, word: str) -> None:
+    """A row in every table that has users."""
+    service.remember(user_id, [user_says(f"my job is {word}")], "chat")
+    work(service)
+    for value in (f"{word} one", f"{word} two"):
+        clock.advance(1)
+        service.set_fact(user_id, "motto", value)
+    service.set_fact(user_id, "gone", word)
+    service.forget(user_id, fact="gone")
+    service.remember(user_id, [user_says(f"{word} {number} " * 50) for number in range(40)], "long")
+    with service.database.write() as tx:
+        row_id = users.lock(tx, user_id, clock())
+        where = Provenance(clock(), "live")
+        rejections.insert(
+            tx, user_id, row_id, rejections.Refused("fact", "a", word, "no", "", where), clock()
+        )
+        ledger.record(tx, user_id, ledger.EXTRACTION, ledger.Spent(1, 1, 1, 1), clock())
+        tombstones.bury(tx, user_id, tombstones.CONTEXT, word, clock())
+        tx.execute(
+            "insert into vectors (user_id, id, part, model, seq, embedding)"
+            " values (:user_id, 1, 0, :w, 1, :v)",
+            user_id=user_id,
+            w=word,
+            v=service.database.vector([1.0, 2.0]),
+        )
+    assert service.inject(user_id, [user_says(f"Who said {word}?")]).block is not None
+    take_in(service, user_id, word)
+
+
+def take_in(service: Service, user_id: str, word: str) -> str:
+    """A transcript of the user, on disk only until it is read; how that went."""
+    line = {
+        "type": "user",
+        "uuid": f"said-{word}",
+        "sessionId": "s",
+        "timestamp": "2026-01-01T10:00:00Z",
+        "message": {"role": "user", "content": f"{word} in a transcript"},
+    }
+    with TemporaryDirectory() as folder:
+        path = Path(folder, "project", "s.jsonl")
+        path.parent.mkdir()
+        path.write_text(json.dumps(line) + "\n")
+        return service.transcripts.ingest(user_id, path).outcome
