@@ -45,6 +45,7 @@ def stored_models(service: Service) -> set[str]:
         return {row[0] for row in connection.rows("select distinct model from vectors")}
 
 
+@pytest.mark.every_scheme
 def test_the_real_model_finds_by_meaning_what_shares_no_word(url: str) -> None:
     with open_service(config_for(url, embedding_engine="onnx")) as service:
         said = ["My daughter plays the violin", "The car needs new tyres", "We had soup for lunch"]
@@ -123,6 +124,7 @@ MEANWHILE: dict[str, Callable[[Service], object]] = {
 }
 
 
+@pytest.mark.every_scheme
 @pytest.mark.parametrize("what", MEANWHILE)
 def test_what_is_deleted_while_it_is_embedded_stays_deleted(url: str, clock: ManualClock, what: str) -> None:
     embedder = TinyEmbedder()
@@ -164,6 +166,7 @@ def test_a_pair_that_says_something_else_meanwhile_gets_no_vector_of_the_old_wor
         check_indexes(service.database)
 
 
+@pytest.mark.every_scheme
 def test_two_embedders_of_the_same_backlog_store_each_vector_once(url: str, clock: ManualClock) -> None:
     with recalling(url, clock) as one, recalling(url, clock) as two:
         one.remember("ada", [user_says(f"violin {number}") for number in range(150)], "chat")
@@ -196,6 +199,7 @@ with open_service(Config(memory_database=sys.argv[1], embedding_engine="none"), 
 """
 
 
+@pytest.mark.every_scheme
 @pytest.mark.parametrize("call", ["1", "3"])
 def test_a_kill_between_embedding_and_storing_loses_nothing(url: str, clock: ManualClock, call: str) -> None:
     with recalling(url, clock) as service:
@@ -225,7 +229,7 @@ def server() -> Iterator[ScriptedEndpoint]:
 
 
 def remote(url: str, server: ScriptedEndpoint, **more: Any) -> Config:
-    settings = {"embedding_model": "m1", "embedding_api_key": KEY, "embedding_timeout": 2.0, **more}
+    settings = {"embedding_model": "m1", "embedding_api_key": KEY, "embedding_timeout": 30.0, **more}
     return config_for(url, embedding_engine="openai", embedding_endpoint=server.url, **settings)
 
 
@@ -355,9 +359,12 @@ def test_it_stops_in_time_in_the_middle_of_long_texts(url: str, clock: ManualClo
     with memory(url, clock) as service:
         service.remember("ada", [user_says(f"{number} {long}") for number in range(64)], "chat")
         with embedding_thread(service, config_for(url, embedding_engine="onnx")) as thread:
-            assert thread.embedder() is not None
+            embedder = thread.embedder()
+            assert embedder is not None
+            begun, embed = threading.Event(), embedder.embed
+            vars(embedder)["embed"] = lambda texts: (begun.set(), embed(texts))[1]
             thread.start()
-            time.sleep(0.5)
+            assert begun.wait(60)
         check_indexes(service.database)
         assert service.unembedded("ada") > 0
 

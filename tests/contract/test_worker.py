@@ -81,6 +81,7 @@ def test_an_endpoint_that_is_not_available_costs_an_item_no_try(
         assert service.status().endpoint.state == "ok"
 
 
+@pytest.mark.every_scheme
 def test_a_refused_connection_keeps_the_item(
     url: str, clock: ManualClock, endpoint: ScriptedEndpoint
 ) -> None:
@@ -97,13 +98,14 @@ def test_a_refused_connection_keeps_the_item(
 def test_a_call_that_takes_too_long_keeps_the_item(
     url: str, clock: ManualClock, endpoint: ScriptedEndpoint
 ) -> None:
-    with memory(url, clock, endpoint.url, memory_extraction_timeout=1.5) as service:
+    with memory(url, clock, endpoint.url, memory_extraction_timeout=0.5) as service:
         queue_items(service, clock, 1)
         endpoint.script(hang())
         (outcome,) = work(service)
         assert outcome.status == jobs.WAITING
-        assert "1.5 s" in outcome.detail
+        assert "0.5 s" in outcome.detail
         clock.advance(6)
+    with memory(url, clock, endpoint.url) as service:
         assert [outcome.status for outcome in work(service)] == [jobs.DONE]
 
 
@@ -184,6 +186,7 @@ def test_a_pause_ends_at_once_when_the_configuration_changes(
         assert facts_of(service, "user1") == {"city": "Town1"}
 
 
+@pytest.mark.every_scheme
 def test_a_changed_retry_interval_takes_effect_while_waiting(
     url: str, clock: ManualClock, endpoint: ScriptedEndpoint, tmp_path: Path
 ) -> None:
@@ -209,6 +212,7 @@ def test_a_changed_retry_interval_takes_effect_while_waiting(
         assert facts_of(service, "user3") == {"city": "Town3"}
 
 
+@pytest.mark.every_scheme
 @pytest.mark.parametrize("code", [400, 413, 422])
 def test_an_item_that_is_refused_three_times_is_parked_and_delays_nobody(
     url: str, clock: ManualClock, endpoint: ScriptedEndpoint, code: int
@@ -372,6 +376,7 @@ def test_a_slice_that_fails_for_good_is_parked_alone(
         assert len(facts_of(service, "user1")) == 10
 
 
+@pytest.mark.every_scheme
 def test_a_slice_that_fails_for_good_is_parked_alone_where_items_carry_their_text(
     url: str, clock: ManualClock, endpoint: ScriptedEndpoint
 ) -> None:
@@ -416,6 +421,7 @@ def failing_at(point: str, times: int) -> Callable[[str], None]:
     return fault
 
 
+@pytest.mark.every_scheme
 @pytest.mark.parametrize("point", ["claimed", "answered", "storing", "committing", "stored"])
 def test_a_fault_at_any_point_leaves_everything_stored_exactly_once_in_the_end(
     url: str, database: Database, clock: ManualClock, endpoint: ScriptedEndpoint, point: str
@@ -450,6 +456,7 @@ def _drain_through_faults(service: Service, clock: ManualClock) -> int:
     raise AssertionError("not drained")
 
 
+@pytest.mark.every_scheme
 def test_a_worker_that_lost_its_lease_stores_nothing(
     url: str, database: Database, clock: ManualClock, endpoint: ScriptedEndpoint
 ) -> None:
@@ -482,6 +489,7 @@ def test_a_worker_that_lost_its_lease_stores_nothing(
         assert facts_of(service, "user1") == {"city": "Town1"}
 
 
+@pytest.mark.every_scheme
 @pytest.mark.parametrize(
     "answer",
     [echo(), garbage(), status(400), status(500), status(401)],
@@ -566,6 +574,7 @@ def test_no_memory_text_is_logged(
     assert "Quetzalcoatl" not in caplog.text
 
 
+@pytest.mark.every_scheme
 def test_a_deferred_user_waits_for_tomorrow_while_others_proceed(
     url: str, clock: ManualClock, endpoint: ScriptedEndpoint
 ) -> None:
