@@ -82,8 +82,19 @@ class DatabaseSource(ABC):
     def _migrate_one(self, folder: Path) -> Migrated:
         url = self.create(folder)
         self._made.callback(self.remove, url)
+        start_once(url)
         database = self._made.enter_context(closing(open_database(url)))
         return Migrated(url, database, _deletion(database))
+
+
+def start_once(url: str) -> None:
+    """Migrate, and finish what a service has to do at its first start."""
+    # Late: most tests need no service, and importing one takes a while.
+    from shepherd_memory.config import Config
+    from shepherd_memory.service import open_service
+
+    with open_service(Config(memory_database=url, embedding_engine="none"), worker=False):
+        pass
 
 
 def delete_all_rows(database: Database) -> None:
@@ -105,7 +116,7 @@ class SqliteFiles(DatabaseSource):
     def __init__(self, folder: Path) -> None:
         super().__init__()
         self._migrated = folder / "migrated.db"
-        open_database(str(self._migrated)).close()
+        start_once(str(self._migrated))
 
     def create(self, folder: Path) -> str:
         return f"sqlite:///{folder}/memory.db"

@@ -348,7 +348,7 @@ def test_eviction_takes_nothing_away_from_memory(url: str, endpoint: ScriptedEnd
 
 def test_every_user_message_is_extracted_exactly_once(url: str, endpoint: ScriptedEndpoint) -> None:
     @settings(
-        max_examples=examples(40),
+        max_examples=examples(25),
         deadline=None,
         suppress_health_check=list(HealthCheck),
     )

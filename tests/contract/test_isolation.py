@@ -870,7 +870,7 @@ def test_random_operations_of_several_users_never_mix(module_url: str) -> None:
         run_state_machine_as_test(
             lambda: Memories(service, clock),
             settings=settings(
-                max_examples=examples(20),
+                max_examples=examples(10),
                 stateful_step_count=25,
                 deadline=None,
                 suppress_health_check=list(HealthCheck),

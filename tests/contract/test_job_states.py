@@ -484,7 +484,7 @@ def test_random_events_follow_the_state_table(database: Database) -> None:
     run_state_machine_as_test(
         lambda: JobTable(database),
         settings=settings(
-            max_examples=examples(60),
+            max_examples=examples(30),
             stateful_step_count=40,
             deadline=None,
             suppress_health_check=list(HealthCheck),

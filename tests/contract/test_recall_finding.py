@@ -347,7 +347,7 @@ def test_random_writes_and_deletions_leave_indexes_and_rows_in_step(url: str, cl
         run_state_machine_as_test(
             lambda: Finding(service, clock),
             settings=settings(
-                max_examples=examples(15),
+                max_examples=examples(10),
                 stateful_step_count=25,
                 deadline=None,
                 suppress_health_check=list(HealthCheck),

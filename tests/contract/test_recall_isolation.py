@@ -53,7 +53,7 @@ def test_no_hit_and_no_score_depends_on_other_users(url: str, clock: ManualClock
     with memory(url, clock) as service:
 
         @settings(
-            max_examples=examples(15),
+            max_examples=examples(8),
             deadline=None,
             suppress_health_check=list(HealthCheck),
         )
