@@ -10,7 +10,7 @@ from shepherd_memory.extraction.ledger import Spent
 from shepherd_memory.extraction.prompt import SCHEMA, Statement, build_messages
 from shepherd_memory.llm.client import Client
 from shepherd_memory.llm.request import Completion, ModelRequest
-from shepherd_memory.llm.target import EXTRACTION, Target
+from shepherd_memory.llm.target import Target
 from shepherd_memory.storage.clock import from_us
 
 ASKED = 2
@@ -28,12 +28,9 @@ class Extraction:
 
 @dataclass(frozen=True)
 class Endpoint:
-    """Where to ask, and with which settings; `url` as configured."""
+    """Where to ask, and with which settings."""
 
-    # Neither is shown: the key is a secret, and a URL can carry a password.
-    url: str = field(repr=False)
-    model: str
-    api_key: str = field(default="", repr=False)
+    target: Target
     max_tokens: int = 512
     temperature: float = 0.1
     timeout_seconds: float = 60.0
@@ -48,9 +45,8 @@ def complete(
     client: Client, endpoint: Endpoint, messages: list[dict[str, str]], schema: dict[str, Any] | None
 ) -> Completion:
     """What the endpoint answers, within its time limit, as JSON of the schema where it can do that."""
-    target = Target(EXTRACTION, endpoint.url, endpoint.model, endpoint.api_key)
     request = ModelRequest(messages, (), endpoint.max_tokens, endpoint.temperature, schema)
-    return client.complete(target, request, endpoint.timeout_seconds)
+    return client.complete(endpoint.target, request, endpoint.timeout_seconds)
 
 
 def extract(client: Client, endpoint: Endpoint, statements: Sequence[Statement], now: int) -> Extraction:

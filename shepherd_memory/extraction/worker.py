@@ -24,6 +24,7 @@ from shepherd_memory.extraction.prompt import Statement
 from shepherd_memory.extraction.queue import Said, Slice
 from shepherd_memory.extraction.retry_policy import Patience
 from shepherd_memory.llm.client import Client
+from shepherd_memory.llm.target import extraction_target
 from shepherd_memory.storage import users
 from shepherd_memory.storage.clock import DAY, SECOND, Clock, from_us, next_day
 from shepherd_memory.storage.database import Connection, Database
@@ -53,9 +54,7 @@ def extraction_endpoint(config: Config) -> Endpoint | None:
     if not (config.memory_extraction_endpoint and config.memory_extraction_model):
         return None
     return Endpoint(
-        url=config.memory_extraction_endpoint,
-        model=config.memory_extraction_model,
-        api_key=config.memory_extraction_api_key,
+        extraction_target(config),
         max_tokens=config.memory_extraction_max_tokens,
         temperature=config.memory_extraction_temperature,
         timeout_seconds=config.memory_extraction_timeout,

@@ -16,7 +16,7 @@ from shepherd_memory.llm.answer import (
     as_word,
     token_count,
 )
-from shepherd_memory.llm.dialect import Dialect, RejectedRequest
+from shepherd_memory.llm.dialect import Dialect
 from shepherd_memory.llm.request import ModelRequest, ToolRequest
 from shepherd_memory.text.canonical import dump_json
 
@@ -146,6 +146,7 @@ class AnthropicWire:
     answer_field = "content"
     headers: Mapping[str, str] = {"anthropic-version": "2023-06-01"}
     parser: type[AnswerParser] = AnthropicParser
+    has_dialects = False
 
     def login(self, api_key: str) -> dict[str, str]:
         return {"x-api-key": api_key}
@@ -165,11 +166,6 @@ class AnthropicWire:
         if request.temperature is not None:
             body["temperature"] = request.temperature
         return body
-
-    def lesser(
-        self, dialect: Dialect, rejected: RejectedRequest, request: ModelRequest, streams: bool
-    ) -> Dialect | None:
-        return None
 
 
 def _turns(messages: Iterable[Mapping[str, Any]]) -> list[Block]:

@@ -128,10 +128,11 @@ class HttpExchange:
 
     def _lesser(self, dialect: Dialect, failure: Failure, request: ModelRequest, streams: bool) -> Dialect:
         """What to ask in after a refusal; its error, if that is not about the dialect."""
-        lesser = self._wire.lesser(dialect, failure.rejected(), request, streams)
-        if lesser is None:
-            raise failure.error(_texts(request, "user"))
-        return lesser
+        if self._wire.has_dialects:
+            lesser = dialect.after(failure.rejected(), request, streams)
+            if lesser is not None:
+                return lesser
+        raise failure.error(_texts(request, "user"))
 
     @contextmanager
     def _bounded(self) -> Iterator[None]:
@@ -228,17 +229,18 @@ class HttpExchange:
 
     def _reply(self, response: requests.Response) -> HttpReply:
         headers = {name.lower(): value for name, value in response.headers.items()}
-        reply = HttpReply(response.status_code, headers)
-        if reply.is_success():
+        if 200 <= response.status_code < 300:
             body = _joined(self._pieces(response), self._target.kind.max_body_bytes)
-            return HttpReply(reply.status, headers, body)
+        else:
+            body = self._beginning(response)
+        return HttpReply(response.status_code, headers, body)
+
+    def _beginning(self, response: requests.Response) -> bytes:
+        """What an error says, as far as it can be read: its status says enough."""
         try:
-            return HttpReply(
-                reply.status, headers, _joined(self._pieces(response), _MAX_ERROR_BYTES, cut=True)
-            )
+            return _joined(self._pieces(response), _MAX_ERROR_BYTES, cut=True)
         except EndpointUnavailable:
-            # Its status says enough.
-            return reply
+            return b""
 
     def _pieces(self, response: requests.Response) -> Iterator[bytes]:
         """The body, each piece of it as soon as it is there."""

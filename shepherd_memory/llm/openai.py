@@ -14,7 +14,7 @@ from shepherd_memory.llm.answer import (
     as_word,
     token_count,
 )
-from shepherd_memory.llm.dialect import Dialect, RejectedRequest
+from shepherd_memory.llm.dialect import Dialect
 from shepherd_memory.llm.request import ModelRequest, ToolRequest
 from shepherd_memory.text.canonical import dump_json
 
@@ -138,6 +138,7 @@ class OpenAIWire:
     answer_field = "choices[0].message.content"
     headers: Mapping[str, str] = {}
     parser: type[AnswerParser] = OpenAIParser
+    has_dialects = True
 
     def login(self, api_key: str) -> dict[str, str]:
         return {"Authorization": f"Bearer {api_key}"}
@@ -147,11 +148,6 @@ class OpenAIWire:
         return {"model": model, "messages": messages, "stream": streams} | dialect.parameters(
             request, streams
         )
-
-    def lesser(
-        self, dialect: Dialect, rejected: RejectedRequest, request: ModelRequest, streams: bool
-    ) -> Dialect | None:
-        return dialect.after(rejected, request, streams)
 
 
 def _known(message: Mapping[str, Any]) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 from typing import Final
 from urllib.parse import urlsplit
 
-from shepherd_memory.config import PROVIDER_FIELDS, Provider
+from shepherd_memory.config import PROVIDER_FIELDS, Config, Provider
 from shepherd_memory.config.providers import PUBLIC_URLS
 from shepherd_memory.errors import EndpointMisconfigured
 
@@ -118,6 +118,16 @@ def target_of(provider: Provider) -> Target:
     """A provider, as it is asked."""
     base_url = provider.base_url or PUBLIC_URLS.get(provider.type, "")
     return Target(PROVIDER, base_url, provider.model, provider.api_key, provider.type, provider.name)
+
+
+def extraction_target(config: Config) -> Target:
+    """The endpoint of extraction, as it is configured."""
+    return Target(
+        EXTRACTION,
+        config.memory_extraction_endpoint,
+        config.memory_extraction_model,
+        config.memory_extraction_api_key,
+    )
 
 
 def api_url(target: Target, path: str = "") -> str:

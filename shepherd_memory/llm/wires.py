@@ -5,7 +5,7 @@ from typing import Any, Protocol
 
 from shepherd_memory.llm.answer import AnswerParser, WholeBuffer, json_object
 from shepherd_memory.llm.anthropic import AnthropicWire
-from shepherd_memory.llm.dialect import Dialect, RejectedRequest
+from shepherd_memory.llm.dialect import Dialect
 from shepherd_memory.llm.openai import OpenAIWire
 from shepherd_memory.llm.request import ModelRequest, ReadAnswer
 from shepherd_memory.llm.sse import MAX_LINE_BYTES, EventReader
@@ -20,17 +20,14 @@ class Wire(Protocol):
     """Where a whole body has its answer."""
     headers: Mapping[str, str]
     parser: type[AnswerParser]
+    has_dialects: bool
+    """Whether servers of this wire differ in the parameters that they take."""
 
     def login(self, api_key: str) -> dict[str, str]:
         """The headers that log in with a key."""
 
     def body(self, model: str, request: ModelRequest, dialect: Dialect, streams: bool) -> dict[str, Any]:
         """What is posted."""
-
-    def lesser(
-        self, dialect: Dialect, rejected: RejectedRequest, request: ModelRequest, streams: bool
-    ) -> Dialect | None:
-        """What to try after a refusal; None if the dialect is not what was refused."""
 
 
 _WIRES: dict[str, Wire] = {"openai": OpenAIWire(), "shepherd": OpenAIWire(), "anthropic": AnthropicWire()}

@@ -22,6 +22,7 @@ from shepherd_memory.extraction.extractor import Endpoint, complete, extraction_
 from shepherd_memory.extraction.prompt import SCHEMA
 from shepherd_memory.llm.client import Client
 from shepherd_memory.llm.request import Completion
+from shepherd_memory.llm.target import EXTRACTION, Target
 from shepherd_memory.text.reasoning import without_all_reasoning
 from tests.endpoint import (
     ScriptedEndpoint,
@@ -46,6 +47,10 @@ MESSAGES = [
 PROMPTLY_SECONDS = 10.0
 
 
+def endpoint(url: str, model: str = "tiny", api_key: str = "", **settings: Any) -> Endpoint:
+    return Endpoint(Target(EXTRACTION, url, model, api_key), **settings)
+
+
 @pytest.fixture
 def server() -> Iterator[ScriptedEndpoint]:
     with ScriptedEndpoint() as endpoint:
@@ -61,8 +66,8 @@ def client() -> Iterator[Client]:
 @pytest.fixture
 def ask(server: ScriptedEndpoint, client: Client) -> Callable[..., Completion]:
     def ask(schema: dict[str, Any] | None = SCHEMA, **settings: Any) -> Completion:
-        settings = {"url": server.url, "model": "tiny", "api_key": KEY, **settings}
-        return complete(client, Endpoint(**settings), MESSAGES, schema)
+        settings = {"url": server.url, "api_key": KEY, **settings}
+        return complete(client, endpoint(**settings), MESSAGES, schema)
 
     return ask
 
@@ -123,7 +128,7 @@ def test_a_password_in_the_url_is_used_and_never_shown(
     with pytest.raises(EndpointUnavailable) as caught:
         ask(url=url, api_key="")
     assert server.requests[0].headers["authorization"].startswith("Basic ")
-    assert "hunter2" not in f"{caught.value!r} {Endpoint(url, 'tiny')!r}"
+    assert "hunter2" not in f"{caught.value!r} {endpoint(url)!r}"
 
 
 def test_connections_are_reused(server: ScriptedEndpoint, ask: Callable[..., Completion]) -> None:
@@ -314,7 +319,7 @@ def test_the_key_is_in_no_message(
     with pytest.raises(EndpointError, match="may not") as caught:
         ask()
     assert KEY not in f"{caught.value!r}{caught.value}"
-    assert KEY not in repr(Endpoint("http://h", "tiny", KEY))
+    assert KEY not in repr(endpoint("http://h", api_key=KEY))
 
 
 def test_what_the_user_said_is_in_no_message(
@@ -781,7 +786,7 @@ def test_importing_the_package_does_not_import_requests() -> None:
 
 def test_nothing_of_a_call_stays_behind(server: ScriptedEndpoint) -> None:
     with closing(extraction_client()) as client:
-        complete(client, Endpoint(server.url, "tiny"), MESSAGES, None)
+        complete(client, endpoint(server.url), MESSAGES, None)
     server.stop()
     names = {thread.name for thread in threading.enumerate()}
     assert not {name for name in names if name.startswith(("shepherd-call", "scripted-endpoint"))}

@@ -7,10 +7,11 @@ import pytest
 from shepherd_memory.extraction.extractor import Endpoint
 from shepherd_memory.extraction.jobs import Job
 from shepherd_memory.extraction.retry_policy import LONGEST_PAUSE_SECONDS, SUSPECTS_BEFORE_PAUSE, Patience
+from shepherd_memory.llm.target import EXTRACTION, Target
 from shepherd_memory.storage.clock import SECOND
 
-HERE = Endpoint("http://here", "model")
-THERE = Endpoint("http://there", "model")
+HERE = Endpoint(Target(EXTRACTION, "http://here", "model"))
+THERE = Endpoint(Target(EXTRACTION, "http://there", "model"))
 INTERVAL = 5.0
 
 
