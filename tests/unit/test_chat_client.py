@@ -40,6 +40,7 @@ from tests.chatting import (
     thoughts,
 )
 from tests.endpoint import Answer, Step, by_content, close, drip, garbage, hang, status
+from tests.failure_cases import STATUSES, StatusCase
 from tests.provider import (
     CUT,
     RESET,
@@ -57,6 +58,7 @@ from tests.provider import (
 )
 
 WEATHER = ToolCall("call_1", "weather", '{"city": "Tromsø"}')
+TOOL = {"type": "function", "function": {"name": "weather", "parameters": {"type": "object"}}}
 Ask = Callable[..., list[Part]]
 
 each_wire = pytest.mark.parametrize("wire", WIRES)
@@ -236,6 +238,44 @@ def test_a_server_that_does_not_stream_is_understood(
     assert (parts[-1].prompt_tokens, parts[-1].completion_tokens) == (11, 7)
 
 
+@pytest.mark.parametrize(
+    ("wire", "answer"),
+    [
+        ("openai", openai_answer("Look.", WEATHER, reasoning_content="Hm.")),
+        ("anthropic", anthropic_answer({"type": "thinking", "thinking": "Hm."}, "Look.", WEATHER)),
+    ],
+)
+def test_an_answer_as_a_whole_has_its_tool_calls(
+    server: ScriptedProvider, client: Client, wire: str, answer: Answer
+) -> None:
+    server.script(answer)
+    request = ModelRequest(ASKED.messages, [TOOL], max_tokens=9, temperature=0.5)
+    completion = client.complete(provider_at(server.url, wire), request, PATIENCE_SECONDS)
+    (call,) = completion.tool_calls
+    assert (completion.text, call.id, call.name) == ("Look.", "call_1", "weather")
+    assert json.loads(call.arguments) == {"city": "Tromsø"}
+    assert (completion.prompt_tokens, completion.completion_tokens, completion.estimated) == (11, 7, False)
+    sent = server.requests[0].json
+    assert (sent["stream"], sent["max_tokens"], sent["temperature"]) == (False, 9, 0.5)
+    assert len(sent["tools"]) == 1
+
+
+@each_wire
+def test_an_answer_of_tool_calls_alone_is_an_answer(
+    server: ScriptedProvider, client: Client, wire: str
+) -> None:
+    server.script(openai_answer(None, WEATHER) if wire == "openai" else anthropic_answer(WEATHER))
+    completion = client.complete(provider_at(server.url, wire), ASKED, PATIENCE_SECONDS)
+    assert (completion.text, [call.name for call in completion.tool_calls]) == ("", ["weather"])
+
+
+@each_wire
+def test_an_answer_without_anything_is_unusable(server: ScriptedProvider, client: Client, wire: str) -> None:
+    server.script(openai_answer(None) if wire == "openai" else anthropic_answer())
+    with pytest.raises(ItemRejected, match="unusable answer: lab sent no"):
+        client.complete(provider_at(server.url, wire), ASKED, PATIENCE_SECONDS)
+
+
 @each_wire
 @pytest.mark.parametrize("end", [CUT, RESET], ids=["cut", "reset"])
 def test_an_answer_that_breaks_off_is_no_answer(
@@ -275,33 +315,22 @@ def test_an_unknown_host_is_unavailable(ask: Ask) -> None:
 
 
 @each_wire
-@pytest.mark.parametrize(
-    ("code", "kind", "advice"),
-    [
-        (401, EndpointMisconfigured, "check its api_key"),
-        (402, EndpointMisconfigured, "no credit"),
-        (403, EndpointMisconfigured, "check its api_key"),
-        (404, EndpointMisconfigured, "check its base_url"),
-        (405, EndpointMisconfigured, "check its type"),
-        (301, EndpointMisconfigured, "set base_url to where it leads"),
-        (307, EndpointMisconfigured, "set base_url to where it leads"),
-        (408, EndpointUnavailable, "try again later"),
-        (425, EndpointUnavailable, "try again later"),
-        (429, EndpointUnavailable, "try again later"),
-        (500, EndpointUnavailable, "try again later"),
-        (529, EndpointUnavailable, "try again later"),
-        (400, ItemRejected, "scripted 400"),
-        (422, ItemRejected, "scripted 422"),
-        (413, ContextTooLong, "too long for this model"),
-    ],
-)
-def test_each_status_has_its_meaning(
-    server: ScriptedProvider, ask: Ask, wire: str, code: int, kind: type[EndpointError], advice: str
-) -> None:
+@pytest.mark.parametrize("case", STATUSES, ids=lambda case: str(case.code))
+def test_each_status_has_its_meaning(server: ScriptedProvider, ask: Ask, wire: str, case: StatusCase) -> None:
+    server.script(openai_error(case.code) if wire == "openai" else anthropic_error(case.code))
+    error = error_of(ask, case.chat_error, wire)
+    assert str(error).startswith(f"lab answers {case.code}: scripted {case.code}")
+    assert case.chat_advice in str(error)
+    assert len(server.requests) == 1
+
+
+@each_wire
+@pytest.mark.parametrize("code", [301, 307])
+def test_a_redirect_names_the_base_url(server: ScriptedProvider, ask: Ask, wire: str, code: int) -> None:
     server.script(openai_error(code) if wire == "openai" else anthropic_error(code))
-    error = error_of(ask, kind, wire)
+    error = error_of(ask, EndpointMisconfigured, wire)
     assert str(error).startswith(f"lab answers {code}: scripted {code}")
-    assert advice in str(error)
+    assert "set base_url to where it leads" in str(error)
     assert len(server.requests) == 1
 
 

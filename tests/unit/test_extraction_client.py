@@ -37,6 +37,7 @@ from tests.endpoint import (
     reply,
     status,
 )
+from tests.failure_cases import STATUSES, StatusCase
 
 KEY = "sk-test-4f7c1d0b9a"
 MESSAGES = [
@@ -157,14 +158,16 @@ def test_other_machines_are_asked_through_the_proxy_of_the_environment(
     assert server.requests[0].path == "http://model.invalid/v1/chat/completions"
 
 
-@pytest.mark.parametrize("code", [408, 425, 429, 500, 502, 503, 504, 529])
-def test_busy_and_broken_endpoints_are_unavailable(
-    server: ScriptedEndpoint, ask: Callable[..., Completion], code: int
+@pytest.mark.parametrize("case", STATUSES, ids=lambda case: str(case.code))
+def test_each_status_has_its_meaning(
+    server: ScriptedEndpoint, ask: Callable[..., Completion], case: StatusCase
 ) -> None:
-    server.default = status(code)
-    with pytest.raises(EndpointUnavailable, match=f"answered {code}: scripted {code}") as caught:
+    server.default = status(case.code)
+    with pytest.raises(case.job_error, match=f"answered {case.code}: scripted {case.code}") as caught:
         ask()
-    assert caught.value.retry_after_seconds is None
+    assert type(caught.value) is case.job_error
+    assert case.job_advice in str(caught.value)
+    assert getattr(caught.value, "retry_after_seconds", None) is None
 
 
 @pytest.mark.parametrize(
@@ -200,24 +203,6 @@ def test_a_retry_after_that_makes_no_sense_is_ignored(
     assert caught.value.retry_after_seconds is None
 
 
-@pytest.mark.parametrize(
-    ("code", "advice"),
-    [
-        (401, "memory_extraction_api_key"),
-        (402, "memory_extraction_api_key"),
-        (403, "memory_extraction_api_key"),
-        (404, "memory_extraction_endpoint and memory_extraction_model"),
-        (405, "memory_extraction_endpoint"),
-    ],
-)
-def test_a_refused_key_or_address_names_the_setting_to_check(
-    server: ScriptedEndpoint, ask: Callable[..., Completion], code: int, advice: str
-) -> None:
-    server.default = status(code)
-    with pytest.raises(EndpointMisconfigured, match=advice):
-        ask()
-
-
 @pytest.mark.parametrize("code", [301, 302, 303, 307, 308])
 def test_a_redirect_is_not_followed(
     server: ScriptedEndpoint, ask: Callable[..., Completion], code: int
@@ -229,15 +214,6 @@ def test_a_redirect_is_not_followed(
         ask()
     assert "token" not in str(caught.value)
     assert len(server.requests) == 1
-
-
-@pytest.mark.parametrize("code", [400, 409, 413, 418, 422])
-def test_other_refusals_are_the_items_fault(
-    server: ScriptedEndpoint, ask: Callable[..., Completion], code: int
-) -> None:
-    server.default = status(code)
-    with pytest.raises(ItemRejected, match=f"answered {code}"):
-        ask()
 
 
 @pytest.mark.parametrize(
