@@ -23,6 +23,7 @@ from shepherd_memory.llm.http import (
     is_bad_address,
     is_timeout,
 )
+from shepherd_memory.llm.wires import wire_of
 from shepherd_memory.text.canonical import canonical_text
 
 SILENCE_SECONDS = 30.0
@@ -193,7 +194,7 @@ class RemoteSession:
         connections: Connections | None = None,
     ) -> Iterator[requests.Response]:
         """A response of the server, once its head is there; what is wrong is an EndpointError."""
-        login = Login(self.url, {"Authorization": f"Bearer {self._key}"} if self._key else {})
+        login = Login(self.url, wire_of("shepherd").login(self._key) if self._key else {})
         try:
             pool = connections or self._connections
             with call.limited(), pool.send(call, method, self.url + path, login, {}, body) as response:

@@ -12,13 +12,13 @@ Address = tuple[Any, ...]
 
 
 class Call:
-    """Whatever the call waits on is known here, so that cutting it wakes it up.
+    """Knows the sockets that the call waits on, so that cutting it wakes it up.
 
-    The reason for a cut belongs to the call, is set under its lock and stays: a socket that becomes known
-    after the cut is shut down at once, so there is no moment at which a cut is lost.
+    The reason for a cut is set under the call's lock and stays: a socket that becomes known after the cut is
+    shut down at once, so there is no moment at which a cut is lost.
 
-    `timeout_seconds` is for the whole call; with `each_wait` it is for every wait in it, and a call in which
-    something comes again and again may go on for ever. `too_late` is the reason of a cut for want of time.
+    `timeout_seconds` limits the whole call; with `each_wait` it limits every single wait, and a call in which
+    data keeps coming may go on for ever. `too_late` is the reason given when time runs out.
     """
 
     def __init__(self, timeout_seconds: float, too_late: str, *, each_wait: bool = False) -> None:

@@ -6,8 +6,8 @@ from typing import Protocol
 READABLE = ("gzip", "x-gzip", "deflate", "identity")
 """The codings that can be asked of a provider whose answer is to be read."""
 
-MOST_OUTPUT = 64 * 1024 * 1024
-_MOST_CODINGS = 5
+MAX_OUTPUT_BYTES = 64 * 1024 * 1024
+_MAX_CODINGS = 5
 _SLICE = 16 * 1024
 _GZIP = 16 + zlib.MAX_WBITS
 _GZIP_MAGIC = b"\x1f"
@@ -21,13 +21,13 @@ class _Coding(Protocol):
 class Decoder:
     """Gives the plain bytes of what it is fed; never raises."""
 
-    def __init__(self, codings: list[_Coding], most_output: int = MOST_OUTPUT) -> None:
+    def __init__(self, codings: list[_Coding], max_output_bytes: int = MAX_OUTPUT_BYTES) -> None:
         self.broken = False
         """The data is not what its coding says."""
         self.exhausted = False
         """There is more of it than anyone needs, as in a decompression bomb."""
         self._codings = codings
-        self._room = [most_output] * len(codings)
+        self._room = [max_output_bytes] * len(codings)
 
     def feed(self, data: bytes) -> bytes:
         """What `data` adds to the plain bytes; nothing any more once broken or exhausted."""
@@ -52,14 +52,14 @@ class Decoder:
         return plain
 
 
-def decoder_for(encoding: str, most_output: int = MOST_OUTPUT) -> Decoder | None:
+def decoder_for(encoding: str, max_output_bytes: int = MAX_OUTPUT_BYTES) -> Decoder | None:
     """A decoder for this Content-Encoding; None if a coding in it cannot be read."""
     names = [name for name in (part.strip().lower() for part in encoding.split(",")) if name]
     if not set(names) <= set(READABLE):
         return None
     # The header lists the codings in the order in which they were applied.
     codings = [_CODINGS[name]() for name in reversed(names) if name != "identity"]
-    return Decoder(codings, most_output) if len(codings) <= _MOST_CODINGS else None
+    return Decoder(codings, max_output_bytes) if len(codings) <= _MAX_CODINGS else None
 
 
 class _Gzip:

@@ -52,7 +52,7 @@ class HttpExchange:
 
     def parts(self, request: ModelRequest, dialects: Dialects) -> Iterator[Part]:
         """Ask, and again in a lesser dialect where one is refused; `dialects` keeps what is understood."""
-        # By server alone: what a stream may be refused for does not depend on the model.
+        # Per server: a chat learns it once, whichever model it is switched to.
         known = (self._url, "")
         dialect = dialects.get(known, Dialect())
         while True:
@@ -67,7 +67,7 @@ class HttpExchange:
 
     def complete(self, request: ModelRequest, dialects: Dialects) -> Completion:
         """The whole answer, asked for in the best dialect that is not refused."""
-        # By model: whether JSON can be asked for depends on it.
+        # Per model: one may take a schema where its neighbour on the same server does not.
         known = (self._url, self._target.model)
         dialect = dialects.get(known, Dialect())
         while True:
@@ -91,13 +91,14 @@ class HttpExchange:
 
     def get(self, path: str) -> bytes:
         """What the API has at a path, or an EndpointError."""
-        with self._send("GET", path, None, _STREAM) as response:
+        with self._bounded(), self._send("GET", path, None, _STREAM) as response:
             if not 200 <= response.status_code < 300:
                 raise self._failure(response).error()
             return _joined(self._pieces(response), self._target.kind.max_body_bytes, cut=True)
 
     def check(self, path: str) -> None:
         """Raise an EndpointError if the API does not answer at a path as it should."""
+        # Through the proxy that the environment names, even to this machine: as curl would ask.
         with self._send("GET", path, None, _JSON, bypasses_proxy=False) as response:
             if response.status_code >= 300:
                 raise failures.refused_check(self._target, path, response.status_code)

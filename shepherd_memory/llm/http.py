@@ -56,9 +56,9 @@ class Connections:
         body: Mapping[str, Any] | None = None,
         bypasses_proxy: bool = True,
     ) -> requests.Response:
-        """Ask, and return once the head of the answer is there; whoever reads its body closes it.
+        """Send a request, and return once the response headers are there; the caller closes the response.
 
-        `bypasses_proxy`: this very machine is asked directly, whatever proxy the environment names.
+        With `bypasses_proxy` this machine is asked directly, whatever proxy the environment names.
         """
         self._adapter.call = call
         # A redirect is not followed: it could take the key and the conversation to another host.
@@ -111,13 +111,13 @@ def is_timeout(error: BaseException) -> bool:
 
 
 def certificate_error(error: BaseException) -> str:
-    """What is wrong with the server's certificate; empty if that is not the matter."""
+    """What is wrong with the server's certificate; empty if the failure has another cause."""
     root = _root_cause(error)
     return root.verify_message if isinstance(root, ssl.SSLCertVerificationError) else ""
 
 
 def failure_reason(error: BaseException) -> str:
-    """A few words on why an exchange failed, which carry no URL."""
+    """A few words on why an exchange failed, without the URL."""
     root = _root_cause(error)
     return root.strerror if isinstance(root, OSError) and root.strerror else type(root).__name__
 
@@ -162,7 +162,7 @@ class _Host(Protocol):
 
 
 class _Watched:
-    """Mixed into urllib3's connections: looks up, connects and sends under the eyes of the running call."""
+    """Mixed into urllib3's connections: tells the running call of its lookups and sockets."""
 
     def _new_conn(self: _Host) -> socket.socket:
         call = self.adapter.running()

@@ -1,4 +1,4 @@
-"""Whom to ask: address, key and model of a server, and what its errors tell of it."""
+"""Whom to ask: the address, key and model of a server, and how its errors are worded."""
 
 from dataclasses import dataclass, field
 from typing import Final
@@ -26,14 +26,14 @@ class TargetKind:
     timeout: str = ""
 
     is_provider: bool = True
-    """A person reads a provider's errors at once, with its name and advice; an endpoint's are kept with the
-    job, so they name its host, quote no conversation and no secret, and hold no advice to try again."""
+    """A provider's errors are read at once by the person who asked: they have its name, and advice. An
+    endpoint's are stored and logged: they name its host, and quote neither secrets nor the conversation."""
 
     error_under_200: int = 500
-    """An error in place of a chat's answer is a stream that broke off; in place of a job's, it is refused."""
+    """What an error within an answer counts as: a chat that broke off, or a job that is refused."""
 
     blames_item_for_408: bool = False
-    """A job for which a server ran out of time may be too much for it; a chat is asked again."""
+    """A job that the server had no time for may be too much for it; a chat has a person to ask again."""
 
     tells_long_context: bool = True
     """A chat can leave out its oldest messages and ask again; a job cannot."""
@@ -43,8 +43,10 @@ class TargetKind:
     answer, which can be asked for in another way."""
 
     max_quote_chars: int = 300
+    """A chat shows an error on its own, the queue in a list of jobs."""
+
     max_body_bytes: int = 16 * 1024 * 1024
-    """An answer that is a chat may be long; the one to a job holds a few memories or vectors."""
+    """The answer to a chat may be long; the answer to a job holds a few memories or vectors."""
 
 
 PROVIDER: Final = TargetKind()

@@ -630,7 +630,7 @@ def test_every_readable_coding_has_a_decoder() -> None:
 
 @pytest.mark.parametrize(("encoding", "encode"), CODED[2:])
 def test_a_decompression_bomb_stops_at_the_limit(encoding: str, encode: Any) -> None:
-    decoder = decoder_for(encoding, most_output=1_000)
+    decoder = decoder_for(encoding, max_output_bytes=1_000)
     assert decoder is not None
     assert len(decoder.feed(encode(b"x" * 1_000_000))) <= 1_000
     assert decoder.exhausted
@@ -638,7 +638,7 @@ def test_a_decompression_bomb_stops_at_the_limit(encoding: str, encode: Any) -> 
 
 
 def test_output_up_to_the_limit_is_no_bomb() -> None:
-    decoder = decoder_for("gzip", most_output=1_000)
+    decoder = decoder_for("gzip", max_output_bytes=1_000)
     assert decoder is not None
     assert decoder.feed(gzip.compress(b"x" * 1_000)) == b"x" * 1_000
     assert not decoder.exhausted

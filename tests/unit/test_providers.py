@@ -266,6 +266,17 @@ def test_a_server_that_refuses_is_a_failure_that_says_why(
         check_provider(Provider("a", base_url=url))
 
 
+def test_connecting_goes_through_the_proxy_of_the_environment_even_to_this_machine(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.delenv("no_proxy", raising=False)
+    monkeypatch.delenv("NO_PROXY", raising=False)
+    with model_server() as (proxy, asked):
+        monkeypatch.setenv("http_proxy", proxy)
+        check_provider(Provider("a", base_url="http://127.0.0.1:9"))
+    assert [path for path, _ in asked] == ["http://127.0.0.1:9/v1/models"]
+
+
 def test_a_redirect_is_not_followed_with_the_key() -> None:
     with model_server() as (elsewhere, asked), model_server(302, elsewhere) as (url, _):
         with pytest.raises(EndpointMisconfigured, match="a redirect"):
