@@ -9,8 +9,8 @@ from urllib.parse import urlsplit
 import requests
 
 from shepherd_memory.chat import events
+from shepherd_memory.chat.event_json import QUEUED, event_from_json, message_of
 from shepherd_memory.chat.events import Emit, Event, Last
-from shepherd_memory.chat.remote_events import QUEUED, event_of, message_of, read_updates
 from shepherd_memory.errors import EndpointError, EndpointMisconfigured, EndpointUnavailable, InvalidInput
 from shepherd_memory.llm.answer import json_object
 from shepherd_memory.llm.cancellation import Call
@@ -23,6 +23,7 @@ from shepherd_memory.llm.http import (
     is_bad_address,
     is_timeout,
 )
+from shepherd_memory.llm.sse import EventReader
 from shepherd_memory.llm.wires import wire_of
 from shepherd_memory.text.canonical import canonical_text
 
@@ -128,7 +129,7 @@ class RemoteSession:
 
     def _followed(self, response: requests.Response, said: list[str], emit: Emit) -> Last:
         """Tell `emit` what happens with a request, but for its end, which is returned."""
-        for name, fields in read_updates(self._pieces(response), LONGEST_BODY):
+        for name, fields in _read_updates(self._pieces(response), LONGEST_BODY):
             if name == QUEUED:
                 self._begun(str(fields.get("request", "")))
             event = self._event(name, fields)
@@ -146,7 +147,7 @@ class RemoteSession:
 
     def _event(self, name: str, fields: Mapping[str, Any]) -> Event | None:
         try:
-            return event_of(name, fields)
+            return event_from_json(name, fields)
         except (KeyError, TypeError):
             raise _not_a_session(self.place) from None
 
@@ -267,3 +268,39 @@ def _not_a_session(place: str) -> EndpointMisconfigured:
     return EndpointMisconfigured(
         f"there is no shared session at {place}: give the address that `shepherd cli-server` listens on"
     )
+
+
+def _read_updates(pieces: Iterator[bytes], max_bytes: int) -> Iterator[tuple[str, dict[str, Any]]]:
+    """The server-sent events in a body, by name; one of more than `max_bytes` is passed over."""
+    updates = _Updates()
+    reader = EventReader(updates, max_bytes)
+    for piece in pieces:
+        reader.feed(piece)
+        yield from updates.take()
+
+
+class _Updates:
+    """Pairs each event with the name that came before it; an event without one is none of ours."""
+
+    last_event: bytes | None = None
+
+    def __init__(self) -> None:
+        self._name = ""
+        self._found: list[tuple[str, dict[str, Any]]] = []
+
+    def take_name(self, name: bytes) -> bool:
+        self._name = name.decode("utf-8", "replace")
+        return False
+
+    def take_event(self, event: dict[str, Any]) -> bool:
+        if self._name:
+            self._found.append((self._name, event))
+        self._name = ""
+        return False
+
+    def fail(self, line: bytes = b"") -> None:
+        """An error is an update like any other."""
+
+    def take(self) -> list[tuple[str, dict[str, Any]]]:
+        found, self._found = self._found, []
+        return found

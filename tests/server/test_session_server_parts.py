@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from starlette.routing import Route
 
 from shepherd_memory.chat import events
-from shepherd_memory.chat.event_json import shape_of
+from shepherd_memory.chat.event_json import event_to_json
 from shepherd_memory.frontends.session_server.routes import ROUTES
 from shepherd_memory.frontends.session_server.shared_session import PromptRequest
 from shepherd_memory.frontends.session_server.streams import observe
@@ -152,7 +152,13 @@ def test_the_reference_has_every_route_error_and_event_of_a_shared_session() -> 
         if isinstance(route, Route)
         for method in (route.methods or set()) - {"HEAD"}
     }
-    told = {shape_of(event)[0] for event in EVENTS} | {"connected", "queued", "skipped", "codeblock", CLEARED}
+    told = {event_to_json(event)[0] for event in EVENTS} | {
+        "connected",
+        "queued",
+        "skipped",
+        "codeblock",
+        CLEARED,
+    }
     fields = {field.encode_name for field in msgspec.structs.fields(PromptRequest)}
     assert sorted(rows) == sorted([*routes, *told, *fields, *STATUSES, "queue_full"])
 

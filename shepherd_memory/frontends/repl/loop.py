@@ -6,7 +6,7 @@ import shutil
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from shepherd_memory.chat.event_json import shape_of
+from shepherd_memory.chat.event_json import event_to_json
 from shepherd_memory.chat.events import Event, Failed, Last
 from shepherd_memory.errors import ShepherdError
 from shepherd_memory.frontends.repl.renderer import Printer
@@ -65,7 +65,7 @@ def _asked(line: bytes) -> tuple[str, int, bool]:
 
 
 def _emit_shape(event: Event) -> None:
-    name, fields = shape_of(event)
+    name, fields = event_to_json(event)
     emit_json_line({"event": name, **fields})
 
 

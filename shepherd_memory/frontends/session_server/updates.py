@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import msgspec
 
 from shepherd_memory.chat import events
-from shepherd_memory.chat.event_json import COMPLETE, ERROR, Fields, shape_of
+from shepherd_memory.chat.event_json import COMPLETE, ERROR, Fields, event_to_json
 from shepherd_memory.frontends.web.http_errors import kind_of
 
 CLEARED = "session_cleared"
@@ -122,7 +122,7 @@ def _update_of(event: events.Event) -> Update:
     if isinstance(event, events.Failed):
         hint = "; POST /clear begins a new session" if event.code == events.CONTEXT_FULL else ""
         return failure(event.problem + hint, event.code)
-    return Update(*shape_of(event))
+    return Update(*event_to_json(event))
 
 
 def _shown(block: CodeBlock) -> Update:
