@@ -316,7 +316,11 @@ class MemoryScreen(Screen[None]):
             found = len(self._matching(name))
             searched = self._found is not None if name == DOCUMENTS else bool(self._query)
             count = f"{found:,}/{total:,}" if searched else f"{total:,}"
-            self.query_one(f"#{name}", Tab).label = Content.assemble(view.title, (f" {count}", "dim"))
+            label = Content.assemble(view.title, (f" {count}", "dim"))
+            tab = self.query_one(f"#{name}", Tab)
+            # A label that is set anew lays out the whole screen, also where it says the same.
+            if tab.label != label:
+                tab.label = label
 
     def _refresh_note(self) -> None:
         said = []
@@ -324,9 +328,10 @@ class MemoryScreen(Screen[None]):
             said.append(f"only session {page_parts.name(self._session_id)} (Esc shows all)")
         if self._tab == DOCUMENTS and len(self._found or ()) >= BEST:
             said.append(f"the best {BEST}")
-        note = self.query_one("#note", Static)
-        note.update(" · ".join(said))
-        note.set_class(bool(said), "-said")
+        note, text = self.query_one("#note", Static), " · ".join(said)
+        if note.content != text:
+            note.update(text)
+            note.set_class(bool(said), "-said")
 
     @on(Listing.Moved)
     def _show_page(self) -> None:
