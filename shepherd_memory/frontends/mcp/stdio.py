@@ -20,8 +20,11 @@ from shepherd_memory.frontends.terminal.signals import SIGNALS, heeded
 from shepherd_memory.tools import Answer
 
 THREADS = 4
-GRACE_SECONDS = 1.0
+CLOSED_SECONDS = 10.0
 """So long a client that closed its end may wait for answers to what it asked before."""
+
+SIGNALLED_SECONDS = 1.0
+"""So long it may wait after a signal, which wants an end."""
 
 Incoming = MemoryObjectSendStream[SessionMessage | Exception]
 Outgoing = MemoryObjectSendStream[SessionMessage]
@@ -39,11 +42,12 @@ def run(memory: Memory, stop: threading.Event) -> None:
 
 async def _serve(wire: Wire, memory: Memory, stop: threading.Event) -> None:
     loop = asyncio.get_running_loop()
+    conversation = Conversation(wire, memory)
     for number in heeded(SIGNALS):
-        loop.add_signal_handler(number, wire.end)
+        loop.add_signal_handler(number, conversation.end)
     if stop.is_set():
-        wire.end()
-    await Conversation(wire, memory).run()
+        conversation.end()
+    await conversation.run()
 
 
 class Conversation:
@@ -56,6 +60,16 @@ class Conversation:
         self._own_threads = anyio.CapacityLimiter(2)
         self._unanswered = 0
         self._answered = anyio.Event()
+        self._last_answers = anyio.CancelScope()
+
+    def end(self) -> None:
+        """Come to an end, whatever the client still wants."""
+        self._wire.end()
+        self._give_up_after(SIGNALLED_SECONDS)
+
+    def _give_up_after(self, seconds: float) -> None:
+        scope = self._last_answers
+        scope.deadline = min(scope.deadline, anyio.current_time() + seconds)
 
     async def run(self) -> None:
         server = mcp_server(self._answer)
@@ -78,7 +92,8 @@ class Conversation:
                 if isinstance(item, types.JSONRPCRequest):
                     self._unanswered += 1
                 await incoming.send(SessionMessage(item))
-            with anyio.move_on_after(GRACE_SECONDS):
+            self._give_up_after(CLOSED_SECONDS)
+            with self._last_answers:
                 await self._until_answered()
 
     async def _next(self) -> types.JSONRPCMessage | None:
