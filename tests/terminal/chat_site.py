@@ -111,7 +111,7 @@ def _prompting(opened: AbstractContextManager[Terminal]) -> Iterator[Terminal]:
 
 
 def say(screen: Terminal, text: str) -> None:
-    """Type something, and send it once it is there."""
+    """Type something and send it; also ahead, while an answer comes in."""
     screen.type(text + "\r")
 
 

@@ -84,7 +84,9 @@ class Terminal:
         """Everything that the program has written."""
         self.settings_before = self.settings()
         """Of the terminal driver, before the program has changed them."""
-        self.pid = int(self._lines.readline())
+        told = self._lines.readline()
+        assert told, f"the shell did not start: {os.read(ours, 65536)!r}"
+        self.pid = int(told)
         self._reader = threading.Thread(target=self._read, name="test-terminal")
 
     def start(self, columns: int, lines: int) -> None:
