@@ -23,6 +23,7 @@ from shepherd_memory.frontends.terminal.invocation import Invocation
 from shepherd_memory.memory import saved_chats
 from shepherd_memory.memory.saved_chats import History
 from shepherd_memory.service import SAVED_CHATS, Service, open_service
+from shepherd_sqlite import database
 from tests.contract.given import config_for, texts_of
 from tests.endpoint import Step, garbage
 from tests.provider import (
@@ -607,7 +608,8 @@ def test_what_can_never_be_stored_is_said_at_the_end(lab: Lab) -> None:
         assert "not stored yet" in session.problem
 
 
-def test_a_locked_database_stops_no_chat(lab: Lab) -> None:
+def test_a_locked_database_stops_no_chat(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(database, "BUSY_TIMEOUT_SECONDS", 0.5)
     with lab.chat() as talk:
         talk.answer("before")
         with closing(sqlite3.connect(lab.folder / "memory.db", isolation_level=None)) as other:

@@ -147,6 +147,7 @@ def test_what_cannot_be_done_is_an_error(args: list[str], code: int) -> None:
 
 def test_what_an_endpoint_says_cannot_drive_the_terminal(endpoint: ScriptedEndpoint) -> None:
     endpoint.default = status(401, body={"error": {"message": "\x1b[2J\x9b31m gone"}})
+    good("config", "memory_extraction_retry_interval", "60")  # or the time might be up in the middle of a try
     run("remember", "my dog is Rex", "--wait", "2")
     for args in (["queue", "status"], ["queue", "status", "--json"], ["queue", "list"]):
         shown = run(*args).stdout
