@@ -1,12 +1,10 @@
 """The chat screen of the TUI, driven by keys and mouse: a real chat before the scripted provider."""
 
-import asyncio
 import threading
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import ExitStack, asynccontextmanager
 from dataclasses import dataclass
-from functools import wraps
 from pathlib import Path
 from typing import Any
 
@@ -33,22 +31,10 @@ from shepherd_memory.memory.saved_chats import History
 from shepherd_memory.service import open_service
 from tests.provider import CUT, RESET, ScriptedProvider, ToolCall, chat, openai_stream
 from tests.terminal.chat_site import ANN, ChatSite
-from tests.terminal.snapshots import assert_looks_like, screen_text
+from tests.terminal.snapshots import screen_text
+from tests.terminal.tui_driving import driven, until, until_it_looks_like
 
 SMALL, LARGE = (80, 24), (120, 40)
-PATIENCE_SECONDS = 60.0
-
-Test = Callable[..., Awaitable[None]]
-
-
-def driven(test: Test) -> Callable[..., None]:
-    """A test that is a coroutine, as pytest wants it."""
-
-    @wraps(test)
-    def run(*args: Any, **kwargs: Any) -> None:
-        asyncio.run(test(*args, **kwargs))
-
-    return run
 
 
 @pytest.fixture
@@ -89,15 +75,8 @@ class Hands:
     def one(self, kind: type[Any]) -> Any:
         return self.app.chat.query_one(kind)
 
-    async def until(self, true: Callable[[], object], what: str = "") -> None:
-        deadline = time.monotonic() + PATIENCE_SECONDS
-        while True:
-            looked = time.monotonic()
-            if true():
-                return
-            assert looked < deadline, f"not {what}:\n{self.seen()}"
-            # To look at the screen takes long, and meanwhile nothing is drawn.
-            await self.pilot.pause(max(0.01, 4 * (time.monotonic() - looked)))
+    async def until(self, condition: Callable[[], object], what: str = "") -> None:
+        await until(condition, lambda: f"not {what}:\n{self.seen()}")
 
     async def sees(self, *texts: str) -> None:
         await self.until(lambda: all(text in self.seen() for text in texts), f"{texts} on the screen")
@@ -136,6 +115,8 @@ async def opened(
         session = stack.enter_context(open_chat(service, ANN, chosen, resume=resume))
         invocation = Invocation(site.path, service=service, user_id=ANN, commands=cli)
         app = TuiApp(around(service), around(session), invocation, History(ANN, chosen.memory), Signals())
+        # To draw each step of a movement costs more than most of what is tested.
+        app.animation_level = "none"
         async with app.run_test(size=size, notifications=True) as pilot:
             yield Hands(app, pilot)
 
@@ -199,23 +180,23 @@ async def test_the_chat_looks_as_it_should(
         await hands.say("What does my cat need after we moved to Lisbon?")
         await hands.sees("the portal")
         await hands.answered()
-        assert_looks_like(hands.app, f"tui-chat-{name}")
+        await until_it_looks_like(hands.app, f"tui-chat-{name}")
         await hands.press("f1")
         await hands.until(lambda: isinstance(hands.app.screen, HelpScreen))
         await hands.sees("Keys and commands")
-        assert_looks_like(hands.app, f"tui-help-{name}")
+        await until_it_looks_like(hands.app, f"tui-help-{name}")
 
 
 @driven
 async def test_an_empty_chat_looks_as_it_should_in_light_and_dark(site: ChatSite) -> None:
     async with opened(site) as hands:
         await hands.sees("Hello.", "lab · scripted-1 · ann", "memory on")
-        assert_looks_like(hands.app, "tui-empty-80x24")
+        await until_it_looks_like(hands.app, "tui-empty-80x24")
         dark = hands.app.screen.styles.background
         await hands.press("ctrl+t")
         await hands.until(lambda: hands.app.screen.styles.background != dark)
         assert not hands.app.current_theme.dark
-        assert_looks_like(hands.app, "tui-empty-80x24")
+        await until_it_looks_like(hands.app, "tui-empty-80x24")
 
 
 @driven
@@ -509,11 +490,11 @@ async def test_it_follows_the_end_unless_one_has_scrolled_away(
 async def test_an_answer_of_a_hundred_thousand_characters_arrives_whole(
     site: ChatSite, provider: ScriptedProvider
 ) -> None:
-    provider.script(openai_stream(*[f"Word {number} and more of it.\n\n" for number in range(3_500)]))
+    provider.script(openai_stream(*(f"Paragraph {number} {'has words ' * 13}\n\n" for number in range(700))))
     async with opened(site) as hands:
         await hands.say("All of it")
-        await hands.sees("Word 3499 and")
         await hands.answered()
+        await hands.sees("Paragraph 699 has")
         assert len(hands.app.chat.query_one(Conversation).last_answer) > 90_000
 
 
