@@ -16,7 +16,8 @@ unexport PYTHONDONTWRITEBYTECODE
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help run test test-contract test-sentence-transformers check bench bench-quality bench-recall bench-server clean
+.PHONY: help run test test-contract test-openapi test-sentence-transformers check bench bench-quality \
+    bench-recall bench-server clean
 
 help: ## say what there is to make
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-27s %s\n", $$1, $$2 }' Makefile
@@ -26,7 +27,10 @@ run: .venv/.installed-runtime ## start the API server in the foreground (Ctrl-C 
 
 test: .venv/.installed-dev ## run every test but the benchmarks (ARGS="-k queue -x" to choose)
 	SHEPHERD_TEST_REQUIRE_POSTGRES=1 $(ONE_THREAD) $(BIN)/python -m pytest --ignore=tests/bench \
-	    --ignore=tests/sentence_transformers $(PLUGINS) --numprocesses=3 --dist=worksteal $(ARGS)
+	    --ignore=tests/openapi --ignore=tests/sentence_transformers $(PLUGINS) --numprocesses=3 --dist=worksteal $(ARGS)
+
+test-openapi: .venv/.installed-dev ## send requests that are made from openapi.json by rule
+	$(ONE_THREAD) $(BIN)/python -m pytest tests/openapi $(PLUGINS) $(ARGS)
 
 test-contract: .venv/.installed-dev ## run every contract test on one kind of database (SCHEME=postgresql)
 	SHEPHERD_TEST_SCHEMES=$(or $(SCHEME),postgresql) $(ONE_THREAD) $(BIN)/python -m pytest tests/contract \
