@@ -36,13 +36,17 @@ for number, handler in ((signal.SIGINT, signal.default_int_handler), (signal.SIG
         signal.signal(number, handler)
 
 # Loaded everywhere, not only in CI: a database's first query or a busy machine is no failure of a property.
-settings.register_profile(
-    "ci",
-    deadline=None,
-    derandomize=False,
-    print_blob=True,
-    suppress_health_check=[HealthCheck.too_slow],
-)
+# Every run draws other examples: few in each find what many in one would, and `--hypothesis-profile=thorough`
+# draws many.
+for profile, examples in (("ci", 25), ("thorough", 1000)):
+    settings.register_profile(
+        profile,
+        max_examples=examples,
+        deadline=None,
+        derandomize=False,
+        print_blob=True,
+        suppress_health_check=[HealthCheck.too_slow],
+    )
 settings.load_profile("ci")
 
 XDG_FOLDERS = {

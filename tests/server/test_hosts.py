@@ -6,7 +6,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from shepherd_memory.config.identity import hostname
@@ -106,7 +106,6 @@ def test_a_host_that_is_none_is_refused_in_order(running: Running, host: bytes) 
 
 
 @given(hosts)
-@settings(max_examples=100)
 def test_no_host_makes_the_server_fail(running: Running, host: bytes) -> None:
     assert status_of(get(running, "/health", b"Host: " + host)) in (200, 400, 421)
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tests.endpoint import json_reply
@@ -141,7 +141,6 @@ def has_our_field(body: bytes) -> bool:
 
 @pytest.mark.parametrize("wire", CHATS)
 @given(body=chats() | damaged())
-@settings(max_examples=30)
 def test_without_memory_what_is_taken_arrives_byte_for_byte(
     server: Running, provider: ScriptedProvider, wire: str, body: bytes
 ) -> None:
@@ -153,7 +152,6 @@ def test_without_memory_what_is_taken_arrives_byte_for_byte(
 
 @pytest.mark.parametrize("wire", CHATS)
 @given(body=chats() | damaged())
-@settings(max_examples=30)
 def test_with_memory_what_is_taken_arrives_with_an_addition_at_most(
     server: Running, provider: ScriptedProvider, wire: str, body: bytes
 ) -> None:
@@ -186,7 +184,6 @@ def common_start(one: bytes, other: bytes) -> int:
 @example(b"[]")
 @example(b'"text"')
 @example(b"[" * 100_000)
-@settings(max_examples=30)
 def test_bytes_that_are_no_request_are_refused(
     server: Running, provider: ScriptedProvider, wire: str, body: bytes
 ) -> None:
@@ -200,7 +197,6 @@ def test_bytes_that_are_no_request_are_refused(
     lines=st.lists(st.binary(max_size=25), max_size=4),
     rest=st.binary(max_size=30),
 )
-@settings(max_examples=40)
 def test_no_bytes_of_a_request_make_the_server_fail(
     server: Running, target: str, lines: list[bytes], rest: bytes
 ) -> None:
@@ -214,7 +210,6 @@ def test_no_bytes_of_a_request_make_the_server_fail(
     method=st.sampled_from(["GET", "POST", "PUT", "DELETE", "PATCH"]),
     path=st.text(st.characters(min_codepoint=0x21, max_codepoint=0x7E), max_size=20),
 )
-@settings(max_examples=30)
 def test_no_path_makes_the_server_fail(server: Running, method: str, path: str) -> None:
     for root in ("/", "/v1/", "/v1/memory/", "/v1/models/"):
         request = f"{method} {root}{path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"

@@ -130,14 +130,14 @@ def test_any_text_is_redacted_once_and_for_all(text: str) -> None:
     assert redact(once) == once
 
 
-@settings(max_examples=500)
+@settings(max_examples=4 * settings().max_examples)
 @given(st.lists(st.sampled_from(FRAGMENTS), max_size=14).map("".join))
 def test_texts_made_of_triggers_are_redacted_once_and_for_all(text: str) -> None:
     once = redact(text)
     assert redact(once) == once
 
 
-@settings(max_examples=200)
+@settings(max_examples=2 * settings().max_examples)
 @given(
     st.lists(st.sampled_from([*FRAGMENTS, *(example.text for example in POSITIVES)]), max_size=6).map("".join)
 )

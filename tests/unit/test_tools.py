@@ -194,6 +194,6 @@ NAMES = st.sampled_from(["query", "max_results", "question", "answer", "key", "v
     name=st.sampled_from([tool["function"]["name"] for tool in tools.TOOLS]) | st.text(),
     arguments=ANYTHING | st.dictionaries(NAMES, ANYTHING),
 )
-@settings(max_examples=200, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(suppress_health_check=list(HealthCheck))
 def test_whatever_a_model_passes_it_gets_an_answer(service: Service, name: str, arguments: object) -> None:
     assert tools.execute(service, "fuzz", name, arguments)
