@@ -27,7 +27,8 @@ run: .venv/.installed-runtime ## start the API server in the foreground (Ctrl-C 
 
 test: .venv/.installed-dev ## run every test but the benchmarks (ARGS="-k queue -x" to choose)
 	SHEPHERD_TEST_REQUIRE_POSTGRES=1 $(ONE_THREAD) $(BIN)/python -m pytest --ignore=tests/bench \
-	    --ignore=tests/openapi --ignore=tests/sentence_transformers $(PLUGINS) --numprocesses=3 --dist=worksteal $(ARGS)
+	    --ignore=tests/openapi --ignore=tests/sentence_transformers $(PLUGINS) \
+	    --numprocesses=3 --dist=worksteal $(ARGS)
 
 test-openapi: .venv/.installed-dev ## send requests that are made from openapi.json by rule
 	$(ONE_THREAD) $(BIN)/python -m pytest tests/openapi $(PLUGINS) $(ARGS)
