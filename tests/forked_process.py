@@ -143,6 +143,9 @@ def _serve(connection: socket.socket) -> Job | None:
                 os._exit(0)
             # It ends when the process between has ended: from then on this is a child of the test process.
             theirs.recv(1)
+            # Their numbers may become the job's descriptors, which must not be closed with these objects.
+            theirs.close()
+            connection.detach()
             job.begin(received)
             return job
         number = ours.recv(4)
