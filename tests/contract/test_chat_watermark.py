@@ -294,7 +294,7 @@ class World:
     def _restart(self, killed: bool, resume: bool) -> None:
         if killed:
             # Only the sockets: nobody told the chat.
-            self._chat._client.close()
+            self._chat.client.close()
         else:
             self._chat.close()
             self._stored()
@@ -326,7 +326,7 @@ class World:
         return bool(items["waiting"] or items["running"])
 
     def close(self) -> None:
-        self._chat._client.close()
+        self._chat.client.close()
         self._stack.close()
 
 
