@@ -1,10 +1,11 @@
 """What every test may ask for: databases, and surroundings that are nobody's in particular."""
 
 import functools
+import itertools
 import os
 import signal
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from importlib.metadata import EntryPoints, entry_points
 from pathlib import Path
@@ -58,10 +59,24 @@ XDG_FOLDERS = {
 }
 
 
+@pytest.fixture(scope="session")
+def _new_home(tmp_path_factory: pytest.TempPathFactory) -> Callable[[], Path]:
+    """Makes home folders, numbered here: pytest would look through the folders of all tests for each one."""
+    homes = tmp_path_factory.mktemp("homes")
+    numbers = itertools.count()
+
+    def new_home() -> Path:
+        home = homes / str(next(numbers))
+        home.mkdir(mode=0o700)
+        return home
+
+    return new_home
+
+
 @pytest.fixture(autouse=True)
-def _isolated_surroundings(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> None:
+def _isolated_surroundings(monkeypatch: pytest.MonkeyPatch, _new_home: Callable[[], Path]) -> None:
     """A home of its own for each test, and none of the developer's settings."""
-    home = tmp_path_factory.mktemp("home")
+    home = _new_home()
     monkeypatch.setenv("HOME", str(home))
     for variable, folder in XDG_FOLDERS.items():
         monkeypatch.setenv(variable, str(home / folder))

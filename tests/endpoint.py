@@ -273,7 +273,12 @@ def by_content(choose: Callable[[Body], Step]) -> Step:
 
 def echo() -> Step:
     """Answer each `my KEY is VALUE` that the user said with that fact and a context pair."""
-    return by_content(lambda body: _echo_of(user_text(body)))
+
+    def choose(body: Body | None) -> Step:
+        # None: whoever asked went away in the middle of the request.
+        return close() if body is None else _echo_of(user_text(body))
+
+    return by_content(choose)
 
 
 def flapping(seed: int, then: Step) -> Step:

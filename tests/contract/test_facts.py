@@ -343,7 +343,6 @@ def test_a_refusal_with_nothing_in_it_cannot_be_accepted(
         assert facts_of(service, "ada") == {}
 
 
-@pytest.mark.every_scheme
 def test_only_so_many_refusals_are_kept_and_the_newest_stay(url: str, clock: ManualClock) -> None:
     from shepherd_memory.memory import rejections
     from shepherd_memory.storage import users

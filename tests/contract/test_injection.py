@@ -270,7 +270,6 @@ def test_the_log_holds_no_secret_and_nothing_that_was_forgotten(furnished: Servi
     assert rows_holding(furnished.database, "Philomena") == []
 
 
-@pytest.mark.every_scheme
 def test_the_log_is_bounded(furnished: Service) -> None:
     with furnished.database.write() as tx:
         tx.execute("update users set seq = seq + 20000")

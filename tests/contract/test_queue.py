@@ -108,7 +108,6 @@ def test_the_extracted_watermark_stops_before_the_first_item_that_is_still_open(
         assert session_of(service, "ada", "chat").extracted_through == 0
 
 
-@pytest.mark.every_scheme
 def test_above_its_limit_the_queue_drops_the_oldest_and_says_so(
     url: str, clock: ManualClock, endpoint: ScriptedEndpoint, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -213,7 +212,6 @@ def test_one_users_endless_session_does_not_delay_anothers_item(
         assert "ada" in [outcome.user_id for outcome in done if outcome]
 
 
-@pytest.mark.every_scheme
 def test_one_users_failures_do_not_send_anothers_item_to_the_end(
     url: str, clock: ManualClock, endpoint: ScriptedEndpoint
 ) -> None:

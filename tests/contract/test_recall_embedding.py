@@ -199,7 +199,6 @@ with open_service(Config(memory_database=sys.argv[1], embedding_engine="none"), 
 """
 
 
-@pytest.mark.every_scheme
 @pytest.mark.parametrize("call", ["1", "3"])
 def test_a_kill_between_embedding_and_storing_loses_nothing(url: str, clock: ManualClock, call: str) -> None:
     with recalling(url, clock) as service:

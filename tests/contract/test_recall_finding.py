@@ -100,7 +100,6 @@ def test_more_hits_are_given_than_a_query_may_have_parameters(service: Service) 
     assert len(hits(service, "ada", WORD, limit=40_000)) == 1200
 
 
-@pytest.mark.every_scheme
 @pytest.mark.parametrize(
     ("text", "query"),
     [
@@ -238,7 +237,6 @@ def test_postings_of_another_tokenizer_are_removed_with_their_entry(service: Ser
     check_indexes(service.database)
 
 
-@pytest.mark.every_scheme
 def test_an_import_is_found_even_if_it_breaks_off(service: Service, clock: ManualClock) -> None:
     service.remember("ada", [user_says(f"xylophone {number}") for number in range(505)], "chat")
     service.set_fact("ada", "instrument", "a red xylophone")

@@ -42,7 +42,6 @@ def test_an_old_item_is_no_illness_while_others_move(
         assert service.status().healthy, "nothing waits"
 
 
-@pytest.mark.every_scheme
 def test_an_endpoint_that_is_down_makes_it_ill_only_after_the_lag(
     url: str, clock: ManualClock, endpoint: ScriptedEndpoint
 ) -> None:

@@ -60,7 +60,6 @@ def found(service: Service, user_id: str = ADA, **options: Any) -> set[str]:
     }
 
 
-@pytest.mark.every_scheme
 @pytest.mark.parametrize(
     ("options", "expected"),
     [

@@ -212,7 +212,6 @@ def test_a_changed_retry_interval_takes_effect_while_waiting(
         assert facts_of(service, "user3") == {"city": "Town3"}
 
 
-@pytest.mark.every_scheme
 @pytest.mark.parametrize("code", [400, 413, 422])
 def test_an_item_that_is_refused_three_times_is_parked_and_delays_nobody(
     url: str, clock: ManualClock, endpoint: ScriptedEndpoint, code: int
