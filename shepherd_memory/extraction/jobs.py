@@ -1,10 +1,12 @@
 """Jobs: leased work of any kind, with its states (docs/reference/jobs.md has the table)."""
 
+import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from shepherd_memory.storage import users
 from shepherd_memory.storage.database import Connection, Database
 from shepherd_memory.storage.rows import build
 
@@ -137,27 +139,28 @@ def has_open_stretch(
     return row is not None
 
 
-def claim(
-    database: Database, tx: Connection, kind: str, worker: str, token: str, now: int, lease_until: int
-) -> Job | None:
+def claim(database: Database, kind: str, worker: str, now: int, lease_until: int) -> Job | None:
     """Take the next job that is due, in one statement; no two claimers get the same."""
-    row = tx.row(
-        "update jobs set status = 'running', worker = :worker, token = :token, lease_until = :lease_until,"
-        " claims = claims + 1, started_at = :now where (user_id, id) = (select user_id, id from jobs"
-        " where kind = :kind and status = 'waiting' and run_at <= :now order by turn, queued_at limit 1"
-        f" {database.skip_locked}) returning {COLUMNS}",
-        kind=kind,
-        worker=worker,
-        token=token,
-        now=now,
-        lease_until=lease_until,
-    )
+    with database.write() as tx:
+        row = tx.row(
+            "update jobs set status = 'running', worker = :worker, token = :token,"
+            " lease_until = :lease_until, claims = claims + 1, started_at = :now"
+            " where (user_id, id) = (select user_id, id from jobs"
+            " where kind = :kind and status = 'waiting' and run_at <= :now order by turn, queued_at limit 1"
+            f" {database.skip_locked}) returning {COLUMNS}",
+            kind=kind,
+            worker=worker,
+            token=uuid.uuid4().hex,
+            now=now,
+            lease_until=lease_until,
+        )
     return None if row is None else build(Job, row)
 
 
-def renew(tx: Connection, job: Job, lease_until: int) -> bool:
-    """Hold on to a claimed job; False if it is no longer ours."""
-    return _owned(tx, job, "lease_until = :lease_until", lease_until=lease_until)
+def renew(database: Database, job: Job, lease_until: int) -> bool:
+    """Extend the lease of a claimed job while a call runs; False if it is no longer ours."""
+    with database.write() as tx:
+        return _owned(tx, job, "lease_until = :lease_until", lease_until=lease_until)
 
 
 def finish(tx: Connection, job: Job, outcome: str, now: int) -> bool:
@@ -323,17 +326,19 @@ def bring_forward(
     )
 
 
-def retry(tx: Connection, user_id: str, job_id: int, now: int) -> bool:
+def retry(database: Database, user_id: str, job_id: int, now: int) -> bool:
     """Put a failed or dropped job back by hand, with all its tries; a waiting one is made due."""
-    touched = tx.execute(
-        "update jobs set status = 'waiting', run_at = 0, tries_left = :tries, successes_seen = null,"
-        " claims = claims + 1, outcome = '', ended_at = null, queued_at = :now"
-        " where user_id = :user_id and id = :id and status in ('failed', 'dropped', 'waiting')",
-        user_id=user_id,
-        id=job_id,
-        tries=TRIES,
-        now=now,
-    )
+    with database.write() as tx:
+        users.lock_existing(tx, user_id)
+        touched = tx.execute(
+            "update jobs set status = 'waiting', run_at = 0, tries_left = :tries, successes_seen = null,"
+            " claims = claims + 1, outcome = '', ended_at = null, queued_at = :now"
+            " where user_id = :user_id and id = :id and status in ('failed', 'dropped', 'waiting')",
+            user_id=user_id,
+            id=job_id,
+            tries=TRIES,
+            now=now,
+        )
     return touched == 1
 
 

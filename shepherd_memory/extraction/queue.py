@@ -1,7 +1,6 @@
 """Work items for extraction: a stretch of a session that waits, is claimed, and ends with an outcome."""
 
 import logging
-import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate
@@ -103,18 +102,6 @@ def _from_payload(payload: str) -> list[Said]:
     return [Said(*load_json(line)) for line in payload.split("\n") if line]
 
 
-def claim(database: Database, worker: str, now: int, lease_until: int) -> Job | None:
-    """Take the next item that is due."""
-    with database.write() as tx:
-        return jobs.claim(database, tx, KIND, worker, uuid.uuid4().hex, now, lease_until)
-
-
-def renew(database: Database, job: Job, lease_until: int) -> bool:
-    """Hold on to an item while a call runs; False if it is no longer ours."""
-    with database.write() as tx:
-        return jobs.renew(tx, job, lease_until)
-
-
 def load(connection: Connection, job: Job, max_turns: int) -> Slice:
     """What the user said in the item: as much as one call takes, the rest for another."""
     stored = documents.statements(
@@ -206,13 +193,6 @@ def drop_open(tx: Connection, user_id: str, session_id: str) -> None:
         kind=KIND,
         session_id=session_id,
     )
-
-
-def retry(database: Database, user_id: str, job_id: int, now: int) -> bool:
-    """Put a failed or dropped item back, or make a waiting one due now."""
-    with database.write() as tx:
-        users.lock_existing(tx, user_id)
-        return jobs.retry(tx, user_id, job_id, now)
 
 
 def leave_out(tx: Connection, user_id: str, session_id: str, document_id: int) -> None:

@@ -116,7 +116,7 @@ class Worker:
         if not self._patience.allows(endpoint, self._clock(), config.memory_extraction_retry_interval):
             return None
         now = self._clock()
-        self._held = queue.claim(self._database, self._name, now, self._lease_until(config))
+        self._held = jobs.claim(self._database, queue.KIND, self._name, now, self._lease_until(config))
         if self._held is None:
             return None
         self._fault("claimed")
@@ -157,7 +157,7 @@ class Worker:
         return self._clock() + round(config.memory_extraction_lease * SECOND)
 
     def _renew(self, job: Job) -> bool:
-        return queue.renew(self._database, job, self._lease_until(self._config()))
+        return jobs.renew(self._database, job, self._lease_until(self._config()))
 
     def _upkeep(self, config: Config) -> None:
         """Now and then: leases of killed workers, sessions that wait for an endpoint, old rows."""

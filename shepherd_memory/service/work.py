@@ -37,7 +37,7 @@ class WorkService(ServiceParts):
     @empty_for_unknown_user(bool)
     def retry(self, user_id: str, item_id: int) -> bool:
         """Put a failed or dropped item back into the queue, or make a waiting one due now."""
-        retried = queue.retry(self.database, user_id, item_id, self._clock())
+        retried = jobs.retry(self.database, user_id, item_id, self._clock())
         self.worker.wake()
         return retried
 

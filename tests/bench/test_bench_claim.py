@@ -4,7 +4,7 @@ Only the statements are measured, in one transaction that is rolled back: a comm
 """
 
 from collections.abc import Callable, Iterator
-from contextlib import closing, suppress
+from contextlib import AbstractContextManager, closing, nullcontext, suppress
 from itertools import count
 
 import pytest
@@ -23,6 +23,17 @@ NOW = START + 10_000_000
 
 class _Undo(Exception):
     pass
+
+
+class InOneTransaction:
+    """A database whose transactions are all part of one that is rolled back."""
+
+    def __init__(self, database: Database, tx: Connection) -> None:
+        self.skip_locked = database.skip_locked
+        self._tx = tx
+
+    def write(self) -> AbstractContextManager[Connection]:
+        return nullcontext(self._tx)
 
 
 @pytest.fixture(params=WAITING)
@@ -59,7 +70,7 @@ def measure_claims(benchmark: BenchmarkFixture, database: Database) -> None:
             assert jobs.release(tx, claimed.pop(), 0, "", None)
 
     def claim(tx: Connection) -> None:
-        job = jobs.claim(database, tx, queue.KIND, "worker", "token", NOW, NOW + 1)
+        job = jobs.claim(InOneTransaction(database, tx), queue.KIND, "worker", NOW, NOW + 1)
         assert job is not None
         claimed.append(job)
 

@@ -318,7 +318,7 @@ CORE: dict[str, list[Case]] = {
         in_transaction(jobs.listing, KIND, "failed"),
     ],
     "extraction.jobs.put": [in_transaction(jobs.put, 9000, KIND, "chat", NOW)],
-    "extraction.jobs.retry": [in_transaction(jobs.retry, PARKED, NOW)],
+    "extraction.jobs.retry": [on_database(jobs.retry, PARKED, NOW)],
     "extraction.jobs.take_back": [in_transaction(jobs.take_back, KIND, "chat")],
     "extraction.jobs.take_out": [in_transaction(jobs.take_out, KIND, "chat", 0, 0)],
     "extraction.ledger.listing": [in_transaction(ledger.listing)],
@@ -345,7 +345,6 @@ CORE: dict[str, list[Case]] = {
     "extraction.queue.leave_out": [in_transaction(queue.leave_out, "chat", FIRST_DOCUMENT)],
     "extraction.queue.put": [in_transaction(queue.put, 9000, "chat", 10**6, NOW)],
     "extraction.queue.queue_session": [on_database(queue.queue_session, "stored only", NOW)],
-    "extraction.queue.retry": [on_database(queue.retry, PARKED, NOW)],
     "recall.rows.fetch": [
         in_transaction(rows.fetch, [("document", FIRST_DOCUMENT), ("context", FIRST_PAIR), ("fact", 4)])
     ],

@@ -35,13 +35,13 @@ def documented() -> set[Transition]:
 
 
 def event_functions() -> set[str]:
-    """The functions of `jobs` that change rows: those that take a transaction."""
+    """The functions of `jobs` that change rows: those that take a transaction, or open one."""
     return {
         name
         for name, function in inspect.getmembers(jobs, inspect.isfunction)
         if function.__module__ == jobs.__name__
         and not name.startswith("_")
-        and "tx" in inspect.signature(function).parameters
+        and {"tx", "database"} & set(inspect.signature(function).parameters)
     }
 
 
@@ -114,16 +114,20 @@ class JobTable(RuleBasedStateMachine):
         return self.now
 
     def run(self, event: str, change: Callable[[Connection], Any], after: list[Expected]) -> Any:
-        """Do it in the database; `after` is how the model has the rows that it touches."""
-        assert event in event_functions()
+        """Do it in a transaction; `after` is how the model has the rows that it touches."""
         with self.database.write() as tx:
             result = change(tx)
+        self.follow(event, after)
+        return result
+
+    def follow(self, event: str, after: list[Expected]) -> None:
+        """Change the model as an event has changed the database."""
+        assert event in event_functions()
         for row in after:
             before = self.rows.get((row.user_id, row.id))
             transition = (before.status if before else NOTHING, event, row.status)
             assert transition in self.table, f"not in docs/reference/jobs.md: {transition}"
             self.rows[row.user_id, row.id] = row
-        return result
 
     def new_id(self, user_id: str) -> int:
         with self.database.write() as tx:
@@ -230,33 +234,30 @@ class JobTable(RuleBasedStateMachine):
     @rule(lease=st.integers(1, 50))
     def claim(self, lease: int) -> None:
         now, row = self.tick(), self.next_due()
-        token = f"token {now}"
-        after = row and replace(
+        job = jobs.claim(self.database, KIND, "worker", now, now + lease)
+        assert (job is None) == (row is None)
+        if job is None or row is None:
+            return
+        assert job.token not in {held.token for held in self.held}
+        after = replace(
             row,
             status=RUNNING,
-            token=token,
+            token=job.token,
             lease_until=now + lease,
             claims=row.claims + 1,
             started_at=now,
         )
-        job = self.run(
-            "claim",
-            lambda tx: jobs.claim(self.database, tx, KIND, "worker", token, now, now + lease),
-            [after] if after else [],
-        )
-        assert (job is None) == (row is None)
-        if job is not None:
-            self.held.append(job)
+        self.follow("claim", [after])
+        self.held.append(job)
 
     @rule(data=st.data(), lease=st.integers(1, 50))
     def renew(self, data: st.DataObject, lease: int) -> None:
-        until = self.tick() + lease
-        self.on_held(
-            data,
-            "renew",
-            lambda tx, job: jobs.renew(tx, job, until),
-            lambda row: replace(row, lease_until=until),
-        )
+        if not self.held:
+            return
+        job, until = data.draw(st.sampled_from(self.held)), self.tick() + lease
+        row = self.owned(job)
+        assert jobs.renew(self.database, job, until) == (row is not None)
+        self.follow("renew", [replace(row, lease_until=until)] if row else [])
 
     @rule(data=st.data())
     def finish(self, data: st.DataObject) -> None:
@@ -432,8 +433,8 @@ class JobTable(RuleBasedStateMachine):
                     queued_at=now,
                 )
             ]
-        done = self.run("retry", lambda tx: jobs.retry(tx, user_id, row.id, now), after)
-        assert done == bool(after)
+        assert jobs.retry(self.database, user_id, row.id, now) == bool(after)
+        self.follow("retry", after)
 
     @rule(data=st.data(), stranger=st.booleans())
     def drop(self, data: st.DataObject, stranger: bool) -> None:

@@ -68,7 +68,7 @@ def test_an_item_that_was_claimed_is_not_extended_and_nothing_overlaps(
 ) -> None:
     with memory(url, clock, endpoint.url) as service:
         service.remember("ada", [user_says("my pet is Rex")], "chat")
-        held = queue.claim(service.database, "elsewhere", clock(), clock() + 30 * SECOND)
+        held = jobs.claim(service.database, queue.KIND, "elsewhere", clock(), clock() + 30 * SECOND)
         assert held is not None
         service.remember("ada", [user_says("my city is Bonn")], "chat")
         service.remember("ada", [user_says("my car is red")], "chat")
@@ -101,7 +101,7 @@ def test_the_extracted_watermark_stops_before_the_first_item_that_is_still_open(
 ) -> None:
     with memory(url, clock, NOWHERE) as service:
         service.remember("ada", [user_says("my pet is Rex")], "chat")
-        assert queue.claim(service.database, "w", clock(), clock() + 30 * SECOND)
+        assert jobs.claim(service.database, queue.KIND, "w", clock(), clock() + 30 * SECOND)
         service.remember("ada", [user_says("my city is Bonn")], "chat")
         _first, second = service.items("ada")
         service.drop("ada", second.id)
@@ -195,7 +195,7 @@ def test_one_users_thousand_items_do_not_delay_anothers_one(
 
 
 def _claimed(database: Database) -> str:
-    job = queue.claim(database, "w", NOON + DAY, NOON + 2 * DAY)
+    job = jobs.claim(database, queue.KIND, "w", NOON + DAY, NOON + 2 * DAY)
     assert job is not None
     return job.user_id
 
@@ -238,7 +238,8 @@ def test_many_claimers_never_get_the_same_item(url: str, database: Database, cla
 
     def claim_all(worker: int) -> list[tuple[str, int]]:
         ready.wait()
-        found = iter(lambda: queue.claim(database, str(worker), NOON + SECOND, NOON + 60 * SECOND), None)
+        now, until = NOON + SECOND, NOON + 60 * SECOND
+        found = iter(lambda: jobs.claim(database, queue.KIND, str(worker), now, until), None)
         return [(job.user_id, job.id) for job in found if job]
 
     with ThreadPoolExecutor(claimers) as pool:
@@ -249,14 +250,14 @@ def test_many_claimers_never_get_the_same_item(url: str, database: Database, cla
 @pytest.mark.every_scheme
 def test_a_lease_can_be_renewed_until_it_is_lost(url: str, database: Database) -> None:
     put_items(database, "ada", 1, NOON)
-    job = queue.claim(database, "w", NOON, NOON + 30 * SECOND)
+    job = jobs.claim(database, queue.KIND, "w", NOON, NOON + 30 * SECOND)
     assert job is not None
-    assert queue.renew(database, job, NOON + 60 * SECOND)
+    assert jobs.renew(database, job, NOON + 60 * SECOND)
     with database.write() as tx:
         assert jobs.expire_leases(database, tx, NOON + 59 * SECOND, 0) == 0
         assert jobs.expire_leases(database, tx, NOON + 61 * SECOND, 0) == 1
-    assert not queue.renew(database, job, NOON + 90 * SECOND)
-    other = queue.claim(database, "v", NOON + 62 * SECOND, NOON + 92 * SECOND)
+    assert not jobs.renew(database, job, NOON + 90 * SECOND)
+    other = jobs.claim(database, queue.KIND, "v", NOON + 62 * SECOND, NOON + 92 * SECOND)
     assert other is not None
     assert other.token != job.token
     with database.write() as tx:
@@ -268,7 +269,7 @@ def test_an_item_that_keeps_killing_its_worker_waits_longer_each_time(url: str, 
     put_items(database, "ada", 1, NOON)
     now, waits = NOON, []
     for _ in range(4):
-        job = queue.claim(database, "w", now, now + SECOND)
+        job = jobs.claim(database, queue.KIND, "w", now, now + SECOND)
         assert job is not None
         now += 2 * SECOND
         with database.write() as tx:
@@ -290,7 +291,7 @@ def test_jobs_that_ended_long_ago_are_forgotten_and_failed_ones_are_kept(
             service.remember(name, [user_says("my pet is Rex")], "chat")
         (dropped,) = service.items("dropped")
         service.drop("dropped", dropped.id)
-        held = queue.claim(service.database, "w", clock(), clock() + SECOND)
+        held = jobs.claim(service.database, queue.KIND, "w", clock(), clock() + SECOND)
         assert held is not None
         with service.database.write() as tx:
             jobs.park(tx, held, "no", clock())
@@ -309,7 +310,7 @@ def test_the_items_of_killed_workers_are_taken_up_again(
 ) -> None:
     with memory(url, clock, endpoint.url) as service:
         service.remember("ada", [user_says("my pet is Rex")], "chat")
-        assert queue.claim(service.database, "killed", clock(), clock() + 30 * SECOND)
+        assert jobs.claim(service.database, queue.KIND, "killed", clock(), clock() + 30 * SECOND)
         work(service)
         assert facts_of(service, "ada") == {}
         clock.advance(31)

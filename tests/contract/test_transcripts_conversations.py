@@ -349,7 +349,7 @@ def test_a_user_with_many_conversations_leaves_others_their_places(
 
 def finish_one(service: Service, clock: ManualClock) -> str:
     """End the next item; whose it was."""
-    claimed = queue.claim(service.database, "worker", clock(), clock() + MINUTE)
+    claimed = jobs.claim(service.database, queue.KIND, "worker", clock(), clock() + MINUTE)
     assert claimed is not None
     with service.database.write() as tx:
         assert jobs.finish(tx, claimed, "done", clock())
@@ -492,7 +492,7 @@ def test_a_queue_with_a_limit_drops_nothing_that_was_taken_in(
         service.transcripts.poll()
         items = service.items(ADA)
         assert (len(items), items[0].key) == (5, "live")
-        held = queue.claim(service.database, "elsewhere", clock(), clock() + MINUTE)
+        held = jobs.claim(service.database, queue.KIND, "elsewhere", clock(), clock() + MINUTE)
         service.transcripts.poll()
         assert len(service.items(ADA)) == 5, "what runs may have to wait again"
         assert held is not None

@@ -467,7 +467,7 @@ def test_a_worker_that_lost_its_lease_stores_nothing(
             clock.advance(31)
             with database.write() as tx:
                 assert jobs.expire_leases(database, tx, clock(), 0) == 1
-            found = queue.claim(database, "thief", clock(), clock() + 30 * SECOND)
+            found = jobs.claim(database, queue.KIND, "thief", clock(), clock() + 30 * SECOND)
             assert found is not None
             stolen.append(found)
 
