@@ -7,7 +7,6 @@ from collections.abc import Callable
 from shepherd_memory.extraction import endpoint_state, jobs
 from shepherd_memory.extraction.worker import extraction_endpoint
 from shepherd_memory.service import Service
-from shepherd_memory.storage.clock import from_us, now_us
 
 POLL_SECONDS = 0.1
 TRIED_SECONDS = 1.0
@@ -34,8 +33,7 @@ def settle(service: Service, user_id: str, waiting: Callable[[float], None]) -> 
 def what_is_left(service: Service, user_id: str) -> str:
     """What of a user's the worker has yet to do, and could do now."""
     if extraction_endpoint(service.config) is not None:
-        due = [item for status in (jobs.WAITING, jobs.RUNNING) for item in service.items(user_id, status)]
-        number = sum(item.status == jobs.RUNNING or item.run_at <= from_us(now_us()) for item in due)
+        number = service.count_items(user_id, jobs.WAITING, jobs.RUNNING, due=True)
         if number:
             return _waiting(number)
     if service.config.embedding_engine == "none" or service.embedding.trouble():
@@ -46,7 +44,7 @@ def what_is_left(service: Service, user_id: str) -> str:
 
 def _put_off(service: Service, user_id: str) -> str:
     """What could not be done, because the endpoint is in trouble, and is tried again later."""
-    number = len(service.items(user_id, jobs.WAITING)) if _is_in_trouble(service) else 0
+    number = service.count_items(user_id, jobs.WAITING) if _is_in_trouble(service) else 0
     return f"the extraction endpoint is {service.endpoint().state}: {_waiting(number)}" if number else ""
 
 
@@ -56,7 +54,7 @@ def _waiting(number: int) -> str:
 
 def _is_in_vain(service: Service, user_id: str) -> bool:
     """Whether the worker has given up for now: while it tries, it may well succeed."""
-    return _is_in_trouble(service) and not service.items(user_id, jobs.RUNNING)
+    return _is_in_trouble(service) and not service.count_items(user_id, jobs.RUNNING)
 
 
 def _is_in_trouble(service: Service) -> bool:

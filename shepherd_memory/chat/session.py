@@ -212,8 +212,7 @@ class ChatSession:
     def _undeleted(self) -> list[Message]:
         """The messages but those that were remembered, and have been deleted since; none off the record."""
         try:
-            stored = self.service.documents(self.user_id, session_id=self._memory.stored_as)
-            self._there = {document.message_id for document in stored}
+            self._there = self.service.message_ids(self.user_id, self._memory.stored_as)
         except DatabaseError:
             # Nothing is deleted from a database that is away.
             logger.warning("a chat is saved as it was when the database was last there")

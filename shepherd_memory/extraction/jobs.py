@@ -386,6 +386,23 @@ def listing(
     return [build(Job, row) for row in (reversed(rows) if newest else rows)]
 
 
+def count_of(
+    connection: Connection, user_id: str, kind: str, statuses: Sequence[str], due_by: int | None = None
+) -> int:
+    """How many of a user's jobs are in one of these states; `due_by` leaves out waiting ones put off."""
+    wanted = {f"status{number}": status for number, status in enumerate(statuses)}
+    is_due = "" if due_by is None else " and (status <> 'waiting' or run_at <= :due_by)"
+    row = connection.row(
+        "select count(*) from jobs where user_id = :user_id and kind = :kind"
+        f" and status in ({', '.join(f':{name}' for name in wanted)}){is_due}",
+        user_id=user_id,
+        kind=kind,
+        **wanted,
+        **({} if due_by is None else {"due_by": due_by}),
+    )
+    return 0 if row is None else int(row[0])
+
+
 def everybodys(
     connection: Connection, kind: str, status: str | None = None, limit: int = 1000, newest: bool = False
 ) -> list[Job]:

@@ -103,16 +103,17 @@ def replace_answer(
 
     The pair before is deleted: older statements of it will not bring it back.
     """
-    old = _get(tx, user_id, context_id)
+    old = get(tx, user_id, context_id)
     if old is None:
         return None
     delete(tx, user_id, context_id, now)
     put_by_hand(tx, user_id, new_id, old.question, answer, where, now)
     kept = _of_digest(tx, user_id, digest(old.question, answer))
-    return None if kept is None else _get(tx, user_id, kept)
+    return None if kept is None else get(tx, user_id, kept)
 
 
-def _get(connection: Connection, user_id: str, context_id: int) -> Context | None:
+def get(connection: Connection, user_id: str, context_id: int) -> Context | None:
+    """One pair."""
     row = connection.row(
         f"select {COLUMNS} from context where user_id = :user_id and id = :id", user_id=user_id, id=context_id
     )
@@ -200,6 +201,18 @@ def listing(connection: Connection, user_id: str, after_id: int = 0, limit: int 
         user_id=user_id,
         after_id=after_id,
         limit=limit,
+    )
+    return [build(Context, row) for row in rows]
+
+
+def of_message(connection: Connection, user_id: str, session_id: str, message_id: str) -> list[Context]:
+    """The pairs that were stated in a message, in the order they were stored."""
+    rows = connection.rows(
+        f"select {COLUMNS} from context where user_id = :user_id and session_id = :session_id"
+        " and message_id = :message_id order by id",
+        user_id=user_id,
+        session_id=session_id,
+        message_id=message_id,
     )
     return [build(Context, row) for row in rows]
 

@@ -138,22 +138,28 @@ def select(
     after_id: int = 0,
     limit: int = 1000,
     newest: bool = False,
+    before_id: int | None = None,
 ) -> list[Document]:
     """The user's documents with these facets, in the order they were stored.
 
-    `newest` takes the last ones where `limit` leaves some out.
+    `newest` takes the last ones where `limit` leaves some out, `before_id` only those before that document.
     """
-    wanted = {field.name: getattr(facets, field.name) for field in fields(Facets)}
-    conditions = "".join(f" and {name} = :{name}" for name, value in wanted.items() if value)
-    recent = " and created_at >= :since" if since is not None else ""
+    values = {field.name: getattr(facets, field.name) for field in fields(Facets)}
+    filters: dict[str, str | int] = {name: value for name, value in values.items() if value}
+    conditions = "".join(f" and {name} = :{name}" for name in filters)
+    if since is not None:
+        conditions += " and created_at >= :since"
+        filters["since"] = since
+    if before_id is not None:
+        conditions += " and id < :before_id"
+        filters["before_id"] = before_id
     rows = connection.rows(
-        f"select {COLUMNS} from documents where user_id = :user_id and id > :after_id{conditions}{recent}"
+        f"select {COLUMNS} from documents where user_id = :user_id and id > :after_id{conditions}"
         f" order by id{' desc' if newest else ''} limit :limit",
         user_id=user_id,
         after_id=after_id,
         limit=limit,
-        **{name: value for name, value in wanted.items() if value},
-        **({"since": since} if since is not None else {}),
+        **filters,
     )
     return [build(Document, row) for row in (reversed(rows) if newest else rows)]
 
@@ -166,6 +172,28 @@ def get(connection: Connection, user_id: str, document_id: int) -> Document | No
         id=document_id,
     )
     return None if row is None else build(Document, row)
+
+
+def get_message(connection: Connection, user_id: str, session_id: str, message_id: str) -> Document | None:
+    """One message of a session."""
+    row = connection.row(
+        f"select {COLUMNS} from documents where user_id = :user_id and session_id = :session_id"
+        " and message_id = :message_id",
+        user_id=user_id,
+        session_id=session_id,
+        message_id=message_id,
+    )
+    return None if row is None else build(Document, row)
+
+
+def message_ids(connection: Connection, user_id: str, session_id: str) -> set[str]:
+    """The ids of a session's messages."""
+    rows = connection.rows(
+        "select message_id from documents where user_id = :user_id and session_id = :session_id",
+        user_id=user_id,
+        session_id=session_id,
+    )
+    return {row[0] for row in rows}
 
 
 def statements(

@@ -178,6 +178,18 @@ def listing(connection: Connection, user_id: str) -> list[Fact]:
     return [build(Fact, row) for row in rows]
 
 
+def of_message(connection: Connection, user_id: str, session_id: str, message_id: str) -> list[Fact]:
+    """The current facts that were stated in a message, by key."""
+    rows = connection.rows(
+        f"select {COLUMNS} from facts where user_id = :user_id and session_id = :session_id"
+        " and message_id = :message_id order by key",
+        user_id=user_id,
+        session_id=session_id,
+        message_id=message_id,
+    )
+    return [build(Fact, row) for row in rows]
+
+
 def history(connection: Connection, user_id: str, key: str) -> list[PastFact]:
     """The timeline of a key, oldest first; the current value is the last, with no end."""
     rows = connection.rows(

@@ -26,6 +26,16 @@ class Session:
     updated_at: datetime
 
 
+@dataclass(frozen=True)
+class SessionSize:
+    """How much a session holds, and what was made of it."""
+
+    documents: int
+    facts: int
+    pairs: int
+    rejections: int
+
+
 def extend(
     tx: Connection,
     user_id: str,
@@ -71,6 +81,17 @@ def get(connection: Connection, user_id: str, session_id: str) -> Session | None
         session_id=session_id,
     )
     return None if row is None else build(Session, row)
+
+
+def size(connection: Connection, user_id: str, session_id: str) -> SessionSize:
+    """How many documents a session has, and how many facts, pairs and rejections came of it."""
+    counts = ", ".join(
+        f"(select count(*) from {table} where user_id = :user_id and session_id = :session_id)"
+        for table in ("documents", "facts", "context", "rejections")
+    )
+    row = connection.row(f"select {counts}", user_id=user_id, session_id=session_id)
+    assert row is not None
+    return SessionSize(*map(int, row))
 
 
 def listing(connection: Connection, user_id: str) -> list[Session]:

@@ -5,11 +5,12 @@ from types import NoneType
 
 from shepherd_memory.errors import InvalidInput, NotFound
 from shepherd_memory.extraction import guard
-from shepherd_memory.memory import context, documents, facts, rejections
+from shepherd_memory.memory import context, documents, facts, rejections, sessions
 from shepherd_memory.memory.context import Context
 from shepherd_memory.memory.documents import Document, Facets
 from shepherd_memory.memory.facts import Fact, PastFact
 from shepherd_memory.memory.rejections import Rejection
+from shepherd_memory.memory.sessions import SessionSize
 from shepherd_memory.service.arguments import NO_LIMIT, check_known_user, empty_for_unknown_user, time_us
 from shepherd_memory.service.parts import ServiceParts
 from shepherd_memory.storage import users
@@ -62,6 +63,12 @@ class MemoryService(ServiceParts):
         with self.database.read() as connection:
             return context.listing(connection, user_id, after_id, limit)
 
+    @empty_for_unknown_user(NoneType)
+    def get_context(self, user_id: str, context_id: int) -> Context | None:
+        """One question and its answer."""
+        with self.database.read() as connection:
+            return context.get(connection, user_id, context_id)
+
     def add_context(self, user_id: str, question: str, answer: str, *, source: str = "user") -> str:
         """Store a question and its answer as the user gives them; `stored` or `refreshed`."""
         check_known_user(user_id)
@@ -109,10 +116,12 @@ class MemoryService(ServiceParts):
         after_id: int = 0,
         limit: int = NO_LIMIT,
         newest: bool = False,
+        before_id: int | None = None,
     ) -> list[Document]:
         """The user's documents with these facets, in the order they were stored.
 
-        `newest` takes the last ones where `limit` leaves some out.
+        `newest` takes the last ones where `limit` leaves some out, `before_id` only those before that
+        document.
         """
         session = storable_id(session_id) if session_id else ""
         place = storable_id(group) if group else ""
@@ -120,13 +129,40 @@ class MemoryService(ServiceParts):
         facets = Facets(*map(canonical_text, given))
         start = None if since is None else time_us(since, 0)
         with self.database.read() as connection:
-            return documents.select(connection, user_id, facets, start, after_id, limit, newest)
+            return documents.select(connection, user_id, facets, start, after_id, limit, newest, before_id)
 
     @empty_for_unknown_user(NoneType)
     def get_document(self, user_id: str, document_id: int) -> Document | None:
         """One document."""
         with self.database.read() as connection:
             return documents.get(connection, user_id, document_id)
+
+    @empty_for_unknown_user(NoneType)
+    def get_message(self, user_id: str, session_id: str, message_id: str) -> Document | None:
+        """One message of a session."""
+        session, message = storable_id(session_id), storable_id(message_id)
+        with self.database.read() as connection:
+            return documents.get_message(connection, user_id, session, message)
+
+    @empty_for_unknown_user(set)
+    def message_ids(self, user_id: str, session_id: str) -> set[str]:
+        """The ids of a session's messages."""
+        with self.database.read() as connection:
+            return documents.message_ids(connection, user_id, storable_id(session_id))
+
+    @empty_for_unknown_user(lambda: ([], []))
+    def made_of(self, user_id: str, session_id: str, message_id: str) -> tuple[list[Fact], list[Context]]:
+        """The facts and pairs that were stated in a message."""
+        session, message = storable_id(session_id), storable_id(message_id)
+        with self.database.read() as connection:
+            stated = facts.of_message(connection, user_id, session, message)
+            return stated, context.of_message(connection, user_id, session, message)
+
+    @empty_for_unknown_user(lambda: SessionSize(0, 0, 0, 0))
+    def session_size(self, user_id: str, session_id: str) -> SessionSize:
+        """How many documents a session has, and how many facts, pairs and rejections came of it."""
+        with self.database.read() as connection:
+            return sessions.size(connection, user_id, storable_id(session_id))
 
     @empty_for_unknown_user(list)
     def rejected(self, user_id: str) -> list[Rejection]:

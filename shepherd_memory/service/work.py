@@ -1,6 +1,6 @@
 """The extraction queue, and how the memory is doing."""
 
-from shepherd_memory.extraction import endpoint_state, jobs, queue
+from shepherd_memory.extraction import endpoint_state, jobs, ledger, queue
 from shepherd_memory.extraction.endpoint_state import EndpointState
 from shepherd_memory.extraction.jobs import Job
 from shepherd_memory.maintenance.status import Status, Totals, read_status, read_totals
@@ -26,6 +26,19 @@ class WorkService(ServiceParts):
         session = storable_id(session_id) if session_id else None
         with self.database.read() as connection:
             return jobs.listing(connection, user_id, queue.KIND, status, limit, session, newest)
+
+    @empty_for_unknown_user(int)
+    def count_items(self, user_id: str, *statuses: str, due: bool = False) -> int:
+        """How many of the user's items are in one of these states; `due` leaves out what is put off."""
+        due_by = self._clock() if due else None
+        with self.database.read() as connection:
+            return jobs.count_of(connection, user_id, queue.KIND, statuses, due_by)
+
+    @empty_for_unknown_user(int)
+    def tokens_spent_today(self, user_id: str) -> int:
+        """The tokens that extraction has cost the user today."""
+        with self.database.read() as connection:
+            return ledger.spent_on(connection, user_id, ledger.EXTRACTION, self._clock())
 
     def everybodys_items(
         self, status: str | None = None, *, limit: int = 1000, newest: bool = False

@@ -254,7 +254,9 @@ Case = Callable[[Pair], Any]
 
 CORE: dict[str, list[Case]] = {
     "memory.context.delete": [in_transaction(context.delete, FIRST_PAIR, NOW)],
+    "memory.context.get": [in_transaction(context.get, FIRST_PAIR)],
     "memory.context.listing": [in_transaction(context.listing)],
+    "memory.context.of_message": [in_transaction(context.of_message, "", "")],
     "memory.context.newest": [in_transaction(context.newest, 100)],
     "memory.context.of_session": [in_transaction(context.of_session, "")],
     "memory.context.put": [
@@ -271,10 +273,13 @@ CORE: dict[str, list[Case]] = {
     "memory.documents.delete": [in_transaction(documents.delete, FIRST_DOCUMENT)],
     "memory.documents.delete_session": [in_transaction(documents.delete_session, "chat")],
     "memory.documents.get": [in_transaction(documents.get, FIRST_DOCUMENT)],
+    "memory.documents.get_message": [in_transaction(documents.get_message, "chat", "m1")],
+    "memory.documents.message_ids": [in_transaction(documents.message_ids, "chat")],
     "memory.documents.insert": [in_transaction(documents.insert, 9000, [NEW], NOW)],
     "memory.documents.select": [
         in_transaction(documents.select, Facets()),
         in_transaction(documents.select, Facets(session_id="chat"), 0, 0, 10, True),
+        in_transaction(documents.select, Facets(), before_id=FIRST_DOCUMENT + 1),
     ],
     "memory.documents.statements": [in_transaction(documents.statements, "chat", 0, 10**9, 100)],
     "embedding.backlog.size_of": [in_transaction(backlog.size_of)],
@@ -287,6 +292,7 @@ CORE: dict[str, list[Case]] = {
     "memory.facts.delete": [in_transaction(facts.delete, "city", NOW)],
     "memory.facts.delete_session": [in_transaction(facts.delete_session, "", NOW)],
     "memory.facts.get": [in_transaction(facts.get, "city")],
+    "memory.facts.of_message": [in_transaction(facts.of_message, "", "")],
     "memory.facts.history": [in_transaction(facts.history, "city")],
     "memory.facts.listing": [in_transaction(facts.listing)],
     "memory.facts.put": [in_transaction(facts.put, "city", "Rome", WHERE, NOW, 9000)],
@@ -313,6 +319,10 @@ CORE: dict[str, list[Case]] = {
         in_transaction(jobs.drop, PARKED, "no", NOW),
     ],
     "extraction.jobs.get": [in_transaction(jobs.get, PARKED)],
+    "extraction.jobs.count_of": [
+        in_transaction(jobs.count_of, KIND, ["waiting", "failed"]),
+        in_transaction(jobs.count_of, KIND, ["waiting"], NOW),
+    ],
     "extraction.jobs.listing": [
         in_transaction(jobs.listing, KIND),
         in_transaction(jobs.listing, KIND, "failed"),
@@ -381,6 +391,7 @@ CORE: dict[str, list[Case]] = {
     "memory.sessions.get": [in_transaction(sessions.get, "chat")],
     "memory.sessions.listing": [in_transaction(sessions.listing)],
     "memory.sessions.mark_queued": [in_transaction(sessions.mark_queued, "chat", 9000)],
+    "memory.sessions.size": [in_transaction(sessions.size, "chat")],
     "memory.sessions.settle": [in_transaction(sessions.settle, "chat", KIND)],
     "storage.tombstones.after_deletion": [
         in_transaction(tombstones.after_deletion, tombstones.FACT, "gone", NOW)
@@ -425,7 +436,15 @@ SERVICE: dict[str, list[Case]] = {
     "add_context": [on_service("add_context", "The same?", "the same")],
     "add_document": [on_service("add_document", "text", session_id="files", message_id="d1")],
     "context": [on_service("context")],
-    "documents": [on_service("documents"), on_service("documents", session_id="chat", since="2000-01-01")],
+    "count_items": [
+        on_service("count_items", "waiting", "failed"),
+        on_service("count_items", "waiting", due=True),
+    ],
+    "documents": [
+        on_service("documents"),
+        on_service("documents", session_id="chat", since="2000-01-01"),
+        on_service("documents", before_id=9000, newest=True),
+    ],
     "drop": [on_service("drop", WAITING), on_service("drop", PARKED)],
     "erase": [on_service("erase")],
     "export": [lambda pair: list(pair.service.export(pair.me))],
@@ -439,8 +458,10 @@ SERVICE: dict[str, list[Case]] = {
         on_service("forget", session="chat"),
         on_service("forget", question="Where?"),
     ],
+    "get_context": [on_service("get_context", FIRST_PAIR)],
     "get_document": [on_service("get_document", FIRST_DOCUMENT)],
     "get_fact": [on_service("get_fact", "city")],
+    "get_message": [on_service("get_message", "chat", "m1")],
     "import_lines": [
         lambda pair: pair.service.import_lines(pair.me, io.BytesIO(b"".join(_export_of_me(pair))))
     ],
@@ -449,6 +470,8 @@ SERVICE: dict[str, list[Case]] = {
         on_service("inject", [user_says("bobsword")], session_id="chat"),
     ],
     "items": [on_service("items"), on_service("items", "failed")],
+    "made_of": [on_service("made_of", "chat", "m1"), on_service("made_of", "", "")],
+    "message_ids": [on_service("message_ids", "chat")],
     "recall": [
         on_service("recall", "AdasWord", threshold=0, explain=True),
         on_service("recall", "Where is BobsWord? The same city", 50, 0.0),
@@ -465,7 +488,9 @@ SERVICE: dict[str, list[Case]] = {
     ],
     "retry": [on_service("retry", PARKED)],
     "row_counts": [on_service("row_counts")],
+    "session_size": [on_service("session_size", "chat")],
     "set_fact": [on_service("set_fact", "city", "Rome")],
+    "tokens_spent_today": [on_service("tokens_spent_today")],
     "unembedded": [on_service("unembedded")],
     "usage": [on_service("usage")],
     "why": [on_service("why"), on_service("why", "r")],
@@ -712,10 +737,14 @@ def check_shows_and_touches_no_other(pair: Pair, case: Case) -> None:
 READING = [
     "memory.context.listing",
     "memory.context.newest",
+    "memory.context.get",
+    "memory.context.of_message",
     "memory.documents.get",
+    "memory.documents.get_message",
     "memory.documents.select",
     "memory.documents.statements",
     "memory.facts.get",
+    "memory.facts.of_message",
     "memory.facts.history",
     "memory.facts.listing",
     "extraction.jobs.get",

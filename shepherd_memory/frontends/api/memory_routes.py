@@ -102,9 +102,8 @@ def add_context(given: Given[Asked, Pair]) -> PairStored:
 
 
 def get_context(given: Given[RowOf, None]) -> Context:
-    wanted = given.parameters.id
-    pairs = given.service.context(given.user_id, after_id=wanted - 1, limit=1)
-    return _found(next((pair for pair in pairs if pair.id == wanted), None), "context", wanted)
+    pair = given.service.get_context(given.user_id, given.parameters.id)
+    return _found(pair, "context", given.parameters.id)
 
 
 def delete_context(given: Given[RowOf, None]) -> Forgotten:

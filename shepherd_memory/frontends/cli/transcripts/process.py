@@ -8,13 +8,12 @@ from typing import TYPE_CHECKING
 import click
 
 from shepherd_memory.errors import EndpointUnavailable
-from shepherd_memory.extraction import endpoint_state, jobs, ledger
+from shepherd_memory.extraction import endpoint_state, jobs
 from shepherd_memory.extraction.endpoint_state import EndpointState
 from shepherd_memory.frontends.cli.advice import how_to_configure
 from shepherd_memory.frontends.cli.opening import user_option, writing
 from shepherd_memory.frontends.terminal.invocation import Invocation, pass_invocation
 from shepherd_memory.frontends.terminal.output import emit_result, json_option, note
-from shepherd_memory.storage.clock import day_of, now_us
 
 if TYPE_CHECKING:
     from shepherd_memory.frontends.cli.progress import Step
@@ -84,20 +83,14 @@ def process(invocation: Invocation, wait: float | None, user: str | None, as_jso
 
 def _state(service: "Service", user_id: str) -> _State:
     counts = service.transcripts.health(user_id).conversations
-    failed = len(service.items(user_id, jobs.FAILED))
+    failed = service.count_items(user_id, jobs.FAILED)
     return _State(
         counts["ready"], counts["processing"], counts["archived"], failed, _is_spent(service, user_id)
     )
 
 
 def _is_spent(service: "Service", user_id: str) -> bool:
-    cap, today = service.config.memory_extraction_daily_tokens, day_of(now_us())
-    spent = sum(
-        used.prompt_tokens + used.completion_tokens
-        for used in service.usage(user_id)
-        if (used.day, used.purpose) == (today, ledger.EXTRACTION)
-    )
-    return 0 < cap <= spent
+    return 0 < service.config.memory_extraction_daily_tokens <= service.tokens_spent_today(user_id)
 
 
 def _work(
@@ -130,9 +123,9 @@ def _can_go_on(service: "Service", user_id: str, state: _State) -> bool:
     if not state.open or service.endpoint().state == endpoint_state.PAUSED:
         return False
     if state.is_spent:
-        return bool(service.items(user_id, jobs.RUNNING, limit=1))
-    waits = any(service.items(user_id, status, limit=1) for status in (jobs.WAITING, jobs.RUNNING))
-    return waits or bool(state.ready) or not state.failed
+        return bool(service.count_items(user_id, jobs.RUNNING))
+    is_queued = bool(service.count_items(user_id, jobs.WAITING, jobs.RUNNING))
+    return is_queued or bool(state.ready) or not state.failed
 
 
 def _why_left(state: _State, endpoint: EndpointState, wait: float | None) -> str:

@@ -12,11 +12,12 @@ from shepherd_memory.frontends.terminal.times import local
 from shepherd_memory.frontends.tui.memory import page_parts
 from shepherd_memory.frontends.tui.memory.dialogs import Dialog, Editor
 from shepherd_memory.frontends.tui.memory.listing import cell
-from shepherd_memory.frontends.tui.memory.user_memory import DocumentRow, SessionSize, UserMemory
+from shepherd_memory.frontends.tui.memory.user_memory import DocumentRow, UserMemory
 from shepherd_memory.frontends.tui.memory.views import reason
 from shepherd_memory.memory.context import Context
 from shepherd_memory.memory.facts import Fact
 from shepherd_memory.memory.rejections import Rejection
+from shepherd_memory.memory.sessions import SessionSize
 
 T = TypeVar("T")
 

@@ -1,6 +1,5 @@
 """The service as one user sees it: no call can name another user. Everything here may block."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -10,13 +9,13 @@ from shepherd_memory.memory.context import Context
 from shepherd_memory.memory.documents import Document
 from shepherd_memory.memory.facts import Fact, PastFact
 from shepherd_memory.memory.rejections import Rejection
+from shepherd_memory.memory.sessions import SessionSize
 from shepherd_memory.recall import Hit
 from shepherd_memory.service import Service
 
 PAGE = 200
 """So many documents are read at a time."""
 
-READ_AT_ONCE = 500
 BEST = 50
 """So many documents are shown for a search."""
 
@@ -45,16 +44,6 @@ class DocumentRow:
     created_at: datetime
     text: str
     hit: Hit | None = None
-
-
-@dataclass(frozen=True)
-class SessionSize:
-    """How much a session holds, and what was made of it."""
-
-    documents: int
-    facts: int
-    pairs: int
-    rejections: int
 
 
 class UserMemory:
@@ -91,21 +80,11 @@ class UserMemory:
         return [_row(document) for document in reversed(found)]
 
     def older_documents(self, before: int, session_id: str = "") -> list[DocumentRow]:
-        """The page before the document of this id, newest first; empty at the very beginning.
-
-        In the ids that precede it there are no more documents than ids: whoever reads as many rows as the
-        stretch is long has all that are in it. Where a stretch holds none, the next one is longer.
-        """
-        stretch = PAGE
-        while before > 1:
-            after = max(0, before - 1 - stretch)
-            rows = self._service.documents(
-                self.user_id, session_id=session_id, after_id=after, limit=before - 1 - after
-            )
-            if found := [_row(document) for document in rows if document.id < before]:
-                return found[-PAGE:][::-1]
-            before, stretch = after + 1, stretch * 2
-        return []
+        """The page before the document of this id, newest first; empty at the very beginning."""
+        found = self._service.documents(
+            self.user_id, session_id=session_id, before_id=before, limit=PAGE, newest=True
+        )
+        return [_row(document) for document in reversed(found)]
 
     def search_documents(self, query: str, session_id: str = "") -> list[DocumentRow]:
         """The documents that a query is about, best first, with how certain that is and why."""
@@ -118,24 +97,11 @@ class UserMemory:
         """One document, whole."""
         return self._service.get_document(self.user_id, document_id)
 
-    def statement(self, session_id: str, message_id: str, stated_at: datetime) -> Document | None:
+    def statement(self, session_id: str, message_id: str) -> Document | None:
         """The message that a memory was made of, if it is still there."""
         if not session_id or not message_id:
             return None
-        # A message is as old as what it states; only what was accepted by hand was stated later.
-        for since in (stated_at, None):
-            for document in self._session(session_id, since):
-                if document.message_id == message_id:
-                    return document
-        return None
-
-    def _session(self, session_id: str, since: datetime | None = None) -> Iterator[Document]:
-        after = 0
-        while rows := self._service.documents(
-            self.user_id, session_id=session_id, since=since, after_id=after, limit=READ_AT_ONCE
-        ):
-            yield from rows
-            after = rows[-1].id
+        return self._service.get_message(self.user_id, session_id, message_id)
 
     def history(self, key: str) -> list[PastFact]:
         """The timeline of a fact, oldest first."""
@@ -143,20 +109,11 @@ class UserMemory:
 
     def made_of(self, document: Document) -> tuple[list[Fact], list[Context]]:
         """The facts and pairs that rest on a message."""
-        place = document.session_id, document.message_id
-        facts = [fact for fact in self._service.facts(self.user_id) if _place(fact) == place]
-        pairs = [pair for pair in self._service.context(self.user_id) if _place(pair) == place]
-        return facts, pairs
+        return self._service.made_of(self.user_id, document.session_id, document.message_id)
 
     def session_size(self, session_id: str) -> SessionSize:
         """What would go with a session."""
-        service, user_id = self._service, self.user_id
-        return SessionSize(
-            sum(1 for _ in self._session(session_id)),
-            sum(fact.session_id == session_id for fact in service.facts(user_id)),
-            sum(pair.session_id == session_id for pair in service.context(user_id)),
-            sum(one.session_id == session_id for one in service.rejected(user_id)),
-        )
+        return self._service.session_size(self.user_id, session_id)
 
     def set_fact(self, key: str, value: str) -> Fact:
         """Set a fact as the user says it now."""
@@ -185,10 +142,6 @@ class UserMemory:
     def accept(self, rejection_id: int) -> Rejection:
         """Overrule the guard."""
         return self._service.accept(self.user_id, rejection_id)
-
-
-def _place(memory: Fact | Context) -> tuple[str, str]:
-    return memory.session_id, memory.message_id
 
 
 def _row(document: Document) -> DocumentRow:

@@ -90,7 +90,7 @@ class FactsView(MemoryView[Fact]):
         return f"{item.key} {item.key.replace('_', ' ')} {item.value} {item.source} {item.session_id}"
 
     def page(self, memory: UserMemory, item: Fact) -> Content:
-        statement = memory.statement(item.session_id, item.message_id, item.stated_at)
+        statement = memory.statement(item.session_id, item.message_id)
         return page_parts.page(
             Content("\n").join([page_parts.heading(page_parts.name(item.key)), _value(item)]),
             page_parts.titled("In your words", page_parts.quoted(statement, item.message_id)),
@@ -143,7 +143,7 @@ class ContextView(MemoryView[Context]):
         return f"{item.question} {item.answer} {item.source} {item.session_id}"
 
     def page(self, memory: UserMemory, item: Context) -> Content:
-        statement = memory.statement(item.session_id, item.message_id, item.stated_at)
+        statement = memory.statement(item.session_id, item.message_id)
         question = page_parts.bounded(item.question).stylize(page_parts.HEADING)
         return page_parts.page(
             Content("\n").join([question, page_parts.bounded(item.answer)]),
@@ -258,7 +258,7 @@ class RejectionsView(MemoryView[Rejection]):
         return f"{item.name} {item.name.replace('_', ' ')} {item.content} {item.reason} {item.session_id}"
 
     def page(self, memory: UserMemory, item: Rejection) -> Content:
-        statement = memory.statement(item.session_id, item.message_id, item.stated_at)
+        statement = memory.statement(item.session_id, item.message_id)
         proposed = page_parts.bounded(item.name, page_parts.LONGEST_QUOTE).stylize(page_parts.HEADING)
         return page_parts.page(
             Content("\n").join([proposed, page_parts.bounded(item.content)]),
