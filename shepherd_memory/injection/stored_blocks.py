@@ -10,7 +10,7 @@ from shepherd_memory.memory import facts
 from shepherd_memory.recall.rows import fetch
 from shepherd_memory.storage.clock import SECOND
 from shepherd_memory.storage.database import Connection
-from shepherd_memory.text.canonical import dump_json, load_json
+from shepherd_memory.text.canonical import dump_canonical, load_json
 
 KEPT_BLOCKS = 4096
 KEPT_SECONDS = 3600
@@ -78,7 +78,7 @@ def save(tx: Connection, user_id: str, key: str, kept: Kept, now: int) -> None:
         "insert into prompt_blocks (user_id, key, kept, created_at) values (:user_id, :key, :kept, :now)",
         user_id=user_id,
         key=key,
-        kept=dump_json(asdict(kept)),
+        kept=dump_canonical(asdict(kept)),
         now=now,
     )
 

@@ -4,8 +4,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from shepherd_memory.intake.messages import INSTRUCTION_ROLES, last_said, text_of
-from shepherd_memory.text.block_seal import strip_content
+from shepherd_memory.intake.messages import (
+    INSTRUCTION_ROLES,
+    Message,
+    kept_as_extra,
+    last_said,
+    storable_name,
+    text_of,
+)
+from shepherd_memory.text.block_seal import strip_content, strip_injection
 from shepherd_memory.text.canonical import canonical_text
 from shepherd_memory.text.ids import digest_of
 from shepherd_memory.text.redaction import redact
@@ -27,14 +34,17 @@ class Exchange:
     text: str
     name: str
 
-    def messages(self, session_id: str, answer: str | None) -> list[dict[str, str]]:
+    def messages(self, session_id: str, answer: str | None, now: int) -> list[Message]:
         """The two messages to remember, with ids that are the same whenever the same exchange comes again."""
-        said_id = digest_of("\0".join((session_id, str(self.place), self.text)))
-        said = {"role": "user", "content": self.text, "id": said_id, "name": self.name}
+        user_id = digest_of("\0".join((session_id, str(self.place), self.text)))
+        extra = kept_as_extra({"name": self.name})
+        name = storable_name(self.name)
+        user = Message(user_id, "user", _without_block(self.text), extra, name, "human", "", now)
         if not answer:
-            return [said]
+            return [user]
         clean = redact(canonical_text(answer))
-        return [said, {"role": "assistant", "content": clean, "id": digest_of(f"{said_id}\0{clean}")}]
+        answer_id = digest_of(f"{user_id}\0{clean}")
+        return [user, Message(answer_id, "assistant", _without_block(clean), None, "", "agent", "", now)]
 
 
 def read_exchange(messages: Sequence[Any]) -> Exchange | None:
@@ -45,8 +55,9 @@ def read_exchange(messages: Sequence[Any]) -> Exchange | None:
         return None
     spoken = [message for message in messages[: last + 1] if not _is_instruction(message)]
     first = next(message for message in spoken if last_said([message]) is not None)
+    opening = text if first is messages[last] else _text(first)
     name = messages[last].get("name")
-    return Exchange(digest_of(_text(first)), len(spoken) - 1, text, name if isinstance(name, str) else "")
+    return Exchange(digest_of(opening), len(spoken) - 1, text, name if isinstance(name, str) else "")
 
 
 def _is_instruction(message: Any) -> bool:
@@ -57,3 +68,9 @@ def _is_instruction(message: Any) -> bool:
 def _text(message: Mapping[str, Any]) -> str:
     # Redacted before ids are made of it: the digest of a short text with a secret could be guessed.
     return redact(text_of(strip_content(message.get("content"))))
+
+
+def _without_block(text: str) -> str:
+    """`text`, which is redacted, without a block of ours; what has become shorter is redacted again."""
+    stripped = strip_injection(text)
+    return text if stripped == text else redact(stripped)

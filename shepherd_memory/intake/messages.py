@@ -6,7 +6,7 @@ from typing import Any
 
 from shepherd_memory.storage.clock import parse_us
 from shepherd_memory.text.block_seal import strip_content
-from shepherd_memory.text.canonical import as_text, canonical_json, canonical_text, dump_json
+from shepherd_memory.text.canonical import as_text, canonical_json, canonical_text, dump_canonical
 from shepherd_memory.text.ids import MAX_ID_LENGTH, digest_of, storable_id
 from shepherd_memory.text.redaction import redact, redact_json
 
@@ -15,6 +15,9 @@ INSTRUCTION_ROLES = frozenset({"system", "developer"})
 LONGEST_QUERY = 4000
 """Of a longer message only the tail, so many characters, is what memories are looked for by."""
 
+EMPTY = "empty"
+"""Why a message without text or anything else is skipped."""
+
 TEXT_PART_TYPES = frozenset({"text", "input_text", "output_text"})
 
 _COLUMNS = frozenset({"id", "role", "created_at", "speaker_name", "speaker_type"})
@@ -22,7 +25,7 @@ _COLUMNS = frozenset({"id", "role", "created_at", "speaker_name", "speaker_type"
 
 @dataclass(frozen=True)
 class Message:
-    """One message as it will be stored: canonical, and free of secrets."""
+    """One message as it will be stored: canonical, and free of secrets. Nothing behind it does that again."""
 
     message_id: str
     role: str
@@ -32,6 +35,11 @@ class Message:
     speaker_type: str
     tool_names: str
     created_at: int
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is nothing in it to store."""
+        return not self.text and not self.extra
 
 
 @dataclass(frozen=True)
@@ -52,7 +60,7 @@ def read_messages(
         reason = _refusal(raw)
         if reason is None and isinstance(raw, Mapping):
             message = _read(raw, session_id, index, now)
-            reason = None if message.text or message.extra else "empty"
+            reason = EMPTY if message.is_empty else None
             if reason is None:
                 read.append(message)
         if reason is not None:
@@ -83,8 +91,8 @@ def _read(raw: Mapping[Any, Any], session_id: str, index: int, now: int) -> Mess
         role=role,
         text=text,
         extra=extra,
-        speaker_name=_name(raw.get("speaker_name")) or _name(raw.get("name")),
-        speaker_type=_name(raw.get("speaker_type")) or ("human" if role == "user" else "agent"),
+        speaker_name=storable_name(raw.get("speaker_name")) or storable_name(raw.get("name")),
+        speaker_type=storable_name(raw.get("speaker_type")) or ("human" if role == "user" else "agent"),
         tool_names=",".join(_tool_names(raw)),
         created_at=now if created_at is None else created_at,
     )
@@ -139,7 +147,12 @@ def _extra(raw: Mapping[Any, Any]) -> str | None:
         del kept["content"]
     if "created_at" in raw and parse_us(raw["created_at"]) is None and raw["created_at"] is not None:
         kept["created_at"] = raw["created_at"]
-    return dump_json(redact_json(canonical_json(kept))) if kept else None
+    return kept_as_extra(kept) if kept else None
+
+
+def kept_as_extra(value: object) -> str:
+    """JSON text, canonical and free of secrets, for the column `extra`."""
+    return dump_canonical(redact_json(canonical_json(value)))
 
 
 def _message_id(raw: Mapping[Any, Any], session_id: str, index: int, text: str, extra: str | None) -> str:
@@ -150,8 +163,9 @@ def _message_id(raw: Mapping[Any, Any], session_id: str, index: int, text: str, 
     return digest_of("\0".join((session_id, str(index), str(said_at), str(raw["role"]), text, extra or "")))
 
 
-def _name(value: object) -> str:
-    return redact(canonical_text(value))[:MAX_ID_LENGTH] if isinstance(value, str) else ""
+def storable_name(value: object) -> str:
+    """A name, canonical and free of secrets; "" for what is no text."""
+    return redact(canonical_text(value))[:MAX_ID_LENGTH] if value and isinstance(value, str) else ""
 
 
 def _tool_names(raw: Mapping[Any, Any]) -> list[str]:
@@ -160,4 +174,4 @@ def _tool_names(raw: Mapping[Any, Any]) -> list[str]:
         return []
     functions = [call.get("function") for call in calls if isinstance(call, Mapping)]
     names = [function.get("name") for function in functions if isinstance(function, Mapping)]
-    return [_name(name) for name in names if isinstance(name, str)]
+    return [storable_name(name) for name in names if isinstance(name, str)]

@@ -7,14 +7,15 @@ from dataclasses import dataclass, replace
 
 from shepherd_memory.extraction import queue
 from shepherd_memory.extraction.queue import Said
-from shepherd_memory.intake.messages import Message, Skipped, read_messages
+from shepherd_memory.intake.exchange import Exchange
+from shepherd_memory.intake.messages import EMPTY, Message, Skipped, kept_as_extra, read_messages
 from shepherd_memory.memory import documents, entries, sessions
 from shepherd_memory.memory.documents import MAIN_GROUP, NewDocument
 from shepherd_memory.storage import users
 from shepherd_memory.storage.database import Connection, Database
-from shepherd_memory.text.canonical import canonical_json, canonical_text, dump_json
+from shepherd_memory.text.canonical import canonical_text
 from shepherd_memory.text.ids import storable_id
-from shepherd_memory.text.redaction import redact, redact_json
+from shepherd_memory.text.redaction import redact
 
 
 @dataclass(frozen=True)
@@ -65,21 +66,57 @@ def remember(
     """Store messages once, and queue what the user said in them."""
     session = storable_id(session_id) if session_id else uuid.uuid4().hex
     messages, skipped = read_messages(raw_messages, session, now)
-    ids = tuple(message.message_id for message in messages)
-    nothing = Remembered(session, message_ids=ids, skipped=tuple(skipped))
+    result = store_messages(database, user_id, messages, session, group_name, how, extract, now)
+    return replace(result, skipped=tuple(skipped))
+
+
+def remember_exchange(
+    database: Database,
+    user_id: str,
+    exchange: Exchange,
+    answer: str | None,
+    session_id: str,
+    how: Intake,
+    now: int,
+) -> Remembered:
+    """Store what the user said last and the answer to it, once, and queue the former."""
+    both = exchange.messages(session_id, answer, now)
+    kept = [message for message in both if not message.is_empty]
+    skipped = [Skipped(index, EMPTY) for index, message in enumerate(both) if message.is_empty]
+    session = storable_id(session_id)
+    result = store_messages(database, user_id, kept, session, MAIN_GROUP, how, True, now)
+    return replace(result, skipped=tuple(skipped))
+
+
+def store_messages(
+    database: Database,
+    user_id: str,
+    messages: Sequence[Message],
+    session_id: str,
+    group_name: str,
+    how: Intake,
+    extract: bool,
+    now: int,
+) -> Remembered:
+    """Store messages that are storable as they are, and queue what the user said in them."""
+    nothing = Remembered(session_id, message_ids=tuple(message.message_id for message in messages))
     if not messages:
         return replace(nothing, reason="there is nothing to store in these messages")
     if not how.keep_documents and not (extract and how.can_extract):
         return replace(nothing, reason="memory_documents is off, and no extraction will read these messages")
-    group = storable_id(group_name or MAIN_GROUP)
-    new = [document_of(message, session, group) for message in messages]
+    group = _storable_group(group_name)
+    new = [document_of(message, session_id, group) for message in messages]
     terms = [entries.terms_of(document.text) if how.keep_documents else Counter() for document in new]
     with database.write() as tx:
         first_id = users.lock(tx, user_id, now, rows=len(new) + 1)
-        if (live := sessions.live_id(tx, user_id, session)) != session:
+        if (live := sessions.live_id(tx, user_id, session_id)) != session_id:
             new = [replace(document, session_id=live) for document in new]
         stored, queued = _store(tx, user_id, first_id, new, terms, how, extract, now)
     return replace(nothing, session_id=live, stored=stored, known=len(new) - stored, queued=queued)
+
+
+def _storable_group(name: str) -> str:
+    return MAIN_GROUP if not name or name == MAIN_GROUP else storable_id(name)
 
 
 def document_of(message: Message, session_id: str, group_name: str) -> NewDocument:
@@ -199,14 +236,14 @@ def _clean(document: NewDocument, extra: object) -> NewDocument:
     return replace(
         document,
         session_id=storable_id(document.session_id),
-        message_id=storable_id(document.message_id or uuid.uuid4().hex),
+        message_id=storable_id(document.message_id) if document.message_id else uuid.uuid4().hex,
         text=text(document.text),
         role=text(document.role),
         speaker_name=text(document.speaker_name),
-        group_name=storable_id(document.group_name or MAIN_GROUP),
+        group_name=_storable_group(document.group_name),
         source=text(document.source),
         source_file=text(document.source_file),
         tool_names=text(document.tool_names),
         cwd=text(document.cwd),
-        extra=None if extra is None else dump_json(redact_json(canonical_json(extra))),
+        extra=None if extra is None else kept_as_extra(extra),
     )

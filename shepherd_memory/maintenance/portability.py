@@ -19,7 +19,7 @@ from shepherd_memory.storage import tombstones, users
 from shepherd_memory.storage.clock import iso, parse_us, to_us
 from shepherd_memory.storage.database import Connection, Database, Row
 from shepherd_memory.storage.provenance import Provenance
-from shepherd_memory.text.canonical import canonical_json, dump_json, load_json
+from shepherd_memory.text.canonical import canonical_json, dump_canonical, load_json
 from shepherd_memory.text.ids import storable_id
 from shepherd_memory.text.redaction import redact_json
 
@@ -329,7 +329,7 @@ def _read(number: int, raw: bytes) -> tuple[str, Line]:
 
 def _value(number: int, column: str, what: str, value: Any) -> Any:
     if what == JSON:
-        return None if value is None else dump_json(redact_json(canonical_json(value)))
+        return None if value is None else dump_canonical(redact_json(canonical_json(value)))
     if what == MOMENT_OR_NONE and value is None:
         return None
     if what in (MOMENT, MOMENT_OR_NONE):

@@ -51,15 +51,20 @@ class MessageService(ServiceParts):
         """
         if not is_known_user(user_id):
             return Remembered(session_id or "", reason=UNKNOWN_USER)
+        how = self._intake_options(rest_seconds)
+        given = _message_list(messages)
+        return self._stored(
+            store.remember(self.database, user_id, given, session_id, group, how, extract, self._clock())
+        )
+
+    def _intake_options(self, rest_seconds: float = 0.0) -> Intake:
         config = self.config
-        how = Intake(
-            config.memory_documents, extraction_endpoint(config) is not None, round(rest_seconds * SECOND)
-        )
-        result = store.remember(
-            self.database, user_id, _message_list(messages), session_id, group, how, extract, self._clock()
-        )
+        can_extract = extraction_endpoint(config) is not None
+        return Intake(config.memory_documents, can_extract, round(rest_seconds * SECOND))
+
+    def _stored(self, result: Remembered) -> Remembered:
         if result.queued:
-            self._queued(config)
+            self._queued(self.config)
         self.embedding.wake()
         return result
 
@@ -79,8 +84,11 @@ class MessageService(ServiceParts):
         if not is_known_user(user_id) or exchange is None:
             reason = "there is nothing to store in these messages" if exchange is None else UNKNOWN_USER
             return Remembered(session_id or "", reason=reason)
+        how, now = self._intake_options(), self._clock()
         session = session_id or self._session_of(user_id, exchange)
-        return self.remember(user_id, exchange.messages(session, answer), session)
+        return self._stored(
+            store.remember_exchange(self.database, user_id, exchange, answer, session, how, now)
+        )
 
     def _session_of(self, user_id: str, exchange: Exchange) -> str:
         since = self._clock() - GAP_SECONDS * SECOND

@@ -64,8 +64,21 @@ class RecallService(ServiceParts):
             None if since is None else time_us(since, 0),
             None if until is None else time_us(until, 0),
         )
+        return self._find(user_id, as_text(query), max(1, limit), cut, now, wanted, explain)
+
+    def _find(
+        self,
+        user_id: str,
+        query: str,
+        limit: int,
+        threshold: float,
+        now: datetime | None,
+        scope: Within,
+        explain: bool,
+    ) -> Recalled:
+        """Recall for arguments that were checked."""
         asked_at = _in_utc(now or from_us(self._clock()))
-        return self._recall.recall(user_id, as_text(query), max(1, limit), cut, asked_at, wanted, explain)
+        return self._recall.recall(user_id, query, limit, threshold, asked_at, scope, explain)
 
     @cached_property
     def _recall(self) -> "Recall":
@@ -118,7 +131,8 @@ class RecallService(ServiceParts):
         room = prompting.Room(config.rag_max_results, config.rag_max_tokens)
         # What the prompt shows already is among the best found, and is left out.
         limit = room.results + min(len(messages), MAX_SHOWN_MESSAGES)
-        recalled = self.recall(user_id, query, limit=limit, now=now, explain=explain)
+        threshold = config.rag_relevance_threshold
+        recalled = self._find(user_id, query, max(1, limit), threshold, now, Within(), explain)
         with self.database.read() as connection:
             kept = prompting.compose(connection, user_id, messages, recalled, room)
         self._blocks.put(user_id, key, kept)

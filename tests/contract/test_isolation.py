@@ -30,6 +30,8 @@ from shepherd_memory.injection import prompting, stored_blocks
 from shepherd_memory.injection.block import Block
 from shepherd_memory.injection.stored_blocks import Kept
 from shepherd_memory.intake import store
+from shepherd_memory.intake.exchange import Exchange
+from shepherd_memory.intake.messages import Message
 from shepherd_memory.intake.store import Intake
 from shepherd_memory.maintenance import erasure, forgetting, portability, reindexing
 from shepherd_memory.memory import (
@@ -244,6 +246,8 @@ ENTRY = entries.Entry(9000, "document", "chat", "user", "", NOW, Counter(["adasw
 BLOCK = Block("text", 1, ("city",), (FIRST_DOCUMENT,))
 HIT = Hit(FIRST_DOCUMENT, "document", "text", 1.0, 1.0, from_us(NOW), "chat", "m1", "user", "")
 MESSAGE = user_says("my city is Rome", id="m3")
+EXCHANGE = Exchange("opening", 0, "my city is Rome", "")
+STORABLE = Message("m3", "user", "my city is Rome", None, "", "human", "", NOW)
 SAID = [Said(1, "m1", NOW, "my city is AdasWord")]
 REVIEW = Review(
     (Proposal("fact", "city", "Rome", WHERE), Proposal("context", "Where?", "Rome", WHERE, FIRST_PAIR)), ()
@@ -310,6 +314,12 @@ CORE: dict[str, list[Case]] = {
     "config.identity.is_known": [lambda pair: is_known(pair.me)],
     "maintenance.reindexing.index_missing": [on_database(reindexing.index_missing, NOW), _index_again],
     "intake.store.add_document": [on_database(store.add_document, NEW, {"a": 1}, NOW)],
+    "intake.store.remember_exchange": [
+        on_database(store.remember_exchange, EXCHANGE, "an answer", "chat", Intake(True, True), NOW)
+    ],
+    "intake.store.store_messages": [
+        on_database(store.store_messages, [STORABLE], "chat", "main", Intake(True, True), True, NOW)
+    ],
     "intake.store.remember": [
         on_database(store.remember, [MESSAGE], "chat", "main", Intake(True, True), True, NOW)
     ],

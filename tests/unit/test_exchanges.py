@@ -22,6 +22,7 @@ def told_to(text: str) -> dict[str, Any]:
     return {"role": "system", "content": text}
 
 
+NOW = 1_800_000_000_000_000
 CALL = {"role": "assistant", "content": None, "tool_calls": [{"id": "1", "function": {"name": "clock"}}]}
 RESULT = {"role": "tool", "tool_call_id": "1", "content": "noon"}
 
@@ -29,14 +30,14 @@ RESULT = {"role": "tool", "tool_call_id": "1", "content": "noon"}
 def ids(messages: Messages, answer: str | None = None, session: str = "s") -> list[str]:
     exchange = read_exchange(messages)
     assert exchange is not None
-    return [message["id"] for message in exchange.messages(session, answer)]
+    return [message.message_id for message in exchange.messages(session, answer, NOW)]
 
 
 def test_it_is_what_the_user_said_last_and_the_answer() -> None:
     exchange = read_exchange([said("one"), answered("two"), said("three")])
     assert exchange is not None
-    pair = exchange.messages("s", "four")
-    assert [(message["role"], message["content"]) for message in pair] == [
+    pair = exchange.messages("s", "four", NOW)
+    assert [(message.role, message.text) for message in pair] == [
         ("user", "three"),
         ("assistant", "four"),
     ]
@@ -82,14 +83,14 @@ def test_of_an_image_only_its_text_is_kept() -> None:
     image = {"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA"}}
     exchange = read_exchange([said([{"type": "text", "text": "my dog"}, image])])
     assert exchange is not None
-    assert exchange.messages("s", None)[0]["content"] == "my dog"
+    assert exchange.messages("s", None, NOW)[0].text == "my dog"
     assert read_exchange([said([image])]) is None
 
 
 def test_a_secret_is_in_neither_text_nor_id() -> None:
     exchange = read_exchange([said("my password is hunter2")])
     assert exchange is not None
-    said_again = exchange.messages("s", "so your password is hunter2")
+    said_again = exchange.messages("s", "so your password is hunter2", NOW)
     assert "hunter2" not in str(said_again)
     assert ids([said("my password is hunter2")]) == ids([said("my password is swordfish")])
 
@@ -121,4 +122,4 @@ JSON = st.recursive(
 )
 def test_any_list_is_read_without_an_error(messages: list[Any]) -> None:
     exchange = read_exchange(messages)
-    assert exchange is None or exchange.messages("s", "a")[0]["content"]
+    assert exchange is None or exchange.messages("s", "a", NOW)[0].text
