@@ -1,10 +1,11 @@
 """What is shown of a user's memories: facts and context in a few lines, within a budget."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from shepherd_memory.injection.escaping import escape_fact, escape_label, escape_said
 from shepherd_memory.text.block_seal import seal
+from shepherd_memory.text.canonical import canonical_text
 from shepherd_memory.text.excerpt import ELLIPSIS, shorten
 from shepherd_memory.text.tokens import UNITS, estimate_tokens, fair_shares, weigh
 
@@ -14,6 +15,20 @@ LONGEST_TEXT = 100_000
 
 LEAST = 24 * UNITS
 """Texts are not cut shorter than this: a few words of each of many say less than a sentence of the best."""
+
+MAX_LABEL_CHARS = 60
+
+# Nobody sees these, and a model reads them: controls, bidi marks, zero widths, fillers, variation selectors
+# and tags, in all of which instructions have been hidden. Controls that are white space become a space.
+_INVISIBLE = re.compile(
+    "[\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f"
+    "\u200b-\u200f\u202a-\u202e\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb"
+    "\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff]"
+)
+_IN_FACTS = re.compile(r"[\\\[\],=]")
+_IN_CONTEXT = re.compile(r"[\\\[\]|]")
+_IN_LABELS = re.compile(r"[\\\[\]|:()]")
+_ROLE = re.compile(r"(?<!\w)((?:user|assistant|system|human|developer|tool) ?):", re.IGNORECASE)
 
 # Digits weigh most: whatever the digest is, the line that holds it is not heavier.
 _AROUND = weigh(BLANK_LINE + "[memory: 00000000]")
@@ -84,7 +99,7 @@ def build_block(
     a wrong one: those with the keys `most_relevant` go in first, and one that does not fit is left out.
     """
     room = max_tokens * UNITS - _AROUND
-    entries = [f"{escape_fact(key)}={escape_fact(value)}" for key, value in facts]
+    entries = [f"{_escape_fact(key)}={_escape_fact(value)}" for key, value in facts]
     order = _by_relevance([key for key, _ in facts], most_relevant)
     drafts = [draft for draft in map(_draft, pieces) if draft.said]
     wanted = weigh(_context_line([draft.whole for draft in drafts]))
@@ -129,10 +144,10 @@ def _draft(piece: Piece) -> _Draft:
     if piece.question or piece.answer:
         labelled = [("User", piece.question), ("Assistant", piece.answer)]
     else:
-        labelled = [(escape_label(piece.speaker) or escape_label(piece.kind), piece.text)]
-    said = [(f"{label}: ", escape_said(_bounded(text))) for label, text in labelled]
+        labelled = [(_escape_label(piece.speaker) or _escape_label(piece.kind), piece.text)]
+    said = [(f"{label}: ", _escape_said(_bounded(text))) for label, text in labelled]
     said = [(label, text) for label, text in said if text]
-    date = escape_label(piece.date)
+    date = _escape_label(piece.date)
     openings = [f"({date}) " if date else "", *[" "] * len(said)]
     return _Draft(
         piece, tuple((before + label, text) for before, (label, text) in zip(openings, said, strict=False))
@@ -153,3 +168,29 @@ def _show(drafts: Sequence[_Draft], room: int) -> list[tuple[Piece, str]]:
             texts = [(draft.piece, draft.within(share)) for draft, share in taken]
             return [(piece, text) for piece, text in texts if text]
     return []
+
+
+def _one_line(text: str) -> str:
+    """`text` in one line of visible characters with single spaces."""
+    visible = _INVISIBLE.sub("", canonical_text(text.replace("\0", "")))
+    return " ".join(visible.split())
+
+
+def _escape_fact(text: str) -> str:
+    """A fact's key or value."""
+    return _escape_roles(_IN_FACTS.sub(r"\\\g<0>", _one_line(text)))
+
+
+def _escape_said(text: str) -> str:
+    """What somebody said; commas and equals signs mean nothing there and stay readable."""
+    return _escape_roles(_IN_CONTEXT.sub(r"\\\g<0>", _one_line(text)))
+
+
+def _escape_label(text: str) -> str:
+    """A date, or who said something."""
+    return _IN_LABELS.sub(r"\\\g<0>", _one_line(text)[:MAX_LABEL_CHARS].rstrip())
+
+
+def _escape_roles(text: str) -> str:
+    """So that what was said cannot go on as if somebody else were speaking."""
+    return _ROLE.sub(r"\1\\:", text)
