@@ -12,7 +12,7 @@ from shepherd_memory.memory.fact_keys import normalise_key
 from shepherd_memory.memory.rejections import Refused
 from shepherd_memory.storage.clock import from_us
 from shepherd_memory.storage.database import Connection
-from shepherd_memory.storage.provenance import Provenance
+from shepherd_memory.storage.rows import Provenance
 from shepherd_memory.text.canonical import canonical_text
 from shepherd_memory.text.grounding import Grounding, ground
 from shepherd_memory.text.redaction import redact

@@ -6,7 +6,7 @@ from shepherd_memory.memory import context, facts
 from shepherd_memory.storage import users
 from shepherd_memory.storage.clock import parse_us
 from shepherd_memory.storage.database import Connection, Database, Row
-from shepherd_memory.storage.provenance import Provenance
+from shepherd_memory.storage.rows import Provenance
 from shepherd_memory.text.canonical import as_text
 from shepherd_memory.text.ids import MAX_ID_LENGTH
 from shepherd_memory.text.redaction import redact

@@ -18,7 +18,7 @@ from shepherd_memory.memory.context import digest
 from shepherd_memory.storage import tombstones, users
 from shepherd_memory.storage.clock import iso, parse_us, to_us
 from shepherd_memory.storage.database import Connection, Database, Row
-from shepherd_memory.storage.provenance import Provenance
+from shepherd_memory.storage.rows import Provenance
 from shepherd_memory.text.canonical import canonical_json, dump_canonical, load_json
 from shepherd_memory.text.ids import storable_id
 from shepherd_memory.text.redaction import redact_json

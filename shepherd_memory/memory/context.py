@@ -8,8 +8,7 @@ from functools import lru_cache
 
 from shepherd_memory.memory import entries
 from shepherd_memory.storage.database import Connection
-from shepherd_memory.storage.provenance import Provenance
-from shepherd_memory.storage.rows import build
+from shepherd_memory.storage.rows import Provenance, build
 from shepherd_memory.storage.tombstones import CONTEXT, after_deletion, bury, is_buried
 from shepherd_memory.storage.users import raise_epoch
 from shepherd_memory.text.words import content_stems, words

@@ -8,8 +8,7 @@ from shepherd_memory.memory import entries
 from shepherd_memory.memory.fact_keys import normalise_key
 from shepherd_memory.storage.clock import to_us
 from shepherd_memory.storage.database import Connection
-from shepherd_memory.storage.provenance import Provenance
-from shepherd_memory.storage.rows import build
+from shepherd_memory.storage.rows import Provenance, build
 from shepherd_memory.storage.tombstones import FACT, after_deletion, bury, is_buried
 from shepherd_memory.storage.users import lock, raise_epoch
 from shepherd_memory.text.canonical import as_text

@@ -4,8 +4,7 @@ from dataclasses import asdict, dataclass
 from datetime import datetime
 
 from shepherd_memory.storage.database import Connection
-from shepherd_memory.storage.provenance import Provenance
-from shepherd_memory.storage.rows import build
+from shepherd_memory.storage.rows import Provenance, build
 
 COLUMNS = "id, kind, name, content, reason, detail, stated_at, source, session_id, message_id, created_at"
 KEPT_PER_USER = 1000

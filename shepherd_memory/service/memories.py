@@ -14,7 +14,7 @@ from shepherd_memory.memory.sessions import SessionSize
 from shepherd_memory.service.arguments import NO_LIMIT, check_known_user, empty_for_unknown_user, time_us
 from shepherd_memory.service.parts import ServiceParts
 from shepherd_memory.storage import users
-from shepherd_memory.storage.provenance import Provenance
+from shepherd_memory.storage.rows import Provenance
 from shepherd_memory.text.canonical import as_text, canonical_text
 from shepherd_memory.text.ids import storable_id
 from shepherd_memory.text.redaction import redact

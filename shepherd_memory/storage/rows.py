@@ -1,7 +1,7 @@
-"""Rows of the database as values: columns named `…_at` or `…_until` become moments in UTC."""
+"""Rows of the database as values, and where they came from; columns `…_at` and `…_until` are UTC times."""
 
 from collections.abc import Hashable
-from dataclasses import asdict, fields
+from dataclasses import asdict, dataclass, fields
 from datetime import datetime
 from functools import lru_cache
 from typing import Any, TypeVar, cast
@@ -10,6 +10,16 @@ from shepherd_memory.storage.clock import from_us, iso, to_us
 from shepherd_memory.storage.database import Row
 
 T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Provenance:
+    """The statement that a memory rests on; `stated_at` is UTC microseconds."""
+
+    stated_at: int
+    source: str
+    session_id: str = ""
+    message_id: str = ""
 
 
 def build(cls: type[T], row: Row) -> T:

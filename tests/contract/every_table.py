@@ -8,7 +8,7 @@ from shepherd_memory.extraction import ledger
 from shepherd_memory.memory import rejections
 from shepherd_memory.service import Service
 from shepherd_memory.storage import tombstones, users
-from shepherd_memory.storage.provenance import Provenance
+from shepherd_memory.storage.rows import Provenance
 from tests.contract.given import ManualClock, user_says, work
 
 

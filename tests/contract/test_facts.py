@@ -11,7 +11,7 @@ from shepherd_memory.memory import facts
 from shepherd_memory.memory.rejections import KEPT_PER_USER, Refused
 from shepherd_memory.service import Service
 from shepherd_memory.storage import users
-from shepherd_memory.storage.provenance import Provenance
+from shepherd_memory.storage.rows import Provenance
 from shepherd_memory.tools import execute
 from tests.contract.given import ManualClock, drain, facts_of, memory, pairs_of, user_says, work
 from tests.endpoint import ScriptedEndpoint, by_content, reply, user_text
@@ -323,7 +323,7 @@ def test_a_refusal_with_nothing_in_it_cannot_be_accepted(
 ) -> None:
     from shepherd_memory.memory import rejections
     from shepherd_memory.storage import users
-    from shepherd_memory.storage.provenance import Provenance
+    from shepherd_memory.storage.rows import Provenance
 
     with memory(url, clock) as service:
         with service.database.write() as tx:
@@ -346,7 +346,7 @@ def test_a_refusal_with_nothing_in_it_cannot_be_accepted(
 def test_only_so_many_refusals_are_kept_and_the_newest_stay(url: str, clock: ManualClock) -> None:
     from shepherd_memory.memory import rejections
     from shepherd_memory.storage import users
-    from shepherd_memory.storage.provenance import Provenance
+    from shepherd_memory.storage.rows import Provenance
 
     with memory(url, clock) as service:
         with service.database.write() as tx:

@@ -54,7 +54,7 @@ from shepherd_memory.service import Service
 from shepherd_memory.storage import tombstones, transcript_stops, users
 from shepherd_memory.storage.clock import from_us
 from shepherd_memory.storage.database import Connection, Database
-from shepherd_memory.storage.provenance import Provenance
+from shepherd_memory.storage.rows import Provenance
 from shepherd_memory.tools import advanced, basic
 from shepherd_memory.tools.arguments import Arguments
 from shepherd_memory.transcripts import conversations, files, ingestion

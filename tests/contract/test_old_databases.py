@@ -131,7 +131,7 @@ def test_what_the_user_has_done_since_wins_over_what_is_moved_late(database_url:
     with closing(open_database(database_url)) as database:
         from shepherd_memory.memory import facts
         from shepherd_memory.storage import users
-        from shepherd_memory.storage.provenance import Provenance
+        from shepherd_memory.storage.rows import Provenance
 
         with database.write() as tx:
             row_id = users.lock(tx, "ada", NOON)

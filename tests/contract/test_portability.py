@@ -17,7 +17,7 @@ from shepherd_memory.maintenance import portability
 from shepherd_memory.memory import rejections
 from shepherd_memory.service import Service
 from shepherd_memory.storage import users
-from shepherd_memory.storage.provenance import Provenance
+from shepherd_memory.storage.rows import Provenance
 from tests.contract.given import (
     NOON,
     ManualClock,

@@ -11,7 +11,7 @@ from shepherd_memory.memory.rejections import Refused
 from shepherd_memory.memory.sessions import SessionSize
 from shepherd_memory.service import Service
 from shepherd_memory.storage import users
-from shepherd_memory.storage.provenance import Provenance
+from shepherd_memory.storage.rows import Provenance
 from tests.contract.given import NOON, ManualClock, memory, user_says
 
 DAY = 86_400_000_000

@@ -20,7 +20,7 @@ from shepherd_memory.embedding.thread import EmbeddingThread
 from shepherd_memory.memory import context
 from shepherd_memory.service import Service, open_service
 from shepherd_memory.storage import users
-from shepherd_memory.storage.provenance import Provenance
+from shepherd_memory.storage.rows import Provenance
 from tests.contract.given import ManualClock, config_for, memory, user_says
 from tests.contract.recalling import TinyEmbedder, check_indexes, embed_all, hits, recalling
 from tests.endpoint import Body, ScriptedEndpoint, Step, by_content, hang, json_reply, status

@@ -13,7 +13,7 @@ from shepherd_memory.errors import InvalidInput
 from shepherd_memory.memory import context
 from shepherd_memory.service import Service
 from shepherd_memory.storage import users
-from shepherd_memory.storage.provenance import Provenance
+from shepherd_memory.storage.rows import Provenance
 from tests.contract.given import ManualClock, examples, memory, user_says, work
 from tests.contract.recalling import (
     TinyEmbedder,

@@ -16,7 +16,7 @@ from shepherd_memory.memory.rejections import Refused
 from shepherd_memory.service import Service
 from shepherd_memory.storage import users
 from shepherd_memory.storage.clock import now_us
-from shepherd_memory.storage.provenance import Provenance
+from shepherd_memory.storage.rows import Provenance
 from tests.provider import ScriptedProvider
 from tests.server.calling import CHATS, Reply, bearer, call, new_key, say
 from tests.server.serving import OPENAI, Running, serving, write_config

@@ -14,7 +14,7 @@ from shepherd_memory.frontends.api.memory_routes import MEMORY_OPERATIONS, MEMOR
 from shepherd_memory.memory import api_keys, rejections
 from shepherd_memory.memory.rejections import Refused
 from shepherd_memory.storage.clock import now_us
-from shepherd_memory.storage.provenance import Provenance
+from shepherd_memory.storage.rows import Provenance
 from tests.provider import ScriptedProvider
 from tests.server.memory_client import NDJSON, Client
 from tests.server.serving import Running, StartServer, serving, write_config

@@ -28,7 +28,7 @@ from shepherd_memory.memory.rejections import Refused
 from shepherd_memory.service import Service, open_service
 from shepherd_memory.storage import users
 from shepherd_memory.storage.clock import parse_us
-from shepherd_memory.storage.provenance import Provenance
+from shepherd_memory.storage.rows import Provenance
 from tests.endpoint import ScriptedEndpoint, echo
 from tests.terminal.snapshots import screen_text
 from tests.terminal.tui_driving import PATIENCE_SECONDS, driven, until, until_it_looks_like
