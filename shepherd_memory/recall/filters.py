@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from shepherd_memory.recall.scope import Within
+from shepherd_memory.recall.hits import Scope
 from shepherd_memory.recall.shelf import KINDS, Shelf
 from shepherd_memory.storage.database import Connection
 
@@ -20,22 +20,22 @@ _SHORT_FOLDER = f"cwd <> '' and length(cwd) <= {LONGEST_NAME}"
 _SHORT_SOURCE = f"source <> 'live' and length(source) <= {LONGEST_NAME}"
 
 
-def allowed(connection: Connection, user_id: str, shelf: Shelf, within: Within) -> "Floats | None":
+def allowed(connection: Connection, user_id: str, shelf: Shelf, scope: Scope) -> "Floats | None":
     """1 for each entry of the shelf that may be found, 0 for the others; None: all may."""
-    if within == Within():
+    if scope == Scope():
         return None
     among = np.ones(shelf.size, dtype=bool)
-    if within.kinds is not None:
-        among &= np.isin(shelf.kinds, [KINDS.index(kind) for kind in within.kinds])
-    if within.since is not None:
-        among &= shelf.stated_at >= within.since
-    if within.until is not None:
-        among &= shelf.stated_at < within.until
+    if scope.kinds is not None:
+        among &= np.isin(shelf.kinds, [KINDS.index(kind) for kind in scope.kinds])
+    if scope.since is not None:
+        among &= shelf.stated_at >= scope.since
+    if scope.until is not None:
+        among &= shelf.stated_at < scope.until
     # Only documents are of a project or source: facts and context belong to none.
-    if within.source:
-        among &= np.isin(shelf.ids, _of_source(connection, user_id, within.source))
-    if within.project:
-        among &= np.isin(shelf.ids, _of_project(connection, user_id, within.project))
+    if scope.source:
+        among &= np.isin(shelf.ids, _of_source(connection, user_id, scope.source))
+    if scope.project:
+        among &= np.isin(shelf.ids, _of_project(connection, user_id, scope.project))
     found: Floats = among.astype(np.float32)
     return found
 

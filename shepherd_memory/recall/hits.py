@@ -1,7 +1,18 @@
-"""Hits: what recall gives back."""
+"""What recall is asked for, and what it gives back."""
 
 from dataclasses import dataclass, field
 from datetime import datetime
+
+
+@dataclass(frozen=True)
+class Scope:
+    """Where to look; what is empty or None limits nothing. Times are in microseconds."""
+
+    kinds: tuple[str, ...] | None = None
+    project: str = ""
+    source: str = ""
+    since: int | None = None
+    until: int | None = None
 
 
 @dataclass(frozen=True)

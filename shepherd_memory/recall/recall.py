@@ -15,11 +15,10 @@ from shepherd_memory.recall.cache import ShelfCache, View
 from shepherd_memory.recall.confidence import confidences
 from shepherd_memory.recall.dates import read_dates
 from shepherd_memory.recall.filters import allowed
-from shepherd_memory.recall.hits import Hit, Recalled
+from shepherd_memory.recall.hits import Hit, Recalled, Scope
 from shepherd_memory.recall.keywords import MOST_TERMS, fetch_postings, score, shared_lengths, shortness
 from shepherd_memory.recall.ranking import POOL, Question, Ranked, rank, said_within, speakers_named
 from shepherd_memory.recall.rows import Found, fetch
-from shepherd_memory.recall.scope import Within
 from shepherd_memory.recall.shelf import KINDS, Shelf
 from shepherd_memory.storage.database import Connection, Database
 from shepherd_memory.text.redaction import redact
@@ -67,7 +66,7 @@ class Recall:
         limit: int,
         threshold: float,
         now: datetime,
-        within: Within,
+        scope: Scope,
         explain: bool,
     ) -> Recalled:
         """The user's entries that the query is about, best first, none below the threshold."""
@@ -86,7 +85,7 @@ class Recall:
                 return Recalled(abstained=True, reason=NOTHING_STORED)
             if speakers_named(view.shelf, query)[1] != asked.bare:
                 asked = self._asked(embedder, view.shelf, query)
-            ranked, terms = self._rank(connection, user_id, view, asked, query, now, within, limit)
+            ranked, terms = self._rank(connection, user_id, view, asked, query, now, scope, limit)
             certain = confidences(ranked)
             hits = self._hits(connection, user_id, view.shelf, ranked, certain, limit, threshold, explain)
         if not hits:
@@ -122,7 +121,7 @@ class Recall:
         asked: "_Asked",
         query: str,
         now: datetime,
-        within: Within,
+        scope: Scope,
         limit: int,
     ) -> tuple[Ranked, tuple[str, ...]]:
         shelf = view.shelf
@@ -134,7 +133,7 @@ class Recall:
         short = shortness(shelf)
         dated = {term: said_within(shelf, [span]) for span, named in dates for term in terms_of(named)}
         keywords = score(shelf, postings, short, shared_lengths(shelf, short), dated)
-        among = allowed(connection, user_id, shelf, within)
+        among = allowed(connection, user_id, shelf, scope)
         return rank(shelf, question, keywords, short, among, max(POOL, 4 * limit)), terms
 
     def _hits(

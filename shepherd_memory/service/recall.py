@@ -14,7 +14,7 @@ from shepherd_memory.injection.prompting import Injected, Injection
 from shepherd_memory.injection.stored_blocks import Kept
 from shepherd_memory.memory import entries
 from shepherd_memory.recall import Recalled
-from shepherd_memory.recall.scope import Within
+from shepherd_memory.recall.hits import Scope
 from shepherd_memory.service.arguments import UNKNOWN_USER, empty_for_unknown_user, is_known_user, time_us
 from shepherd_memory.service.parts import ServiceParts
 from shepherd_memory.storage.clock import from_us
@@ -57,14 +57,14 @@ class RecallService(ServiceParts):
         if not is_known_user(user_id):
             return Recalled(abstained=True, reason=UNKNOWN_USER)
         cut = self.config.rag_relevance_threshold if threshold is None else threshold
-        wanted = Within(
+        scope = Scope(
             _kinds(kinds),
             canonical_text(project),
             canonical_text(source),
             None if since is None else time_us(since, 0),
             None if until is None else time_us(until, 0),
         )
-        return self._find(user_id, as_text(query), max(1, limit), cut, now, wanted, explain)
+        return self._find(user_id, as_text(query), max(1, limit), cut, now, scope, explain)
 
     def _find(
         self,
@@ -73,7 +73,7 @@ class RecallService(ServiceParts):
         limit: int,
         threshold: float,
         now: datetime | None,
-        scope: Within,
+        scope: Scope,
         explain: bool,
     ) -> Recalled:
         """Recall for arguments that were checked."""
@@ -132,7 +132,7 @@ class RecallService(ServiceParts):
         # What the prompt shows already is among the best found, and is left out.
         limit = room.results + min(len(messages), MAX_SHOWN_MESSAGES)
         threshold = config.rag_relevance_threshold
-        recalled = self._find(user_id, query, max(1, limit), threshold, now, Within(), explain)
+        recalled = self._find(user_id, query, max(1, limit), threshold, now, Scope(), explain)
         with self.database.read() as connection:
             kept = prompting.compose(connection, user_id, messages, recalled, room)
         self._blocks.put(user_id, key, kept)

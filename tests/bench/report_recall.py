@@ -22,8 +22,8 @@ from shepherd_memory.memory import documents, entries
 from shepherd_memory.memory.documents import NewDocument
 from shepherd_memory.recall import Recalled
 from shepherd_memory.recall.cache import ShelfCache
+from shepherd_memory.recall.hits import Scope
 from shepherd_memory.recall.recall import Recall
-from shepherd_memory.recall.scope import Within
 from shepherd_memory.storage import users
 from shepherd_memory.storage.clock import from_us
 from shepherd_memory.storage.database import Connection, Database
@@ -180,7 +180,7 @@ class Store:
         self._recall = Recall(self.database, lambda: embedder, ShelfCache(lambda: 2_000_000_000))
 
     def recall(self, user_id: str, query: str) -> Recalled:
-        return self._recall.recall(user_id, query, 10, 0.0, from_us(NOW), Within(), False)
+        return self._recall.recall(user_id, query, 10, 0.0, from_us(NOW), Scope(), False)
 
 
 @contextmanager

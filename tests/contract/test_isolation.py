@@ -49,7 +49,7 @@ from shepherd_memory.memory.rejections import Refused
 from shepherd_memory.memory.saved_chats import History, SavedChat
 from shepherd_memory.recall import Hit, Recalled, rows, shelf
 from shepherd_memory.recall import filters as recall_within
-from shepherd_memory.recall.scope import Within
+from shepherd_memory.recall.hits import Scope
 from shepherd_memory.service import Service
 from shepherd_memory.storage import tombstones, transcript_stops, users
 from shepherd_memory.storage.clock import from_us
@@ -536,7 +536,7 @@ def _allowed(pair: Pair) -> Any:
         assert version is not None
         mine = shelf.extend(pair.database, connection, shelf.empty(version), pair.me, version, "m")
         found = [
-            recall_within.allowed(connection, pair.me, mine, Within(project=project, source=source))
+            recall_within.allowed(connection, pair.me, mine, Scope(project=project, source=source))
             for project in ("", pair.others, f"/work/{pair.others}")
             for source in ("", "claude-code")
         ]
