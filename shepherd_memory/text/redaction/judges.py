@@ -2,9 +2,8 @@
 
 import re
 
-from shepherd_memory.text.redaction.findings import Span, shifted
 from shepherd_memory.text.redaction.names import ends_in_name
-from shepherd_memory.text.redaction.patterns import lazy
+from shepherd_memory.text.redaction.patterns import Span, lazy, shifted
 from shepherd_memory.text.redaction.values import (
     MAX_VALUE,
     has_letter_and_digit,

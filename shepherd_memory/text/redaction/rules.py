@@ -4,8 +4,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from shepherd_memory.text.redaction.findings import Span
-from shepherd_memory.text.redaction.patterns import Pattern, lazy
+from shepherd_memory.text.redaction.patterns import Pattern, Span, lazy
 
 Judge = Callable[[re.Match[str]], Span | None]
 

@@ -1,16 +1,29 @@
-"""The search for the secrets of a text, until none is left."""
+"""The search for the secrets of a text, until none is left, and the walk through nested JSON."""
 
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import count
 
-from shepherd_memory.text.redaction.findings import Finding, Span, gaps, merged, shifted
-from shepherd_memory.text.redaction.patterns import lazy
+from shepherd_memory.text.redaction.names import kind_of_name
+from shepherd_memory.text.redaction.patterns import Span, lazy, shifted
 from shepherd_memory.text.redaction.phrases import PHRASES
 from shepherd_memory.text.redaction.rules import RuleTable
 from shepherd_memory.text.redaction.tokens import TOKENS
 
 _Tables = tuple[RuleTable, RuleTable]
 _ALL: _Tables = (TOKENS, PHRASES)
+_Container = dict[object, object] | list[object]
+_Level = tuple[object, _Container, str | None]
+
+
+@dataclass(frozen=True)
+class Finding:
+    """A secret of `kind` at `text[start:end]`."""
+
+    kind: str
+    start: int
+    end: int
 
 
 def redact(text: str) -> str:
@@ -74,7 +87,7 @@ def _without_opaque(text: str, pieces: list[Span]) -> Iterator[Span]:
     for start, end in pieces:
         part = text[start:end]
         if _may_have_opaque(part):
-            yield from gaps(
+            yield from _gaps(
                 (start, end), [shifted(match.span(), start) for match in _OPAQUE().finditer(part)]
             )
         elif part:
@@ -92,7 +105,7 @@ def _search(text: str, piece: Span, found: list[Finding], tables: _Tables) -> li
         for hit in _hits(text[slice(*piece)], tables)
     ]
     found += hits
-    return list(gaps(piece, [(hit.start, hit.end) for hit in hits])) if hits else []
+    return list(_gaps(piece, [(hit.start, hit.end) for hit in hits])) if hits else []
 
 
 _ZERO_WIDTH = lazy("[\u00ad\u180e\u200b-\u200f\u202a-\u202e\u2060-\u2064\ufeff]")
@@ -120,9 +133,76 @@ def _match_rules(text: str, tables: _Tables) -> list[Finding]:
     long_words = " ".join([word for word in text.split() if len(word) >= _SHORTEST_TOKEN])
     lowered = _lowered(text)
     spans = tokens.spans(text, text, within=long_words) + phrases.spans(text, lowered, within=lowered)
-    return merged(sorted(spans)) if spans else []
+    return _merged(sorted(spans)) if spans else []
 
 
 def _lowered(text: str) -> str:
     """Lower-casing keeps every position, but for this one letter of all of Unicode."""
     return text.replace("\u0130", "i").lower()
+
+
+def _gaps(piece: Span, holes: list[Span]) -> Iterator[Span]:
+    """What the holes leave of a piece."""
+    start, end = piece
+    for hole_start, hole_end in [*holes, (end, end)]:
+        if start < hole_start:
+            yield start, hole_start
+        start = hole_end
+
+
+def _merged(spans: list[tuple[int, int, int, str]]) -> list[Finding]:
+    """Join overlapping spans of start, end, rank and kind; the lowest rank names the whole."""
+    joined: list[tuple[int, int, int, str]] = []
+    for span in spans:
+        if joined and span[0] < joined[-1][1]:
+            last = joined[-1]
+            joined[-1] = (last[0], max(last[1], span[1]), *min(last[2:], span[2:]))
+        else:
+            joined.append(span)
+    return [Finding(kind, start, end) for start, end, _, kind in joined]
+
+
+def redact_json(value: object) -> object:
+    """Redact every string of nested dicts and lists, keys too, and whole values under telling keys."""
+    holder: list[object] = []
+    # A stack of our own: hostile JSON nests deeper than Python recurses.
+    pending: list[_Level] = [([value], holder, None)]
+    while pending:
+        pending += _copy_level(*pending.pop())
+    return holder[0]
+
+
+def _copy_level(source: object, target: _Container, kind: str | None) -> list[_Level]:
+    """Copy one level of JSON; return the levels below it."""
+    below: list[_Level] = []
+    if isinstance(source, dict) and isinstance(target, dict):
+        for name, value in source.items():
+            target[_free_name(name, target)] = _copied(value, kind_of_name(name, value), below)
+    elif isinstance(source, list | tuple) and isinstance(target, list):
+        target += [_copied(value, kind, below) for value in source]
+    return below
+
+
+def _copied(value: object, kind: str | None, below: list[_Level]) -> object:
+    if isinstance(value, str):
+        return _redact_whole(value, kind) if value and kind else redact(value)
+    if isinstance(value, dict | list | tuple):
+        copy: _Container = {} if isinstance(value, dict) else []
+        below.append((value, copy, kind))
+        return copy
+    is_number = isinstance(value, int) and not isinstance(value, bool)
+    return "[redacted:password]" if is_number and kind == "password" else value
+
+
+def _redact_whole(value: str, kind: str) -> str:
+    redacted = redact(value)
+    is_marker = re.fullmatch(r"(?:Bearer |Basic )?\[redacted:[a-z0-9-]{1,40}\]", redacted)
+    return redacted if is_marker else f"[redacted:{kind}]"
+
+
+def _free_name(name: object, taken: dict[object, object]) -> object:
+    """A redacted key, numbered where two keys would become one."""
+    redacted = redact(name) if isinstance(name, str) else name
+    if redacted not in taken:
+        return redacted
+    return next(free for number in count(len(taken)) if (free := f"{redacted}#{number}") not in taken)

@@ -3,7 +3,7 @@
 import re
 from hashlib import sha256
 
-from shepherd_memory.text.redaction.findings import Span
+from shepherd_memory.text.redaction.patterns import Span
 from shepherd_memory.text.redaction.rules import Rule, rule, secret_span, table
 
 # Not \b: a token may follow a letter that ends an escape (\n in JSON, %3D in a URL, a colour code).
