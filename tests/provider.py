@@ -465,7 +465,7 @@ class ScriptedProvider(ScriptedEndpoint):
             self._requests.clear()
             self._exchanges.clear()
 
-    def wait_until_left(self, at: int = -1, timeout: float = 10.0) -> None:
+    def wait_until_left(self, at: int = -1, timeout: float = 60.0) -> None:
         """Wait until the client of an exchange, by default the last, has closed before its end."""
         if not self.exchanges[at].left.wait(timeout):
             raise AssertionError(f"the client did not leave within {timeout} s")

@@ -13,7 +13,7 @@ from shepherd_memory.service import Service
 from shepherd_memory.storage.clock import now_us
 from tests.acceptance.processes import wait_until
 
-SECONDS = 15.0
+SECONDS = 60.0
 JSON = {"Content-Type": "application/json"}
 CHATS = {"openai": "/v1/chat/completions", "anthropic": "/v1/messages"}
 

@@ -29,7 +29,7 @@ from tests.provider import (
 from tests.server.serving import ANTHROPIC, OPENAI
 
 CLIENT_KEY = "sk-mine"
-OPTIONS: Mapping[str, Any] = {"api_key": CLIENT_KEY, "max_retries": 0, "timeout": 20.0}
+OPTIONS: Mapping[str, Any] = {"api_key": CLIENT_KEY, "max_retries": 0, "timeout": 60.0}
 ARGUMENTS = {"city": "Oslo", "days": 2}
 RESULT = '{"sky": "rain"}'
 REASON = "Two and two."

@@ -20,7 +20,7 @@ OPENAI, ANTHROPIC = "open", "claude"
 
 TYPES = {OPENAI: "openai", ANTHROPIC: "anthropic"}
 PROVIDER_KEY = "sk-of-the-provider"
-START_SECONDS = 30.0
+START_SECONDS = 120.0
 
 
 @dataclass(frozen=True)

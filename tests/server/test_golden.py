@@ -84,7 +84,7 @@ def send(
 ) -> Reply:
     """One request with exactly these headers, besides Host and Content-Length."""
     parts = urlsplit(url)
-    connection = http.client.HTTPConnection(str(parts.hostname), parts.port, timeout=20)
+    connection = http.client.HTTPConnection(str(parts.hostname), parts.port, timeout=60)
     try:
         connection.putrequest(method, path, skip_accept_encoding=True)
         for name, value in (*headers, ("Content-Length", str(len(body)))):
@@ -362,7 +362,7 @@ def test_a_request_in_chunks_is_understood(running: Running, provider: ScriptedP
 def raw(url: str, request: bytes) -> bytes:
     """Everything that comes back until the connection ends."""
     parts = urlsplit(url)
-    with socket.create_connection((str(parts.hostname), parts.port), timeout=20) as connection:
+    with socket.create_connection((str(parts.hostname), parts.port), timeout=60) as connection:
         connection.sendall(request)
         return b"".join(iter(lambda: connection.recv(65536), b""))
 

@@ -45,7 +45,7 @@ def test_the_example_of_an_operation_is_a_request_that_fits(
 ) -> None:
     (example,) = EXAMPLES[operation]
     command = example.replace(WRITTEN, running.url).strip() + " -s -v -w '\\n%{http_code}'"
-    done = subprocess.run(["sh", "-c", command], cwd=folder, capture_output=True, text=True, timeout=30)
+    done = subprocess.run(["sh", "-c", command], cwd=folder, capture_output=True, text=True, timeout=60)
     assert done.returncode == 0, done.stderr
     method, path = operation.split()
     pattern = re.sub(r"{\w+}", r"[^/? ]+", path)

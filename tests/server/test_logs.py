@@ -78,7 +78,7 @@ Start = Callable[..., Running]
 
 def wait_for(log: Lines, count: int) -> list[dict[str, Any]]:
     """The lines about so many requests; one is written after its answer was sent."""
-    wait_until(lambda: len(log.requests) >= count, f"{count} requests are logged", 15)
+    wait_until(lambda: len(log.requests) >= count, f"{count} requests are logged")
     return log.requests
 
 
@@ -175,7 +175,7 @@ def test_no_line_holds_a_memory_a_query_or_a_key(
     key = new_key(server.service, "steve")
     use_everything(server, bearer(key), provider)
     call(server.url, "GET", "/status", None, bearer(key + "x"))
-    wait_until(lambda: log.requests[-1]["status"] == 401, "the last request is logged", 15)
+    wait_until(lambda: log.requests[-1]["status"] == 401, "the last request is logged")
     assert len(log.requests) > 40
     assert [line for line in log.written if SECRET in line.lower()] == []
     for hidden in (key, key.split("_", 2)[2], PROVIDER_KEY, "Bearer"):
@@ -268,7 +268,7 @@ def test_the_command_writes_json_lines_to_stderr(provider: ScriptedProvider, tmp
         url = wait_until(lambda: announced(log.read_text()), "the server listens", 60)
         assert say(url, f"My {SECRET} is ill.", user="steve").status == 200
         assert call(url, "GET", f"/v1/memory/facts/{SECRET}?user=steve").status == 404
-        wait_until(lambda: log.read_text().count('"request"') == 2, "both requests are logged", 15)
+        wait_until(lambda: log.read_text().count('"request"') == 2, "both requests are logged")
         written = log.read_text()
     finally:
         processes.end()

@@ -44,7 +44,7 @@ def running(server: StartServer) -> Running:
 async def connected(url: str, headers: Mapping[str, str], mode: str = HANDSHAKE) -> AsyncIterator[Client]:
     """The official client, over HTTP, with these headers on every request."""
     async with (
-        httpx2.AsyncClient(headers=dict(headers), timeout=30) as http,
+        httpx2.AsyncClient(headers=dict(headers), timeout=60) as http,
         Client(streamable_http_client(f"{url}/mcp", http_client=http), mode=mode) as client,
     ):
         yield client
@@ -171,7 +171,7 @@ def test_recall_explains_what_each_memory_is_and_why_it_was_found(running: Runni
 def test_what_an_agent_stores_is_found_by_the_api_and_what_it_forgets_by_nobody(running: Running) -> None:
     def recalled() -> str:
         url = f"{running.url}/v1/memory/recall"
-        return requests.get(url, {"query": "dog name", "user": "ann"}, timeout=10).text
+        return requests.get(url, {"query": "dog name", "user": "ann"}, timeout=60).text
 
     async def store(client: Client) -> None:
         await say(client, "set_fact", key="dog_name", value="Bello")

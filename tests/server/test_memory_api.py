@@ -382,14 +382,14 @@ def test_the_header_outranks_the_user_field(ada: Client, bob: Client) -> None:
     ok(ada.put("/facts/city", {"value": "Rome"}))
     for_ada = {"X-Shepherd-User": ada.user}
     url = f"{ada.running.url}/v1/memory/facts/city"
-    assert ok(requests.get(url, params={"user": bob.user}, headers=for_ada, timeout=10))["value"] == "Rome"
-    ok(requests.put(url, json={"value": "Oslo", "user": bob.user}, headers=for_ada, timeout=10))
+    assert ok(requests.get(url, params={"user": bob.user}, headers=for_ada, timeout=60))["value"] == "Rome"
+    ok(requests.put(url, json={"value": "Oslo", "user": bob.user}, headers=for_ada, timeout=60))
     assert ok(ada.get("/facts/city"))["value"] == "Oslo"
 
 
 def test_a_user_where_it_would_be_overlooked_is_refused(ada: Client) -> None:
     url = f"{ada.running.url}/v1/memory/facts/city"
-    answer = requests.put(url, params={"user": ada.user}, json={"value": "Rome"}, timeout=10)
+    answer = requests.put(url, params={"user": ada.user}, json={"value": "Rome"}, timeout=60)
     assert "`user`" in error(answer, 400)
 
 
@@ -398,12 +398,12 @@ def test_a_key_acts_for_its_own_user_only(server: StartServer) -> None:
     _, text = api_keys.create(running.service.database, "ada", now=now_us())
     running.service.set_fact("bob", "city", "Oslo")
     url, key = f"{running.url}/v1/memory/facts/city", {"x-api-key": text}
-    assert error(requests.get(url, timeout=10), 401)
-    assert ok(requests.put(url, json={"value": "Rome"}, headers=key, timeout=10))["value"] == "Rome"
+    assert error(requests.get(url, timeout=60), 401)
+    assert ok(requests.put(url, json={"value": "Rome"}, headers=key, timeout=60))["value"] == "Rome"
     assert [fact.value for fact in running.service.facts("ada")] == ["Rome"]
-    assert "'ada' only" in error(requests.get(url, params={"user": "bob"}, headers=key, timeout=10), 403)
+    assert "'ada' only" in error(requests.get(url, params={"user": "bob"}, headers=key, timeout=60), 403)
     as_bob = {**key, "X-Shepherd-User": "bob"}
-    assert error(requests.delete(url, headers=as_bob, timeout=10), 403)
+    assert error(requests.delete(url, headers=as_bob, timeout=60), 403)
     assert [fact.value for fact in running.service.facts("bob")] == ["Oslo"]
 
 
@@ -457,7 +457,7 @@ def test_what_does_not_fit_is_refused_by_name(
 def test_a_body_that_does_not_fit_is_refused_by_name(ada: Client, body: bytes, names: str) -> None:
     headers = {"Content-Type": "application/json"}
     url = f"{ada.running.url}/v1/memory/remember"
-    assert names in error(requests.post(url, data=body, headers=headers, timeout=10), 400)
+    assert names in error(requests.post(url, data=body, headers=headers, timeout=60), 400)
 
 
 def test_a_document_of_an_unknown_type_is_refused(ada: Client) -> None:
@@ -473,7 +473,7 @@ def test_a_body_of_another_type_is_refused_as_a_foreign_page_could_send_it(
     before = lines_of(ada)
     headers = {} if media_type is None else {"Content-Type": media_type}
     url = ada.running.url + place(operation.path, ada)
-    answer = requests.request(operation.method, url, data=b'{"value":"x"}', headers=headers, timeout=10)
+    answer = requests.request(operation.method, url, data=b'{"value":"x"}', headers=headers, timeout=60)
     assert operation.body_media_type in error(answer, 415)
     assert lines_of(ada) == before
 
@@ -482,13 +482,13 @@ def test_the_media_type_may_have_parameters(ada: Client) -> None:
     headers = {"Content-Type": "Application/JSON; charset=utf-8"}
     url = f"{ada.running.url}/v1/memory/facts/city"
     body = f'{{"value":"Rome","user":"{ada.user}"}}'.encode()
-    assert ok(requests.put(url, data=body, headers=headers, timeout=10))["value"] == "Rome"
+    assert ok(requests.put(url, data=body, headers=headers, timeout=60))["value"] == "Rome"
 
 
 @pytest.mark.parametrize("route", MEMORY_ROUTES, ids=lambda route: route.path)
 def test_another_method_is_told_which_ones_there_are(ada: Client, route: Route) -> None:
     furnish(ada, "Rex")
-    answer = requests.patch(ada.running.url + place(route.path, ada), timeout=10)
+    answer = requests.patch(ada.running.url + place(route.path, ada), timeout=60)
     assert error(answer, 405)
     assert set(answer.headers["allow"].split(", ")) == route.methods
 
@@ -511,4 +511,4 @@ def test_a_body_beyond_the_limit_of_its_key_is_refused(server: StartServer) -> N
     _, text = api_keys.create(running.service.database, "ada", max_request_bytes=1000, now=now_us())
     headers = {"x-api-key": text, "Content-Type": NDJSON}
     url = f"{running.url}/v1/memory/import"
-    assert error(requests.post(url, data=b"x" * 1001, headers=headers, timeout=10), 413)
+    assert error(requests.post(url, data=b"x" * 1001, headers=headers, timeout=60), 413)

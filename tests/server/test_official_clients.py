@@ -339,7 +339,7 @@ def test_twenty_chats_at_once_each_get_their_own_answer(
         return joined(wire, [event async for event in answer]) if number % 2 else wire.text_of(answer)
 
     async def all_of_them() -> list[str]:
-        async with wire.connect_async(url, timeout=60.0) as client:
+        async with wire.connect_async(url) as client:
             chats = asyncio.gather(*(one(client, number) for number in range(20)))
             await asyncio.to_thread(provider.wait_for, 20)
             everybody_is_here.set()
@@ -570,7 +570,7 @@ def test_twenty_users_at_once_are_each_remembered_for_themselves(
     provider.default = by_content(lambda body: chat(f"I heard {user_text(body)}"))
 
     async def all_of_them() -> None:
-        async with wire.connect_async(running.url, timeout=60.0) as client:
+        async with wire.connect_async(running.url) as client:
             chats = (wire.create(client, said(f"cat {one}"), f"{user}-{one}") for one in range(20))
             await asyncio.gather(*chats)
 

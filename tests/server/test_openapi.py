@@ -53,7 +53,7 @@ def test_with_a_key_no_request_breaks_the_server_or_its_description(
 
 
 def test_the_description_is_served_to_anybody(locked_server: tuple[Running, str]) -> None:
-    answer = requests.get(f"{locked_server[0].url}/openapi.json", timeout=10)
+    answer = requests.get(f"{locked_server[0].url}/openapi.json", timeout=60)
     assert answer.status_code == 200
     assert answer.json() == json.loads(json.dumps(description()))
 

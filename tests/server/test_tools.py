@@ -55,7 +55,7 @@ def test_what_the_program_did_wrong_is_told_to_the_program(ada: Client) -> None:
 
 def test_without_a_user_there_is_no_memory_to_search(ada: Client) -> None:
     call = {"name": "search_memory", "arguments": {"query": "city"}}
-    answer = requests.post(f"{ada.running.url}/v1/tools/execute", json=call, timeout=10)
+    answer = requests.post(f"{ada.running.url}/v1/tools/execute", json=call, timeout=60)
     assert answer.json()["is_error"]
     assert "the user is unknown" in answer.json()["result"]
 
