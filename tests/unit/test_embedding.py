@@ -6,7 +6,6 @@ import os
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -36,7 +35,6 @@ from tests.endpoint import (
 
 KEY = "sk-not-to-be-shown-1234567890"
 # Far above any deadline here, and below the patience of a call that is to be cut short.
-PROMPTLY_SECONDS = 10.0
 
 
 def test_the_default_model_embeds_alike_alone_and_in_a_crowd() -> None:
@@ -270,16 +268,15 @@ def test_a_text_that_is_refused_is_told_from_a_server_that_fails(
 def test_a_server_that_hangs_is_given_up_in_time(server: ScriptedEndpoint, step: Step) -> None:
     server.script(step)
     embedder = OpenAIEmbedder(server.url, "m", KEY, 0.3)
-    begin = time.monotonic()
     with pytest.raises(Unavailable, match="embedding_timeout"):
         embedder.embed(["text"])
-    assert time.monotonic() - begin < PROMPTLY_SECONDS
     embedder.close()
 
 
 def test_closing_cuts_a_call_short(server: ScriptedEndpoint) -> None:
     server.default = hang()
-    embedder = OpenAIEmbedder(server.url, "m", KEY, 30)
+    # Longer than a test may take: if closing did not end the calls, nothing would.
+    embedder = OpenAIEmbedder(server.url, "m", KEY, 3600)
     failures: list[str] = []
 
     def embed() -> None:
@@ -292,11 +289,9 @@ def test_closing_cuts_a_call_short(server: ScriptedEndpoint) -> None:
     for thread in threads:
         thread.start()
     server.wait_for(3)
-    begin = time.monotonic()
     embedder.close()
     for thread in threads:
         thread.join()
-    assert time.monotonic() - begin < PROMPTLY_SECONDS
     assert len(failures) == 3
     with pytest.raises(Unavailable, match="closed"):
         embedder.embed(["text"])
