@@ -11,9 +11,11 @@ from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, supp
 from pathlib import Path
 from typing import Any
 
+import anyio
 import jsonschema
 import pytest
 from mcp import Client, StdioServerParameters
+from mcp.server.stdio import stdio_server
 from mcp_types import CallToolResult
 
 from shepherd_memory.tools import ALL_TOOLS
@@ -44,19 +46,38 @@ def _by_keyword(config_path: Path) -> None:
 
 
 @asynccontextmanager
-async def connected(*options: str, mode: str = "legacy") -> AsyncIterator[Client]:
-    """The official client, and a server process of its own."""
+async def forked_server(*options: str) -> AsyncIterator[Any]:
+    """A transport for the official client: the pipes of a process from the fork server."""
+    pipe = subprocess.PIPE
+    command = [*COMMAND, "mcp", *options]
+    with Popen[str](command, stdin=pipe, stdout=pipe, encoding="utf-8") as process:
+        assert process.stdin
+        assert process.stdout
+        # What the SDK has for a server's own streams reads and writes the same lines.
+        async with stdio_server(anyio.wrap_file(process.stdout), anyio.wrap_file(process.stdin)) as streams:
+            try:
+                yield streams
+            finally:
+                process.stdin.close()
+    assert process.returncode == 0
+
+
+def started_by_the_client() -> StdioServerParameters:
+    """A server process that starts as agents start it, cold."""
     command, *arguments = COMMAND
-    server = StdioServerParameters(
-        command=command, args=[*arguments, "mcp", *options], env=dict(os.environ), cwd=Path.cwd()
+    return StdioServerParameters(
+        command=command, args=[*arguments, "mcp"], env=dict(os.environ), cwd=Path.cwd()
     )
-    async with Client(server, mode=mode) as client:
-        yield client
 
 
-def with_client(use: Callable[[Client], Awaitable[Any]], *options: str, mode: str = "legacy") -> Any:
+def connected(*options: str) -> Client:
+    """The official client, and a server process of its own."""
+    return Client(forked_server(*options), mode="legacy")
+
+
+def with_client(use: Callable[[Client], Awaitable[Any]], *options: str) -> Any:
     async def run() -> Any:
-        async with connected(*options, mode=mode) as client:
+        async with connected(*options) as client:
             return await use(client)
 
     return asyncio.run(run())
@@ -126,8 +147,8 @@ def raw() -> Iterator[Raw]:
         yield one
 
 
-@pytest.mark.parametrize("mode", ["legacy", "auto"])
-def test_the_client_lists_and_calls_every_tool(mode: str) -> None:
+@pytest.mark.parametrize(("server", "mode"), [(started_by_the_client, "auto"), (forked_server, "legacy")])
+def test_the_client_lists_and_calls_every_tool(server: Callable[[], Any], mode: str) -> None:
     async def use(client: Client) -> None:
         listed = await client.list_tools()
         assert [tool.name for tool in listed.tools] == list(ALL_TOOLS)
@@ -145,7 +166,11 @@ def test_the_client_lists_and_calls_every_tool(mode: str) -> None:
         assert await say(client, "forget", kind="fact", id="home_city") == "Deleted fact home_city."
         assert (await say(client, "clear_fact", key="home_city")).startswith("Not found")
 
-    with_client(use, mode=mode)
+    async def run() -> None:
+        async with Client(server(), mode=mode) as client:
+            await use(client)
+
+    asyncio.run(run())
 
 
 def test_what_an_agent_stores_the_command_line_finds_and_what_it_forgets_is_gone() -> None:
