@@ -10,14 +10,12 @@ import psycopg
 import pytest
 
 from shepherd_memory.errors import DatabaseUnavailable
-from shepherd_postgres.database import CONNECT_TIMEOUT_SECONDS
 from tests.acceptance.enqueue import acknowledged
 from tests.acceptance.processes import Processes, wait_until
 from tests.acceptance.settings import SettingsFile
 from tests.acceptance.statements import answering, assert_stored_once, drain, remember
 from tests.endpoint import ScriptedEndpoint
 from tests.postgres import PostgresServer, running_postgres
-from tests.stopwatch import seconds_of
 
 STATEMENTS = 150
 
@@ -167,5 +165,4 @@ def test_a_worker_process_ends_on_sigterm_while_the_server_is_away(
     wait_until(lambda: "the worker waits for the database" in processes.logs(), "the worker says so")
     worker.send_signal(signal.SIGTERM)
     # It may be in the middle of waiting for a connection, which nothing interrupts.
-    assert seconds_of(lambda: worker.wait(60), worker.pid) < CONNECT_TIMEOUT_SECONDS + 3
-    assert worker.returncode == 0
+    assert worker.wait(60) == 0

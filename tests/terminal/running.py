@@ -9,8 +9,9 @@ from contextlib import contextmanager
 from typing import IO
 
 from tests.fork_server import Popen
-from tests.stopwatch import seconds_of
 from tests.terminal.shell import COMMAND
+
+STOP_SECONDS = 60
 
 
 class Running:
@@ -49,12 +50,12 @@ class Running:
     def wait_until_it_prints(self, text: str) -> None:
         wait_for(lambda: text in self.printed, f"{text!r} in {self.printed!r}; {self.said!r}")
 
-    def stop(self, number: signal.Signals = signal.SIGTERM) -> tuple[int, float, str]:
-        """Exit code, seconds that it took, and what was on stdout."""
+    def stop(self, number: signal.Signals = signal.SIGTERM) -> tuple[int, str]:
+        """Exit code, and what was on stdout."""
         self._process.send_signal(number)
-        seconds = seconds_of(lambda: self._process.wait(30), self._process.pid)
+        code = self._process.wait(STOP_SECONDS)
         self._join()
-        return self._process.returncode, seconds, self.printed
+        return code, self.printed
 
     def end(self) -> None:
         if self._process.poll() is None:

@@ -57,7 +57,7 @@ def test_watch_prints_a_line_for_each_file_taken_in(start: Callable[..., Running
     watching.wait_until_it_prints("-home-ann-work-new/later.jsonl: 6 entries (new)\n")
     write(path, talk(TALK[:1], session="later", begun=BEGUN + timedelta(hours=3), first=6), more=True)
     watching.wait_until_it_prints("-home-ann-work-new/later.jsonl: 1 entry (grown)\n")
-    code, _, printed = watching.stop(signal.SIGINT)
+    code, printed = watching.stop(signal.SIGINT)
     assert (code, printed.count("\n")) == (0, 3)
     assert watching.said.endswith("stopped; what is written meanwhile is taken in at the next start\n")
     assert "Traceback" not in watching.said

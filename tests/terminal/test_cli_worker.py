@@ -10,7 +10,7 @@ import pytest
 from tests.endpoint import ScriptedEndpoint, echo, hang, status
 from tests.fork_server import run
 from tests.terminal.conftest import use_endpoint
-from tests.terminal.running import Running, starting, wait_for
+from tests.terminal.running import STOP_SECONDS, Running, starting, wait_for
 from tests.terminal.shell import COMMAND, data, good
 
 
@@ -26,25 +26,21 @@ def facts() -> dict[str, str]:
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
-def test_a_signal_stops_it_cleanly_and_soon(start: Callable[..., Running], number: signal.Signals) -> None:
+def test_a_signal_stops_it_cleanly(start: Callable[..., Running], number: signal.Signals) -> None:
     worker = start()
     worker.wait_until_it_says("Ctrl-C ends it")
-    code, seconds, stdout = worker.stop(number)
-    assert (code, stdout) == (0, "")
-    assert seconds < 2
+    assert worker.stop(number) == (0, "")
     assert worker.said.endswith("stopped; what waits goes on at the next start\n")
     assert "Traceback" not in worker.said
 
 
-def test_it_stops_soon_while_the_endpoint_hangs(
-    start: Callable[..., Running], endpoint: ScriptedEndpoint
-) -> None:
+def test_it_stops_while_the_endpoint_hangs(start: Callable[..., Running], endpoint: ScriptedEndpoint) -> None:
     endpoint.default = hang()
+    good("config", "memory_extraction_timeout", str(10 * STOP_SECONDS))
     good("remember", "my dog is Rex")
     worker = start()
     endpoint.wait_for(1)
-    code, seconds, _ = worker.stop()
-    assert (code, seconds < 2) == (0, True)
+    assert worker.stop()[0] == 0
     assert data("queue", "status")["items"]["waiting"] == 1
 
 
