@@ -10,14 +10,17 @@ INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 # Only these: pytest would rewrite and compile all of each package that has a plugin, in every process of a run.
 PLUGINS := --disable-plugin-autoload -p xdist.plugin -p pytest_timeout -p _hypothesis_pytestplugin \
     -p schemathesis.pytest.plugin
+PYTEST := SHEPHERD_TEST_REQUIRE_POSTGRES=1 $(ONE_THREAD) $(BIN)/python -m pytest $(PLUGINS)
+IN_PARALLEL := --numprocesses=3 --dist=worksteal
+KILLS ?= 300
 # Set, it has every process of a test compile all that it imports, a third of what starting one costs.
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help run test test-contract test-openapi test-sentence-transformers check bench bench-quality \
-    bench-recall bench-server clean
+.PHONY: help run test test-contract test-kills test-openapi test-sentence-transformers soak check bench \
+    bench-quality bench-recall bench-server clean
 
 help: ## say what there is to make
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-27s %s\n", $$1, $$2 }' Makefile
@@ -25,17 +28,21 @@ help: ## say what there is to make
 run: .venv/.installed-runtime ## start the API server in the foreground (Ctrl-C ends it)
 	@$(BIN)/shepherd serve
 
-test: .venv/.installed-dev ## run every test but the benchmarks (ARGS="-k queue -x" to choose)
-	SHEPHERD_TEST_REQUIRE_POSTGRES=1 $(ONE_THREAD) $(BIN)/python -m pytest --ignore=tests/bench \
-	    --ignore=tests/openapi --ignore=tests/sentence_transformers $(PLUGINS) \
-	    --numprocesses=3 --dist=worksteal $(ARGS)
+test: .venv/.installed-dev ## run the tests, each rule where it is cheapest (ARGS="-k queue -x" to choose)
+	$(PYTEST) $(IN_PARALLEL) -m 'not thorough' --ignore=tests/bench --ignore=tests/openapi \
+	    --ignore=tests/sentence_transformers $(ARGS)
+
+test-kills: .venv/.installed-dev ## kill processes more often, and try every combination of backend, signal, wire …
+	SHEPHERD_TEST_KILLS=8 $(PYTEST) $(IN_PARALLEL) -m 'kills or thorough' tests/acceptance $(ARGS)
+
+soak: .venv/.installed-dev ## kill processes thousands of times (an hour; KILLS=300 of each kind)
+	SHEPHERD_TEST_KILLS=$(KILLS) $(PYTEST) --timeout=0 -m kills tests/acceptance $(ARGS)
 
 test-openapi: .venv/.installed-dev ## send requests that are made from openapi.json by rule
-	$(ONE_THREAD) $(BIN)/python -m pytest tests/openapi $(PLUGINS) $(ARGS)
+	$(PYTEST) tests/openapi $(ARGS)
 
 test-contract: .venv/.installed-dev ## run every contract test on one kind of database (SCHEME=postgresql)
-	SHEPHERD_TEST_SCHEMES=$(or $(SCHEME),postgresql) $(ONE_THREAD) $(BIN)/python -m pytest tests/contract \
-	    $(PLUGINS) --numprocesses=3 --dist=worksteal $(ARGS)
+	SHEPHERD_TEST_SCHEMES=$(or $(SCHEME),postgresql) $(PYTEST) $(IN_PARALLEL) tests/contract $(ARGS)
 
 test-sentence-transformers: .venv-st/.installed ## test that engine, which needs 2 GB of packages of its own
 	HF_HUB_OFFLINE=1 OMP_NUM_THREADS=1 $(BIN_ST)/python -m pytest tests/sentence_transformers $(ARGS)

@@ -1,6 +1,6 @@
 """A process whose children take in a transcript and are killed, each at another moment, until it is all in.
 
-Children are forked: they begin at once, and fifty of them take a few seconds.
+Children are forked, and so begin at once.
 """
 
 import os

@@ -13,6 +13,7 @@ from typing import Any
 import psutil
 import pytest
 
+from tests.acceptance.combinations import every_value
 from tests.acceptance.processes import wait_until
 from tests.acceptance.secrets_said import TOKENS, Hoard
 from tests.endpoint import ScriptedEndpoint, held, reply
@@ -64,7 +65,13 @@ def test_prompt_and_stdin_are_one_question(chats: ChatSite) -> None:
 
 
 @pytest.mark.parametrize(
-    ("options", "code"), [(("Hello?",), 0), (("--json", "Hello?"), 0), ((), 2), (("--json",), 0)]
+    ("options", "code"),
+    [
+        (("Hello?",), 0),
+        pytest.param(("--json", "Hello?"), 0, marks=pytest.mark.thorough),
+        ((), 2),
+        pytest.param(("--json",), 0, marks=pytest.mark.thorough),
+    ],
 )
 def test_an_input_that_is_closed_is_an_empty_one(
     chats: ChatSite, options: tuple[str, ...], code: int
@@ -423,8 +430,7 @@ def begin(screen: Terminal, provider: ScriptedProvider, situation: Callable[[Ter
 
 
 @pytest.mark.usefixtures("extracting")
-@pytest.mark.parametrize("situation", SITUATIONS)
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+@every_value(situation=SITUATIONS, number=[signal.SIGTERM, signal.SIGHUP])
 def test_a_signal_ends_a_chat_in_order(
     chats: ChatSite,
     provider: ScriptedProvider,

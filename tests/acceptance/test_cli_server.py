@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from shepherd_memory.extraction.jobs import DONE
+from tests.acceptance.combinations import BACKENDS, every_value, first_backend, one_backend
 from tests.acceptance.processes import ROOT, kill, wait_until
 from tests.acceptance.server_site import BROKEN, Conversation, Server, Site
 from tests.acceptance.statements import answering, drain
@@ -22,9 +23,6 @@ from tests.terminal.pty_screen import terminal
 SAID = "My code_1 is zebra_1."
 SIGNALS = (signal.SIGTERM, signal.SIGINT)
 STOP_SECONDS = 30
-
-one_database = pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
-"""For what happens before the database or behind the provider; the other tests try both."""
 
 
 @pytest.fixture
@@ -66,7 +64,7 @@ def refuses_connections(server: Server) -> bool:
     return False
 
 
-@pytest.mark.parametrize("number", SIGNALS)
+@every_value(number=SIGNALS, database_url=BACKENDS)
 def test_the_running_answer_is_finished_and_the_session_can_be_gone_on_with(
     number: int, site: Site, gate: threading.Event
 ) -> None:
@@ -97,6 +95,7 @@ def test_the_running_answer_is_finished_and_the_session_can_be_gone_on_with(
     assert contents(fresh) == []
 
 
+@first_backend
 def test_a_provider_that_says_nothing_more_is_given_up_when_the_time_is_over(
     site: Site, gate: threading.Event
 ) -> None:
@@ -114,7 +113,7 @@ def test_a_provider_that_says_nothing_more_is_given_up_when_the_time_is_over(
     assert contents(share(site, "--continue")) == [SAID, "Hello "]
 
 
-@pytest.mark.parametrize("second", SIGNALS)
+@every_value(second=SIGNALS, database_url=BACKENDS)
 def test_a_second_signal_ends_it_at_once(second: int, site: Site, gate: threading.Event) -> None:
     site.settings.set(server_shutdown_timeout=10 * STOP_SECONDS)
     site.provider.script(openai_stream("Hello ", gate, "Steve."))
@@ -129,6 +128,7 @@ def test_a_second_signal_ends_it_at_once(second: int, site: Site, gate: threadin
     assert site.said("steve")[0] == ("user", SAID)
 
 
+@first_backend
 def test_an_async_request_is_finished_though_nobody_waits_for_it(site: Site, gate: threading.Event) -> None:
     site.settings.set(server_shutdown_timeout=STOP_SECONDS)
     site.provider.script(gated(gate, chat("Hello Steve.")))
@@ -142,7 +142,7 @@ def test_an_async_request_is_finished_though_nobody_waits_for_it(site: Site, gat
     assert site.said("steve") == [("user", SAID), ("assistant", "Hello Steve.")]
 
 
-@one_database
+@one_backend
 def test_an_idle_observer_keeps_nobody_waiting(site: Site) -> None:
     site.settings.set(server_shutdown_timeout=10 * STOP_SECONDS)
     server = share(site)
@@ -161,6 +161,7 @@ def test_what_was_said_survives_a_kill(site: Site, gate: threading.Event) -> Non
     assert site.said("steve")[:3] == [("user", "My dog is Rex."), ("assistant", "Noted."), ("user", SAID)]
 
 
+@first_backend
 def test_killed_while_the_provider_hangs_what_was_said_is_stored(site: Site) -> None:
     site.provider.default = hang()
     server = share(site)
@@ -170,6 +171,7 @@ def test_killed_while_the_provider_hangs_what_was_said_is_stored(site: Site) -> 
     assert site.said("steve") == [("user", SAID)]
 
 
+@first_backend
 def test_each_answer_is_queued_and_extracted_once_for_the_servers_user(
     site: Site, endpoint: ScriptedEndpoint
 ) -> None:
@@ -194,7 +196,7 @@ def test_each_answer_is_queued_and_extracted_once_for_the_servers_user(
         assert service.status().users == 1
 
 
-@one_database
+@one_backend
 def test_the_greeting_says_how_to_try_it_and_json_leaves_it_out(site: Site) -> None:
     share(site)
     greeting = site.processes.logs()
@@ -205,7 +207,7 @@ def test_the_greeting_says_how_to_try_it_and_json_leaves_it_out(site: Site) -> N
     assert "To try it" not in log.read_text()
 
 
-@one_database
+@one_backend
 @pytest.mark.parametrize("is_kept", [True, False])
 def test_the_end_says_that_it_can_be_gone_on_with_if_it_can(site: Site, is_kept: bool) -> None:
     site.settings.set(memory_documents=is_kept)
@@ -233,7 +235,7 @@ def client(
     )
 
 
-@one_database
+@one_backend
 def test_a_client_asks_and_keeps_nothing_itself(site: Site, tmp_path: Path) -> None:
     site.provider.default = chat("Hello Steve.")
     server = share(site)
@@ -249,7 +251,7 @@ def test_a_client_asks_and_keeps_nothing_itself(site: Site, tmp_path: Path) -> N
         assert service.status().users == 1
 
 
-@one_database
+@one_backend
 def test_a_client_whose_server_dies_says_so(site: Site, tmp_path: Path, gate: threading.Event) -> None:
     site.provider.script(openai_stream("Hello ", gate))
     server = share(site)
@@ -261,7 +263,7 @@ def test_a_client_whose_server_dies_says_so(site: Site, tmp_path: Path, gate: th
     assert server.url in done.stderr
 
 
-@one_database
+@one_backend
 def test_a_client_shows_no_password(site: Site, tmp_path: Path) -> None:
     server = share(site)
     url = server.url.replace("://", "://me:geheim@")
@@ -272,7 +274,7 @@ def test_a_client_shows_no_password(site: Site, tmp_path: Path) -> None:
         assert b"geheim" not in screen.raw
 
 
-@one_database
+@one_backend
 def test_ctrl_c_in_a_client_stops_the_answer_at_the_server(
     site: Site, tmp_path: Path, gate: threading.Event
 ) -> None:
@@ -284,4 +286,4 @@ def test_ctrl_c_in_a_client_stops_the_answer_at_the_server(
     assert asking.wait(STOP_SECONDS) != 0
     site.provider.wait_until_left()
     wait_until(lambda: contents(server) == [SAID, "Hello "], "what was said until then is kept")
-    assert server.ask("GET", "/session").json["running"] is None
+    wait_until(lambda: server.ask("GET", "/session").json["running"] is None, "nothing is answered any more")

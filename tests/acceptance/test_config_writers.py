@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from shepherd_memory.config import load_config, set_value
+from tests.acceptance.kills import KILLS
 from tests.fork_server import Popen
 
 ADD_PROVIDERS = """
@@ -66,10 +67,11 @@ def test_commands_at_once_lose_nothing(path: Path) -> None:
     assert {key: str(getattr(config, key)) for key in values} == values
 
 
+@pytest.mark.kills
 def test_a_killed_writer_leaves_a_whole_private_file_and_no_lock(path: Path) -> None:
     set_value(path, "user_id", "steve")
     chance = random.Random(7)
-    for _ in range(25):
+    for _ in range(2 * KILLS):
         writer = start(SET_FOREVER, path)
         assert writer.stdout is not None
         assert writer.stdout.readline() == b"ready\n"

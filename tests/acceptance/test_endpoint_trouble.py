@@ -7,6 +7,7 @@ from typing import Any
 
 from shepherd_memory.extraction.jobs import FAILED, WAITING
 from shepherd_memory.service import Service
+from tests.acceptance.combinations import first_backend
 from tests.acceptance.processes import ROOT, Processes, wait_until
 from tests.acceptance.settings import SettingsFile
 from tests.acceptance.statements import (
@@ -60,6 +61,7 @@ def is_stored(service: Service, number: int) -> bool:
     return service.get_fact(owner(number), f"code_{number}") is not None
 
 
+@first_backend
 def test_one_refused_item_does_not_delay_the_others(
     settings: SettingsFile, endpoint: ScriptedEndpoint, processes: Processes
 ) -> None:
@@ -89,6 +91,7 @@ def assert_answered_thrice(endpoint: ScriptedEndpoint) -> None:
     assert sum(2 in numbers for numbers in asked) == 1
 
 
+@first_backend
 def test_a_wrong_key_pauses_and_shows_and_the_right_one_goes_on_without_restart(
     settings: SettingsFile, endpoint: ScriptedEndpoint, processes: Processes
 ) -> None:
@@ -121,6 +124,7 @@ def assert_keys_are_nowhere(settings: SettingsFile, processes: Processes, shown:
     assert RIGHT_KEY not in seen
 
 
+@first_backend
 def test_a_shorter_retry_interval_takes_effect_while_the_worker_waits(
     settings: SettingsFile, endpoint: ScriptedEndpoint, processes: Processes
 ) -> None:
@@ -137,6 +141,7 @@ def test_a_shorter_retry_interval_takes_effect_while_the_worker_waits(
         assert_stored_once(service, range(5))
 
 
+@first_backend
 def test_another_endpoint_is_used_from_the_next_call_on(
     settings: SettingsFile, endpoint: ScriptedEndpoint, processes: Processes
 ) -> None:

@@ -6,6 +6,7 @@ import pytest
 
 from shepherd_memory.extraction import jobs
 from shepherd_memory.service import Service
+from tests.acceptance.combinations import BACKENDS, every_value
 from tests.acceptance.processes import Processes, wait_until
 from tests.acceptance.settings import SettingsFile
 from tests.acceptance.statements import answering, drain
@@ -25,7 +26,7 @@ def sessions_by_state(service: Service, state: str) -> set[str]:
     return {item.key for number in range(USERS) for item in service.items(f"user-{number}", state)}
 
 
-@pytest.mark.parametrize("with_worker", [False, True])
+@every_value(with_worker=[False, True], database_url=BACKENDS)
 def test_the_newest_wait_and_the_others_are_dropped_and_counted(
     with_worker: bool,
     settings: SettingsFile,

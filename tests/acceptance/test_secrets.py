@@ -14,6 +14,7 @@ from psycopg import sql
 
 from shepherd_memory.extraction import jobs
 from shepherd_memory.service import Service
+from tests.acceptance.combinations import first_backend
 from tests.acceptance.processes import Processes, wait_until
 from tests.acceptance.secrets_said import TOKENS, Hoard
 from tests.acceptance.settings import SettingsFile
@@ -75,6 +76,7 @@ def show_everything(service: Service) -> None:
     assert b"".join(service.export(USER))
 
 
+@first_backend
 def test_secrets_that_are_said_are_nowhere(
     settings: SettingsFile,
     database_url: str,
@@ -98,6 +100,7 @@ def test_secrets_that_are_said_are_nowhere(
     assert_unseen(hoard, database_url, endpoint, log.text)
 
 
+@first_backend
 def test_without_kept_documents_secrets_are_nowhere_either(
     settings: SettingsFile,
     database_url: str,
@@ -134,6 +137,7 @@ def tell_tales(hoard: Hoard) -> list[Step]:
     ]
 
 
+@first_backend
 def test_secrets_that_the_endpoint_answers_are_nowhere(
     settings: SettingsFile,
     database_url: str,
@@ -258,6 +262,7 @@ def test_secrets_of_an_old_database_are_nowhere(
     assert_unseen(hoard, database_url, endpoint, log.text)
 
 
+@first_backend
 def test_the_endpoint_key_is_in_no_log_status_or_database(
     settings: SettingsFile,
     database_url: str,

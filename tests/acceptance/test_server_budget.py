@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import pytest
 
 from shepherd_memory.storage.database import Database
+from tests.acceptance.combinations import BACKENDS, every_value, first_backend, one_backend
 from tests.acceptance.processes import wait_until
 from tests.acceptance.server_site import (
     BROKEN,
@@ -35,9 +36,6 @@ from tests.provider import (
 SAID = "My bicycle is called Rosinante."
 BUDGET_SECONDS = 0.3
 
-one_database = pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
-"""For what happens before the database or behind the provider; the other tests try both."""
-
 
 @pytest.fixture
 def site(site: Site) -> Site:
@@ -56,7 +54,7 @@ def both_named(text: str, user: str, **more: object) -> dict[str, object]:
     return chat_body(text, user, metadata={"user_id": user}, max_tokens=9, **more)
 
 
-@pytest.mark.parametrize("stream", [False, True])
+@every_value(stream=[False, True], database_url=BACKENDS)
 def test_a_chat_goes_through_while_somebody_else_holds_the_memory(stream: bool, site: Site) -> None:
     server = site.serve()
     server.chat(SAID, "steve")
@@ -114,8 +112,8 @@ def is_remembered(server: Server, site: Site, user: str) -> bool:
     return bool(site.said(user))
 
 
-@pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
-@pytest.mark.parametrize("stream", [False, True])
+@one_backend
+@pytest.mark.parametrize("stream", [True, pytest.param(False, marks=pytest.mark.thorough)])
 def test_a_chat_goes_through_when_memory_fails_in_a_way_that_nobody_thought_of(
     stream: bool, site: Site
 ) -> None:
@@ -158,7 +156,7 @@ BREAKS: dict[str, tuple[str, Step]] = {
 }
 
 
-@one_database
+@one_backend
 @pytest.mark.parametrize("name", BREAKS)
 def test_a_provider_that_breaks_off_its_stream_breaks_off_ours(name: str, site: Site) -> None:
     path, step = BREAKS[name]
@@ -172,7 +170,7 @@ def test_a_provider_that_breaks_off_its_stream_breaks_off_ours(name: str, site: 
     assert server.ask("POST", path, both_named("Hello?", "steve")).memory == "on"
 
 
-@one_database
+@one_backend
 @pytest.mark.parametrize("path", [CHAT, MESSAGES])
 def test_a_provider_that_breaks_off_a_whole_answer_is_said_to_have_failed(path: str, site: Site) -> None:
     server = site.serve()
@@ -183,7 +181,7 @@ def test_a_provider_that_breaks_off_a_whole_answer_is_said_to_have_failed(path: 
     assert site.said("steve") == []
 
 
-@pytest.mark.parametrize("path", [CHAT, MESSAGES])
+@every_value(path=[CHAT, MESSAGES], database_url=BACKENDS)
 def test_a_client_that_leaves_in_the_middle_ends_the_call_and_its_words_are_kept(
     path: str, site: Site, gate: threading.Event
 ) -> None:
@@ -198,6 +196,7 @@ def test_a_client_that_leaves_in_the_middle_ends_the_call_and_its_words_are_kept
     assert server.exchanges("remembered") == 1
 
 
+@first_backend
 def test_a_client_that_leaves_before_the_answer_ends_the_call_and_its_words_are_kept(
     site: Site, gate: threading.Event
 ) -> None:
@@ -210,6 +209,7 @@ def test_a_client_that_leaves_before_the_answer_ends_the_call_and_its_words_are_
     assert site.said("steve") == [("user", SAID)]
 
 
+@first_backend
 def test_words_that_could_not_be_kept_when_a_client_left_are_counted(
     site: Site, gate: threading.Event
 ) -> None:
@@ -233,9 +233,7 @@ def break_documents(database: Database) -> None:
 ERRORS = (400, 401, 403, 404, 413, 422, 429, 500, 503, 529)
 
 
-@one_database
-@pytest.mark.parametrize("stream", [False, True])
-@pytest.mark.parametrize("path", [CHAT, MESSAGES])
+@every_value(path=[CHAT, MESSAGES], stream=[False, True], database_url=["sqlite"])
 def test_an_error_of_the_provider_is_passed_on_and_nothing_is_remembered(
     stream: bool, path: str, site: Site
 ) -> None:
@@ -252,7 +250,7 @@ def test_an_error_of_the_provider_is_passed_on_and_nothing_is_remembered(
     assert server.exchanges("unremembered") == 0
 
 
-@one_database
+@one_backend
 def test_an_error_in_the_middle_of_a_stream_is_passed_on_and_nothing_is_remembered(site: Site) -> None:
     server = site.serve()
     broken = {"error": {"message": "overloaded", "type": "server_error"}}

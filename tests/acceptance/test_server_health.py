@@ -9,6 +9,7 @@ from pathlib import Path
 import psutil
 import pytest
 
+from tests.acceptance.combinations import BACKENDS, every_value, first_backend, one_backend
 from tests.acceptance.processes import Processes, wait_until
 from tests.acceptance.server_site import CHAT, MESSAGES, PATIENCE_SECONDS, Server, Site, body_sent, chat_body
 from tests.acceptance.settings import SettingsFile
@@ -58,6 +59,7 @@ def turns_green(server: Server) -> None:
     wait_until(is_green, "health is green")
 
 
+@first_backend
 def test_a_server_with_nothing_to_complain_about_is_green(site: Site, endpoint: ScriptedEndpoint) -> None:
     endpoint.default = answering()
     server = site.serve()
@@ -68,6 +70,7 @@ def test_a_server_with_nothing_to_complain_about_is_green(site: Site, endpoint: 
     assert server.exchanges("unremembered") == 0
 
 
+@first_backend
 def test_an_endpoint_that_refuses_our_key_turns_it_red(site: Site, endpoint: ScriptedEndpoint) -> None:
     endpoint.default = status(401)
     server = site.serve()
@@ -80,7 +83,7 @@ def test_an_endpoint_that_refuses_our_key_turns_it_red(site: Site, endpoint: Scr
     turns_green(server)
 
 
-@pytest.mark.parametrize("trouble", ["unreachable", "silent"])
+@every_value(trouble=["unreachable", "silent"], database_url=BACKENDS)
 def test_a_queue_that_does_not_drain_turns_it_red(
     trouble: str, site: Site, endpoint: ScriptedEndpoint
 ) -> None:
@@ -128,7 +131,7 @@ def fill(folder: Path) -> Path:
     return ballast
 
 
-@pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
+@one_backend
 def test_a_full_disk_turns_it_red(site: Site, small_disk: Path, endpoint: ScriptedEndpoint) -> None:
     endpoint.default = answering()
     site.settings.set(memory_database=f"sqlite:///{small_disk}/memory.db")
@@ -158,7 +161,7 @@ def assert_works_again(site: Site, server: Server) -> None:
     assert site.said("carla") == [("user", "My bicycle is called Rosinante."), ("assistant", "Understood.")]
 
 
-@pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
+@one_backend
 def test_a_file_that_must_not_grow_turns_it_red_until_it_may_again(
     site: Site, endpoint: ScriptedEndpoint, tmp_path: Path
 ) -> None:
@@ -201,7 +204,7 @@ def door(postgres: PostgresServer, away_url: str) -> Iterator[Door]:
     found.open()
 
 
-@pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
+@one_backend
 def test_a_database_that_goes_away_turns_it_red_until_it_is_back(
     site: Site, away_url: str, door: Door, endpoint: ScriptedEndpoint
 ) -> None:

@@ -1,7 +1,6 @@
 """A server that is killed under load: whatever was delivered is remembered, once, and under its user."""
 
 import json
-import os
 import random
 import re
 import secrets
@@ -16,6 +15,7 @@ from typing import Any
 import pytest
 
 from shepherd_memory.service import Service
+from tests.acceptance.kills import KILLS, SEED
 from tests.acceptance.processes import kill, wait_until
 from tests.acceptance.server_site import BROKEN, CHAT, MESSAGES, Reply, Server, Site
 from tests.acceptance.statements import SAID, answering, drain
@@ -30,10 +30,8 @@ from tests.provider import (
 
 CLIENTS = 8
 USERS = 4
-KILLS = 12
-FEWEST_EXCHANGES = 300
+FEWEST_EXCHANGES = 25 * KILLS
 EXCHANGES_A_CONVERSATION = 3
-SEED = int(os.environ.get("SHEPHERD_TEST_SEED") or 2026)
 HEARD = re.compile(r"heard_(\d+)_[0-9a-f]{8}")
 TOOL = ToolCall("call_1", "look", '{"up": "it"}')
 
@@ -161,13 +159,14 @@ def kill_now_and_then(town: Town, site: Site) -> None:
     """Kill the server at random moments, and start another on its database."""
     chance = random.Random(SEED)
     for _ in range(KILLS):
-        enough = len(town.delivered) + chance.randint(1, 40)
+        enough = len(town.delivered) + chance.randint(1, 30)
         wait_until(lambda until=enough: len(town.delivered) >= until or town.is_over.is_set(), "answers")
         time.sleep(chance.uniform(0, 0.02))
         kill(town.server.process)
         town.server = site.serve()
 
 
+@pytest.mark.kills
 @pytest.mark.slow
 def test_every_delivered_exchange_is_remembered_once_whenever_the_server_is_killed(
     site: Site, endpoint: ScriptedEndpoint

@@ -7,7 +7,7 @@ import pytest
 from tests.acceptance.server_site import CHAT, Server, Site
 from tests.provider import ToolCall, chat, openai_answer
 
-ROUNDS = 50
+few_or_many = pytest.mark.parametrize("rounds", [8, pytest.param(50, marks=pytest.mark.thorough)])
 TOOL = ToolCall("call_1", "look", "{}")
 
 
@@ -35,8 +35,11 @@ def prompt(site: Site) -> str:
     return str([message for message in messages if message["role"] == "user"][-1]["content"])
 
 
-def test_what_one_is_told_the_other_recalls_at_once(site: Site, pair: tuple[Server, Server]) -> None:
-    for number in range(ROUNDS):
+@few_or_many
+def test_what_one_is_told_the_other_recalls_at_once(
+    rounds: int, site: Site, pair: tuple[Server, Server]
+) -> None:
+    for number in range(rounds):
         told, asked = pair[number % 2], pair[1 - number % 2]
         name = f"Quagga{number}x"
         assert told.chat(f"The name of boat {number} is {name}.", "steve").memory == "on"
@@ -46,10 +49,11 @@ def test_what_one_is_told_the_other_recalls_at_once(site: Site, pair: tuple[Serv
         assert "Quagga" not in prompt(site)
 
 
+@few_or_many
 def test_what_is_stored_through_the_memory_of_one_is_recalled_through_that_of_the_other(
-    site: Site, pair: tuple[Server, Server]
+    rounds: int, site: Site, pair: tuple[Server, Server]
 ) -> None:
-    for number in range(ROUNDS):
+    for number in range(rounds):
         told, asked = pair[number % 2], pair[1 - number % 2]
         messages = [{"role": "user", "content": f"The colour of door {number} is ochre{number}x."}]
         stored = told.ask("POST", "/v1/memory/remember", {"user": "steve", "messages": messages})

@@ -4,19 +4,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-import pytest
-
+from tests.acceptance.combinations import first_backend
 from tests.acceptance.server_site import CHAT, MESSAGES, Server, Site
 from tests.provider import chat
 
 TOLD = "My bicycle is called Rosinante and it is bright green."
 ASKED = "What is my bicycle called?"
-
-
-@pytest.fixture
-def site(site: Site) -> Site:
-    site.settings.set(embedding_engine="onnx")
-    return site
 
 
 @dataclass(frozen=True)
@@ -62,23 +55,28 @@ def assert_known_to_one_only(site: Site, told: Person, stranger: Person, path: s
 
 
 def test_who_names_a_user_is_known_after_a_restart(site: Site) -> None:
+    site.settings.set(embedding_engine="onnx")
     assert_known_to_one_only(site, by_field("steve"), by_field("carla"))
 
 
+@first_backend
 def test_who_names_a_user_in_the_other_wire_format_is_known_after_a_restart(site: Site) -> None:
     steve, carla = (Person({"metadata": {"user_id": user}}) for user in ("steve", "carla"))
     assert_known_to_one_only(site, steve, carla, MESSAGES)
 
 
+@first_backend
 def test_who_has_a_key_is_known_after_a_restart(site: Site) -> None:
     assert_known_to_one_only(site, by_key(site, "steve"), by_key(site, "carla"))
 
 
+@first_backend
 def test_the_user_of_the_configuration_is_known_after_a_restart(site: Site) -> None:
     site.settings.set(user_id="steve")
     assert_known_to_one_only(site, Person(), by_field("carla"))
 
 
+@first_backend
 def test_what_was_said_in_one_wire_format_is_known_in_the_other(site: Site) -> None:
     server = site.serve()
     by_field("steve").say(server, TOLD)
@@ -86,6 +84,7 @@ def test_what_was_said_in_one_wire_format_is_known_in_the_other(site: Site) -> N
     assert "Rosinante" in prompt(site)
 
 
+@first_backend
 def test_nobody_in_particular_is_never_remembered(site: Site) -> None:
     server = site.serve()
     for user in ("", "unknown"):

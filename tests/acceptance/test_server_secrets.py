@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from shepherd_memory.storage.database import Database
+from tests.acceptance.combinations import BACKENDS, every_value, first_backend
 from tests.acceptance.processes import wait_until
 from tests.acceptance.server_site import CHAT, MESSAGES, PROVIDER_KEY, Reply, Server, Site, held_memory
 from tests.endpoint import ScriptedEndpoint, close, garbage, status
@@ -72,7 +73,7 @@ def visitor(site: Site) -> Visitor:
     return Visitor(site)
 
 
-@pytest.fixture(params=WAYS)
+@pytest.fixture
 def server(request: pytest.FixtureRequest, visitor: Visitor) -> Server:
     before, options = WAYS[request.param]
     if request.param == "debug":  # With a model where most is logged.
@@ -82,6 +83,7 @@ def server(request: pytest.FixtureRequest, visitor: Visitor) -> Server:
     return started
 
 
+@every_value(server=[*WAYS], database_url=BACKENDS)
 def test_a_provider_that_cannot_be_reached(server: Server, visitor: Visitor) -> None:
     for base_url in (
         f"http://user:{PASSWORD}@127.0.0.1:1/v1",
@@ -96,6 +98,7 @@ def test_a_provider_that_cannot_be_reached(server: Server, visitor: Visitor) -> 
     visitor.assert_nothing_seen()
 
 
+@every_value(server=[*WAYS], database_url=BACKENDS)
 def test_a_provider_that_refuses_or_breaks_off(server: Server, visitor: Visitor) -> None:
     provider = visitor.site.provider
     for code in (401, 403, 500):
@@ -130,6 +133,7 @@ ODD_MESSAGES: list[Any] = [
 ]
 
 
+@every_value(server=[*WAYS], database_url=BACKENDS)
 def test_requests_that_are_not_what_they_should_be(server: Server, visitor: Visitor) -> None:
     for messages in ODD_MESSAGES:
         for path in (CHAT, MESSAGES):
@@ -144,6 +148,7 @@ def test_requests_that_are_not_what_they_should_be(server: Server, visitor: Visi
     visitor.assert_nothing_seen()
 
 
+@every_value(server=[*WAYS], database_url=BACKENDS)
 def test_a_memory_that_fails(server: Server, visitor: Visitor, endpoint: ScriptedEndpoint) -> None:
     site = visitor.site
     quoting = {"error": {"message": f"what does {SENTENCE} mean, {EXTRACTION_KEY}?"}}
@@ -172,6 +177,7 @@ def break_everything(database: Database) -> None:
             tx.execute_script(f"alter table {table} rename to {table}_elsewhere")
 
 
+@every_value(server=[*WAYS], database_url=BACKENDS)
 def test_wrong_keys_are_not_repeated(server: Server, visitor: Visitor) -> None:
     wrong = f"{visitor.key[:-4]}AAAA"
     for headers in (
@@ -188,6 +194,7 @@ def test_wrong_keys_are_not_repeated(server: Server, visitor: Visitor) -> None:
     visitor.assert_nothing_seen()
 
 
+@first_backend
 def test_our_own_key_never_reaches_a_provider(visitor: Visitor) -> None:
     site = visitor.site
     for api_key in (PROVIDER_KEY, ""):

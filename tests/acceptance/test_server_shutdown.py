@@ -8,6 +8,7 @@ from collections.abc import Callable
 import pytest
 
 from shepherd_memory.extraction.jobs import DONE, RUNNING, WAITING
+from tests.acceptance.combinations import BACKENDS, every_value, first_backend
 from tests.acceptance.processes import wait_until
 from tests.acceptance.server_site import (
     BROKEN,
@@ -25,6 +26,7 @@ from tests.endpoint import ScriptedEndpoint, Step, hang
 from tests.provider import anthropic_stream, chat, openai_stream
 
 SAID = "My code_1 is zebra_1."
+WIRES: dict[str, Callable[..., Step]] = {CHAT: openai_stream, MESSAGES: anthropic_stream}
 SIGNALS = (signal.SIGTERM, signal.SIGINT)
 STOP_SECONDS = 30
 
@@ -51,13 +53,12 @@ def refuses_connections(server: Server) -> bool:
     return False
 
 
-@pytest.mark.parametrize("number", SIGNALS)
-@pytest.mark.parametrize(("path", "stream"), [(CHAT, openai_stream), (MESSAGES, anthropic_stream)])
+@every_value(path=[*WIRES], number=SIGNALS, database_url=BACKENDS)
 def test_a_stream_is_finished_and_remembered_first(
-    number: int, path: str, stream: Callable[..., Step], site: Site, gate: threading.Event
+    path: str, number: int, site: Site, gate: threading.Event
 ) -> None:
     site.settings.set(server_shutdown_timeout=STOP_SECONDS)
-    site.provider.script(stream("Hello ", gate, "Steve."))
+    site.provider.script(WIRES[path]("Hello ", gate, "Steve."))
     server = site.serve()
     with begin_stream(server, path) as conversation:
         server.process.send_signal(number)
@@ -71,6 +72,7 @@ def test_a_stream_is_finished_and_remembered_first(
     assert site.said("steve") == [("user", SAID), ("assistant", "Hello Steve.")]
 
 
+@first_backend
 def test_what_waits_for_extraction_is_still_there_at_the_next_start(
     site: Site, endpoint: ScriptedEndpoint
 ) -> None:
@@ -92,7 +94,7 @@ def test_what_waits_for_extraction_is_still_there_at_the_next_start(
         assert [fact.value for fact in service.facts("user-1")] == ["zebra_1"]
 
 
-@pytest.mark.parametrize("second", SIGNALS)
+@every_value(second=SIGNALS, database_url=BACKENDS)
 def test_a_second_signal_ends_it_at_once(second: int, site: Site, gate: threading.Event) -> None:
     site.settings.set(server_shutdown_timeout=10 * STOP_SECONDS)
     site.provider.script(openai_stream("Hello ", gate, "Steve."))
@@ -106,6 +108,7 @@ def test_a_second_signal_ends_it_at_once(second: int, site: Site, gate: threadin
             conversation.response().read()
 
 
+@first_backend
 def test_a_provider_that_says_nothing_more_is_given_up_when_the_time_is_over(
     site: Site, gate: threading.Event
 ) -> None:
@@ -121,7 +124,7 @@ def test_a_provider_that_says_nothing_more_is_given_up_when_the_time_is_over(
     assert site.said("steve") == [("user", SAID)]
 
 
-@pytest.mark.parametrize("path", [CHAT, MESSAGES])
+@every_value(path=[*WIRES], database_url=BACKENDS)
 def test_a_provider_that_never_answers_is_given_up_when_the_time_is_over(path: str, site: Site) -> None:
     site.settings.set(server_shutdown_timeout=1)
     site.provider.default = hang()
@@ -139,6 +142,7 @@ def test_a_provider_that_never_answers_is_given_up_when_the_time_is_over(path: s
     assert site.said("steve") == [("user", SAID)]
 
 
+@first_backend
 def test_an_idle_client_keeps_nobody_waiting(site: Site) -> None:
     site.settings.set(server_shutdown_timeout=10 * STOP_SECONDS)
     site.provider.default = chat("Hello.")
@@ -149,6 +153,7 @@ def test_an_idle_client_keeps_nobody_waiting(site: Site) -> None:
         assert server.process.wait(STOP_SECONDS) == 0
 
 
+@first_backend
 def test_a_signal_while_it_starts_is_not_lost(site: Site) -> None:
     site.settings.set(server_shutdown_timeout=1)
     process = site.processes.shepherd(site.settings.path, "serve", "--port", 0)

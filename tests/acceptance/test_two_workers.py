@@ -7,11 +7,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 import psutil
-import pytest
 
 from shepherd_memory.extraction import jobs, queue
 from shepherd_memory.service import Service
 from shepherd_memory.storage.clock import now_us
+from tests.acceptance.combinations import BACKENDS, every_value, first_backend
 from tests.acceptance.processes import Processes, kill, wait_until
 from tests.acceptance.settings import SettingsFile
 from tests.acceptance.statements import answering, assert_stored_once, drain, owner, remember
@@ -76,6 +76,7 @@ def workers_of_done_items(service: Service) -> set[int]:
     return {int(item.worker.split(":")[1]) for item in items}
 
 
+@first_backend
 def test_two_workers_share_the_items_and_store_each_once(
     settings: SettingsFile, processes: Processes, endpoint: ScriptedEndpoint
 ) -> None:
@@ -106,7 +107,7 @@ def test_the_other_worker_takes_over_from_a_killed_one(
     pair.end()
 
 
-@pytest.mark.parametrize("point", ["claimed", "answered", "storing", "committing"])
+@every_value(point=["claimed", "answered", "storing", "committing"], database_url=BACKENDS)
 def test_a_worker_that_stood_still_beyond_its_lease_stores_nothing_twice(
     point: str, settings: SettingsFile, processes: Processes, endpoint: ScriptedEndpoint
 ) -> None:

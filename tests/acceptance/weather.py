@@ -20,13 +20,14 @@ FAULTS: dict[str, tuple[float, Callable[[], Step]]] = {
 
 
 class Weather:
-    """A step that fails about every third time until `clear`."""
+    """A step that fails about every third time until `clear`, the first times in all the ways there are."""
 
     def __init__(self, seed: int, good: Step, share_of_faults: float = 0.35) -> None:
         self.seen: Counter[str] = Counter()
         self.clear = threading.Event()
         self._random = random.Random(seed)
         self._lock = threading.Lock()
+        self._unseen = self._random.sample(list(FAULTS), len(FAULTS))
         self._good = good
         self._share_of_faults = share_of_faults
 
@@ -38,7 +39,8 @@ class Weather:
         with self._lock:
             bad = not self.clear.is_set() and self._random.random() < self._share_of_faults
             weights = [weight for weight, _ in FAULTS.values()]
-            name = self._random.choices(list(FAULTS), weights)[0] if bad else "success"
+            by_chance = self._random.choices(list(FAULTS), weights)[0]
+            name = (self._unseen.pop() if self._unseen else by_chance) if bad else "success"
             self.seen[name] += 1
             return name
 
@@ -47,7 +49,7 @@ def refuse_now_and_then(endpoint: ScriptedEndpoint, weather: Weather, seed: int)
     """Until the weather is clear, close the endpoint's port for a moment after every few dozen requests."""
     chance = random.Random(seed)
     while not weather.clear.is_set():
-        enough = len(endpoint.requests) + chance.randint(20, 60)
+        enough = len(endpoint.requests) + chance.randint(10, 40)
         wait_until(
             lambda until=enough: weather.clear.is_set() or len(endpoint.requests) >= until, "requests", 120
         )
