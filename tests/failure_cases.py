@@ -1,5 +1,8 @@
-"""What each status of a server means: for a job that extraction sends, and for a chat."""
+"""What goes wrong with a server, for every client: statuses and their meaning, a host that never answers."""
 
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Final
 
@@ -45,3 +48,18 @@ STATUSES: Final = (
     *map(_rejected, (400, 409, 418, 422)),
     StatusCase(413, ItemRejected, "", ContextTooLong, "too long for this model"),
 )
+
+
+@contextmanager
+def unanswering_host() -> Iterator[str]:
+    """The URL of a host that answers no connection attempt: a listener whose queue is full."""
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        listener.listen(0)
+        waiting = [socket.socket() for _ in range(8)]
+        for sock in waiting:
+            sock.setblocking(False)
+            sock.connect_ex(listener.getsockname())
+        yield f"http://127.0.0.1:{listener.getsockname()[1]}"
+        for sock in waiting:
+            sock.close()

@@ -18,6 +18,7 @@ from shepherd_memory.llm.http import (
     FAILURES,
     Connections,
     Login,
+    body_pieces,
     certificate_error,
     failure_reason,
     is_bad_address,
@@ -36,7 +37,6 @@ TURN_SECONDS = 3600.0
 
 CANCEL_SECONDS = 3.0
 LONGEST_BODY = 256 * 1024 * 1024
-_ONE_READ = 64 * 1024
 _CANCELLED = "cancelled"
 
 UNREACHABLE = "server_unreachable"
@@ -220,7 +220,7 @@ class RemoteSession:
     def _pieces(self, response: requests.Response) -> Iterator[bytes]:
         """The body, each piece of it as soon as it is there."""
         size = 0
-        while data := response.raw.read1(_ONE_READ, decode_content=False):
+        for data in body_pieces(response):
             size += len(data)
             if size > LONGEST_BODY:
                 raise EndpointUnavailable(f"{self.place} does not come to an end")

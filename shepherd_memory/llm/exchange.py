@@ -22,7 +22,7 @@ from shepherd_memory.llm.cancellation import Call
 from shepherd_memory.llm.decoding import decoder_for
 from shepherd_memory.llm.dialect import Dialect
 from shepherd_memory.llm.failures import Failure, HttpReply, failure_of
-from shepherd_memory.llm.http import FAILURES, Connections, Login, failure_reason, is_timeout
+from shepherd_memory.llm.http import FAILURES, Connections, Login, body_pieces, failure_reason, is_timeout
 from shepherd_memory.llm.request import Completion, ModelRequest, Part
 from shepherd_memory.llm.sse import EventReader
 from shepherd_memory.llm.target import Target, api_url
@@ -31,7 +31,6 @@ from shepherd_memory.text.reasoning import without_all_reasoning
 from shepherd_memory.text.tokens import estimate_mean_tokens
 
 _MAX_ERROR_BYTES = 64 * 1024
-_READ_BYTES = 64 * 1024
 _JSON = "application/json"
 _STREAM = f"text/event-stream, {_JSON}"
 
@@ -244,29 +243,27 @@ class HttpExchange:
             return b""
 
     def _pieces(self, response: requests.Response) -> Iterator[bytes]:
-        """The body, each piece of it as soon as it is there."""
-        decoder = decoder_for(response.headers.get("content-encoding", ""))
+        """The decoded body, each piece of it as soon as it is there."""
+        encoding = response.headers.get("content-encoding", "")
+        decoder = decoder_for(encoding)
         if decoder is None:
             raise failures.broken_off(self._target, "an encoding that cannot be read")
-        is_plain = not response.headers.get("content-encoding")
-        while data := self._next_bytes(response):
-            yield data if is_plain else decoder.feed(data)
-            if decoder.exhausted:
-                raise AnswerTooLong
-            if decoder.broken:
-                raise failures.broken_off(self._target, "not what its encoding says")
-
-    def _next_bytes(self, response: requests.Response) -> bytes:
         try:
-            # Any other way to read waits until so many bytes, or a whole chunk of the server's, are there.
-            data: bytes = response.raw.read1(_READ_BYTES, decode_content=False)
+            for data in body_pieces(response):
+                yield decoder.feed(data) if encoding else data
+                if decoder.exhausted:
+                    raise AnswerTooLong
+                if decoder.broken:
+                    raise failures.broken_off(self._target, "not what its encoding says")
         except FAILURES as error:
-            if is_timeout(error):
-                self._call.expire()
-            if self._call.cut_because:
-                raise failures.cut_short(self._target, self._call) from error
-            raise failures.broken_off(self._target, failure_reason(error)) from error
-        return data
+            raise self._interrupted(error) from error
+
+    def _interrupted(self, error: Exception) -> EndpointUnavailable:
+        if is_timeout(error):
+            self._call.expire()
+        if self._call.cut_because:
+            return failures.cut_short(self._target, self._call)
+        return failures.broken_off(self._target, failure_reason(error))
 
 
 def _texts(request: ModelRequest, role: str = "") -> list[str]:

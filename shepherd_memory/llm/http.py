@@ -26,6 +26,8 @@ from shepherd_memory.llm.cancellation import Address, Call
 FAILURES = (requests.RequestException, HTTPError, OSError, UnicodeError)
 """What an exchange can raise."""
 
+_READ_BYTES = 64 * 1024
+
 # How soon a connection attempt notices that its call was cut.
 _CONNECT_SLICE_SECONDS = 0.05
 
@@ -76,6 +78,13 @@ class Connections:
 
     def close(self) -> None:
         self._session.close()
+
+
+def body_pieces(response: requests.Response) -> Iterator[bytes]:
+    """The body as it was sent, each piece of it as soon as it is there; raises one of FAILURES."""
+    # Any other way to read waits until so many bytes, or a whole chunk of the server's, are there.
+    while data := response.raw.read1(_READ_BYTES, decode_content=False):
+        yield data
 
 
 class Login(AuthBase):

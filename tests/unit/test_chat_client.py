@@ -40,7 +40,7 @@ from tests.chatting import (
     thoughts,
 )
 from tests.endpoint import Answer, Step, by_content, close, drip, garbage, hang, status
-from tests.failure_cases import STATUSES, StatusCase
+from tests.failure_cases import STATUSES, StatusCase, unanswering_host
 from tests.provider import (
     CUT,
     RESET,
@@ -455,17 +455,8 @@ def test_silence_in_the_middle_of_an_answer_ends_it(server: ScriptedProvider, as
 
 @pytest.fixture
 def black_hole() -> Iterator[str]:
-    """The URL of a host that answers no connection attempt: a listener whose queue is full."""
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        listener.listen(0)
-        waiting = [socket.socket() for _ in range(8)]
-        for sock in waiting:
-            sock.setblocking(False)
-            sock.connect_ex(listener.getsockname())
-        yield f"http://127.0.0.1:{listener.getsockname()[1]}"
-        for sock in waiting:
-            sock.close()
+    with unanswering_host() as url:
+        yield url
 
 
 def test_a_connection_that_is_never_made_is_silence(black_hole: str, ask: Ask) -> None:

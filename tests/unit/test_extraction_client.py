@@ -37,7 +37,7 @@ from tests.endpoint import (
     reply,
     status,
 )
-from tests.failure_cases import STATUSES, StatusCase
+from tests.failure_cases import STATUSES, StatusCase, unanswering_host
 
 KEY = "sk-test-4f7c1d0b9a"
 MESSAGES = [
@@ -403,17 +403,8 @@ def test_the_deadline_covers_all_tries_of_one_call(
 
 @pytest.fixture
 def black_hole() -> Iterator[str]:
-    """The URL of a host that answers no connection attempt: a listener whose queue is full."""
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        listener.listen(0)
-        waiting = [socket.socket() for _ in range(8)]
-        for sock in waiting:
-            sock.setblocking(False)
-            sock.connect_ex(listener.getsockname())
-        yield f"http://127.0.0.1:{listener.getsockname()[1]}"
-        for sock in waiting:
-            sock.close()
+    with unanswering_host() as url:
+        yield url
 
 
 def test_a_connection_that_is_never_made_ends_at_the_deadline(
