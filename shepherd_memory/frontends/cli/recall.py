@@ -11,6 +11,7 @@ import click
 from shepherd_memory.frontends.cli.advice import program
 from shepherd_memory.frontends.cli.opening import LIMIT, moment, opened, user_of, user_option
 from shepherd_memory.frontends.cli.recall_output import emit_hits, emit_nearest, neighbours, recall_as_json
+from shepherd_memory.frontends.cli.reembed import entries
 from shepherd_memory.frontends.terminal.invocation import Invocation, pass_invocation
 from shepherd_memory.frontends.terminal.output import emit_json, json_option, note
 from shepherd_memory.memory.entries import CONTEXT, DOCUMENT, FACT
@@ -131,5 +132,4 @@ def _say_what_is_missing(invocation: Invocation, service: "Service", user_id: st
         note(f"note: recall works by keyword only: {problem}")
     elif waiting and service.config.embedding_engine != "none":
         how = f"`{program(invocation)} worker` or `{program(invocation)} memory reembed` embeds them"
-        entries = f"{waiting} {'entry' if waiting == 1 else 'entries'}"
-        note(f"note: {entries} not embedded yet, and found by keyword only: {how}")
+        note(f"note: {entries(waiting)} not embedded yet, and found by keyword only: {how}")

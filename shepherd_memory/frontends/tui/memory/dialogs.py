@@ -1,7 +1,7 @@
 """Dialogs over the memory screen: a question with buttons, and an editor; Esc leaves everything as it is."""
 
 from collections.abc import Sequence
-from typing import ClassVar
+from typing import ClassVar, TypeVar
 
 from textual import events, on
 from textual.app import ComposeResult
@@ -13,12 +13,14 @@ from textual.screen import ModalScreen
 from textual.widgets import Button, Input, Static, TextArea
 from textual.widgets.button import ButtonVariant
 
+T = TypeVar("T")
 
-class Dialog(ModalScreen[str | None]):
-    """Shows what is about to happen; the answer is the name of the button, None for no."""
+
+class FramedDialog(ModalScreen[T]):
+    """A dialog with a frame and buttons, in the middle of the screen."""
 
     DEFAULT_CSS = """
-    Dialog {
+    FramedDialog {
         align: center middle;
         & > Vertical {
             width: 72;
@@ -31,13 +33,23 @@ class Dialog(ModalScreen[str | None]):
             border-title-color: $text-primary;
             border-title-style: bold;
         }
+        Button { margin-left: 1; min-width: 8; }
+        &.-short > Vertical { padding: 0 1; }
+    }
+    """
+    VERTICAL_BREAKPOINTS = [(0, "-short"), (18, "-tall")]  # noqa: RUF012 # as textual has it
+
+
+class Dialog(FramedDialog[str | None]):
+    """Shows what is about to happen; the answer is the name of the button, None for no."""
+
+    DEFAULT_CSS = """
+    Dialog {
         &.-risky > Vertical { border: round $error; border-title-color: $text-error; }
         .dialog--text { height: auto; max-height: 60vh; margin: 1 0; scrollbar-size-vertical: 1; }
         .dialog--text > Static { width: 1fr; height: auto; }
         .dialog--buttons { height: auto; align-horizontal: right; }
-        Button { margin-left: 1; min-width: 8; }
         &.-tiny .dialog--buttons { layout: vertical; align-horizontal: left; }
-        &.-short > Vertical { padding: 0 1; }
         &.-short .dialog--text { margin: 0; max-height: 45vh; }
     }
     """
@@ -50,7 +62,6 @@ class Dialog(ModalScreen[str | None]):
     ]
 
     HORIZONTAL_BREAKPOINTS = [(0, "-tiny"), (60, "-narrow")]  # noqa: RUF012 # as textual has it
-    VERTICAL_BREAKPOINTS = [(0, "-short"), (18, "-tall")]  # noqa: RUF012 # as textual has it
 
     def __init__(
         self, title: str, text: Content, buttons: Sequence[tuple[str, str]], *, risky: bool = False
@@ -108,30 +119,16 @@ class ValueArea(TextArea):
         self.insert("\n")
 
 
-class Editor(ModalScreen[tuple[str, str] | None]):
+class Editor(FramedDialog[tuple[str, str] | None]):
     """A name and a text; the answer is both, None to leave things as they are."""
 
     DEFAULT_CSS = """
     Editor {
-        align: center middle;
-        & > Vertical {
-            width: 72;
-            max-width: 96%;
-            height: auto;
-            max-height: 96%;
-            padding: 0 2;
-            background: $surface;
-            border: round $primary;
-            border-title-color: $text-primary;
-            border-title-style: bold;
-        }
         Input, ValueArea { margin-top: 1; border: none; background: $panel; padding: 0 1; }
         ValueArea { height: 5; }
         .editor--name { height: auto; max-height: 4; margin-top: 1; text-style: bold; }
         .editor--note { height: auto; color: $text-muted; margin: 1 0; }
         .editor--buttons { height: auto; align-horizontal: right; }
-        Button { margin-left: 1; min-width: 8; }
-        &.-short > Vertical { padding: 0 1; }
         &.-short ValueArea { height: 3; }
         &.-short .editor--name { margin: 0; max-height: 1; }
         &.-short .editor--note { display: none; }
@@ -142,8 +139,6 @@ class Editor(ModalScreen[tuple[str, str] | None]):
         Binding("escape", "cancel", "Cancel"),
         Binding("ctrl+s", "save", "Save"),
     ]
-
-    VERTICAL_BREAKPOINTS = [(0, "-short"), (18, "-tall")]  # noqa: RUF012 # as textual has it
 
     def __init__(self, title: str, name: str, text: str, note: str, *, names: bool = False) -> None:
         """`names` lets the name be written too, as that of a new fact."""
