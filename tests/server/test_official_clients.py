@@ -662,10 +662,10 @@ def test_a_provider_without_a_key_of_its_own_gets_the_clients(
 def test_what_was_told_is_known_after_the_server_was_killed(
     openai_wire: Wire, served: ServeCommand, provider: ScriptedProvider, user: str
 ) -> None:
-    first = served(OPENAI)
+    first = served(OPENAI, embedding_engine="none")
     with openai_wire.connect(first.url) as client:
         ask(openai_wire, client, TOLD, user)
     kill(first.process)
-    with openai_wire.connect(served(OPENAI).url) as client:
+    with openai_wire.connect(served(OPENAI, embedding_engine="none").url) as client:
         ask_streaming(openai_wire, client, ASKED, user)
     assert TOLD in provider.requests[1].json["messages"][0]["content"]
