@@ -10,9 +10,8 @@ from shepherd_memory.service import UNKNOWN_USER
 from shepherd_memory.text.canonical import as_text
 from shepherd_memory.text.ids import checked_user_id
 from shepherd_memory.tools.advanced import FURTHER_TOOLS
-from shepherd_memory.tools.arguments import Arguments
 from shepherd_memory.tools.basic import BASIC_TOOLS
-from shepherd_memory.tools.tool import ERROR, Answer, Effect, Tool
+from shepherd_memory.tools.tool import ERROR, Answer, Arguments, Effect, Tool
 
 if TYPE_CHECKING:
     from shepherd_memory.service import Service

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 from shepherd_memory.memory.entries import CONTEXT, DOCUMENT, FACT
 from shepherd_memory.memory.facts import Fact, PastFact
 from shepherd_memory.storage.clock import iso, to_us
-from shepherd_memory.tools.arguments import Arguments
 from shepherd_memory.tools.basic import (
     DEFAULT_RESULTS,
     MOST_RESULTS,
@@ -17,6 +16,7 @@ from shepherd_memory.tools.basic import (
 )
 from shepherd_memory.tools.tool import (
     Answer,
+    Arguments,
     Effect,
     Tool,
     count,

@@ -3,8 +3,17 @@
 from typing import TYPE_CHECKING
 
 from shepherd_memory.memory.facts import Fact, fact_key
-from shepherd_memory.tools.arguments import Arguments
-from shepherd_memory.tools.tool import Answer, Effect, Tool, count, counted, shortened, taking, text
+from shepherd_memory.tools.tool import (
+    Answer,
+    Arguments,
+    Effect,
+    Tool,
+    count,
+    counted,
+    shortened,
+    taking,
+    text,
+)
 
 if TYPE_CHECKING:
     from shepherd_memory.recall import Hit

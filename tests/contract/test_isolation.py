@@ -56,7 +56,7 @@ from shepherd_memory.storage.clock import from_us
 from shepherd_memory.storage.database import Connection, Database
 from shepherd_memory.storage.rows import Provenance
 from shepherd_memory.tools import advanced, basic
-from shepherd_memory.tools.arguments import Arguments
+from shepherd_memory.tools.tool import Arguments
 from shepherd_memory.transcripts import conversations, files, ingestion
 from shepherd_memory.transcripts.ingestion import How
 from shepherd_memory.transcripts.library import Library
