@@ -32,7 +32,7 @@ from pyte.modes import LNM
 from tests.fork_server import Popen
 
 ROOT = Path(__file__).parents[2]
-PATIENCE_SECONDS = 60.0
+PATIENCE_SECONDS = 180.0
 
 UP, DOWN, RIGHT, LEFT = "\x1b[A", "\x1b[B", "\x1b[C", "\x1b[D"
 ESCAPE, TAB, ENTER, ALT_ENTER = "\x1b", "\t", "\r", "\x1b\r"

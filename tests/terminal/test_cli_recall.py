@@ -4,7 +4,6 @@ import json
 import os
 import re
 import signal
-import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import suppress
@@ -16,6 +15,8 @@ from shepherd_memory import Hit
 from shepherd_memory.frontends.terminal.hits import MEANINGS
 from shepherd_memory.frontends.terminal.tables import width
 from shepherd_memory.service import Service
+from tests.fork_server import Popen
+from tests.fork_server import run as run_process
 from tests.terminal.shell import COMMAND, data, good, on_terminal, process, rows, run, with_service
 
 BOLD = re.compile("\x1b\\[1m\x1b\\[4m(.*?)\x1b\\[0m")
@@ -250,7 +251,7 @@ def test_reembed_can_be_stopped_and_goes_on_where_it_was() -> None:
     many = [{"role": "user", "content": f"note {number}: {'word ' * 40}"} for number in range(200)]
     good("remember", "--session", "s", stdin=json.dumps(many))
     ours, theirs = os.openpty()
-    started = subprocess.Popen([*COMMAND, "memory", "reembed"], stdin=theirs, stdout=theirs, stderr=theirs)
+    started = Popen[bytes]([*COMMAND, "memory", "reembed"], stdin=theirs, stdout=theirs, stderr=theirs)
     os.close(theirs)
     seen, done = b"", 0
     with suppress(OSError):
@@ -290,7 +291,7 @@ def test_recall_goes_on_where_a_package_of_the_model_cannot_be_loaded() -> None:
     hidden = f"{hide}from shepherd_memory.frontends.cli import main; main()"
     options: dict[str, Any] = {"capture_output": True, "text": True, "timeout": 60}
     good("remember", "The vet wants him on a diet.")
-    found = subprocess.run([sys.executable, "-c", hidden, "recall", "vet"], **options)
+    found = run_process([sys.executable, "-c", hidden, "recall", "vet"], **options)
     assert (found.returncode, "The vet wants" in found.stdout) == (0, True)
     assert "recall works by keyword only" in found.stderr
     assert "onnxruntime" in found.stderr

@@ -490,11 +490,12 @@ async def test_it_follows_the_end_unless_one_has_scrolled_away(
 async def test_an_answer_of_a_hundred_thousand_characters_arrives_whole(
     site: ChatSite, provider: ScriptedProvider
 ) -> None:
-    provider.script(openai_stream(*(f"Paragraph {number} {'has words ' * 13}\n\n" for number in range(700))))
+    paragraphs = [f"Paragraph {number} {'has words ' * 27}\n\n" for number in range(350)]
+    provider.script(openai_stream(*("".join(paragraphs[at : at + 10]) for at in range(0, 350, 10))))
     async with opened(site) as hands:
         await hands.say("All of it")
         await hands.answered()
-        await hands.sees("Paragraph 699 has")
+        await hands.sees("Paragraph 349 has")
         assert len(hands.app.chat.query_one(Conversation).last_answer) > 90_000
 
 

@@ -10,7 +10,7 @@ from textual.app import App
 
 from tests.terminal.snapshots import assert_looks_like
 
-PATIENCE_SECONDS: Final = 60.0
+PATIENCE_SECONDS: Final = 180.0
 SHORTEST_PAUSE, LONGEST_PAUSE = 0.01, 0.25
 LOOKING_SHARE: Final = 0.2
 """Of the time at most: whoever looks has the event loop, and meanwhile nothing is drawn."""
