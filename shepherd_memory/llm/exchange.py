@@ -124,7 +124,8 @@ class HttpExchange:
         try:
             return self._connections.send(self._call, method, url, login, headers, body, bypasses_proxy)
         except FAILURES as error:
-            raise failures.unreachable(self._target, self._call, error) from error
+            shown_path = path if method == "GET" else ""
+            raise failures.unreachable(self._target, self._call, error, shown_path) from error
 
     def _lesser(self, dialect: Dialect, failure: Failure, request: ModelRequest, streams: bool) -> Dialect:
         """What to ask in after a refusal; its error, if that is not about the dialect."""

@@ -176,8 +176,8 @@ def refused_check(target: Target, path: str, status: int) -> EndpointError:
     return EndpointMisconfigured(f"{what}; {known.get(status, _ADVICE[405]).format(target.kind)}")
 
 
-def unreachable(target: Target, call: Call, error: Exception) -> EndpointError:
-    """What it means that a server could not be asked."""
+def unreachable(target: Target, call: Call, error: Exception, path: str = "") -> EndpointError:
+    """What it means that a server could not be asked, in general or for what is at a path."""
     if is_timeout(error):
         call.expire()
     if call.cut_because:
@@ -192,7 +192,7 @@ def unreachable(target: Target, call: Call, error: Exception) -> EndpointError:
     reason = failure_reason(error)
     if not kind.is_provider:
         return EndpointUnavailable(f"{name}: {reason}")
-    shown = target.shown_url()
+    shown = target.shown_url(path)
     return EndpointUnavailable(f"{name}: cannot reach {shown} ({reason}); is the server running?")
 
 
