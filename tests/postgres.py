@@ -29,8 +29,9 @@ LONGEST_SOCKET_FOLDER = 80  # sun_path holds 104 bytes on some systems, and the 
 UNPRIVILEGED_USER = "nobody"
 PORT = "5432"  # only a part of the socket's name: every server has a folder of its own
 
-# The data is thrown away, so a crash of the machine may lose it: about ten times cheaper commits.
-NOT_DURABLE = {"fsync": "off", "synchronous_commit": "off", "full_page_writes": "off"}
+# The data is thrown away, so a crash of the machine may lose it: about ten times cheaper commits. And nothing
+# lives long enough to be vacuumed in the background.
+NOT_DURABLE = {"fsync": "off", "synchronous_commit": "off", "full_page_writes": "off", "autovacuum": "off"}
 
 
 class PostgresUnavailable(Exception):

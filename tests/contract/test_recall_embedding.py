@@ -6,7 +6,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,7 @@ import pytest
 from shepherd_memory.config import Config
 from shepherd_memory.embedding import backlog
 from shepherd_memory.embedding.onnx import OnnxEmbedder
-from shepherd_memory.embedding.thread import EmbeddingThread
+from shepherd_memory.embedding.thread import EmbeddingThread, choice_of
 from shepherd_memory.memory import context
 from shepherd_memory.service import Service, open_service
 from shepherd_memory.storage import users
@@ -353,17 +353,44 @@ def test_a_thread_that_never_started_stops(url: str, clock: ManualClock) -> None
             assert thread.embedder() is not None
 
 
-def test_it_stops_in_time_in_the_middle_of_long_texts(url: str, clock: ManualClock) -> None:
+class OneBatchAtATime(OnnxEmbedder):
+    """The real model, whose first batch is done when the model has been closed meanwhile."""
+
+    def __init__(self) -> None:
+        self.begun: threading.Event | None = None
+        super().__init__()  # which tries the model
+        self.begun, self.closed = threading.Event(), threading.Event()
+        self.batches = 0
+
+    def _embed_batch(self, texts: Sequence[str]) -> Any:
+        if self.begun is None:
+            return super()._embed_batch(texts)
+        self.batches += 1
+        vectors = super()._embed_batch(texts)
+        self.begun.set()
+        assert self.closed.wait(60)
+        return vectors
+
+    def close(self) -> None:
+        super().close()
+        self.closed.set()
+
+
+def test_it_stops_after_one_batch_in_the_middle_of_long_texts(url: str, clock: ManualClock) -> None:
     long = " ".join(f"Sentence number {number} says something or other." for number in range(400))
+    embedder = OneBatchAtATime()
     with memory(url, clock) as service:
         service.remember("ada", [user_says(f"{number} {long}") for number in range(16)], "chat")
-        with embedding_thread(service, config_for(url, embedding_engine="onnx")) as thread:
-            embedder = thread.embedder()
-            assert embedder is not None
-            begun, embed = threading.Event(), embedder.embed
-            vars(embedder)["embed"] = lambda texts: (begun.set(), embed(texts))[1]
-            thread.start()
-            assert begun.wait(60)
+        config = config_for(url, embedding_engine="onnx")
+        thread = EmbeddingThread(service.database, lambda: config, service._clock)
+        thread._loaded, thread._loaded_for = embedder, choice_of(config)
+        thread.start()
+        try:
+            assert embedder.begun is not None
+            assert embedder.begun.wait(60)
+        finally:
+            thread.stop()
+        assert embedder.batches <= 2, "the one that was under way, and one that was refused"
         check_indexes(service.database)
         assert service.unembedded("ada") > 0
 
