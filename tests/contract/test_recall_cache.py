@@ -25,8 +25,10 @@ from tests.contract.recalling import (
 
 WORD = "xylophone"
 STEMS = content_stems(WORD)
-WRITES = 20
+WRITES = 12
 """Messages of each thread that writes while others read."""
+PAUSE_SECONDS = 0.02
+"""Between two reads of a thread: without it, readers take all the time that writers need."""
 
 
 @pytest.mark.every_scheme
@@ -184,7 +186,7 @@ class Load:
     def read(self, thread: int) -> None:
         user, seen, over = self.users[thread % len(self.users)], 0, False
         while not over:
-            over = self.written.is_set()
+            over = self.written.wait(PAUSE_SECONDS)
             found = self.service.recall(user, WORD, 5, 0.0).hits
             assert all(WORD in hit.text for hit in found)
             assert len(found) >= seen, "what was found before is still there"
@@ -194,7 +196,7 @@ class Load:
     def embed(self) -> int:
         done, over = 0, False
         while not over:
-            over = self.written.is_set()
+            over = self.written.wait(PAUSE_SECONDS)
             done += backlog.embed_batch(self.service.database, self.embedder, now_us())
         return done
 
