@@ -153,12 +153,18 @@ def database_source(databases: Databases, scheme: str) -> DatabaseSource:
 
 
 @pytest.fixture
+def has_tables() -> bool:
+    """Whether the database of `database_url` has our tables already, which saves the time of migrating it."""
+    return False
+
+
+@pytest.fixture
 def database_url(
-    request: pytest.FixtureRequest, databases: Databases, scheme: str, tmp_path: Path
+    request: pytest.FixtureRequest, databases: Databases, scheme: str, tmp_path: Path, has_tables: bool
 ) -> Iterator[str]:
     """The URL of an empty database of each scheme in turn."""
     own = _source(databases, getattr(request, "param", scheme))
-    url = own.create(tmp_path)
+    url = own.create_migrated(tmp_path) if has_tables else own.create(tmp_path)
     yield url
     own.remove(url)
 

@@ -60,6 +60,12 @@ class DatabaseSource(ABC):
     def dump(self, url: str) -> bytes:
         """Everything that the database holds, read without the backend: its files, or all rows as text."""
 
+    def create_migrated(self, folder: Path) -> str:
+        """Make a database with our tables and no rows, and return its URL."""
+        url = self.create(folder)
+        start_once(url)
+        return url
+
     def borrow_migrated(self, folder: Path) -> str:
         """The URL of a database with our tables and no rows.
 
@@ -128,10 +134,13 @@ class SqliteFiles(DatabaseSource):
     def dump(self, url: str) -> bytes:
         return b"\n".join(file.read_bytes() for file in self._files(url))
 
-    def borrow_migrated(self, folder: Path) -> str:
+    def create_migrated(self, folder: Path) -> str:
         url = self.create(folder)
         shutil.copy(self._migrated, folder / "memory.db")
         return url
+
+    def borrow_migrated(self, folder: Path) -> str:
+        return self.create_migrated(folder)
 
     def give_back(self, url: str) -> None:
         self.remove(url)
@@ -147,15 +156,26 @@ class PostgresDatabases(DatabaseSource):
     def __init__(self, server: PostgresServer) -> None:
         super().__init__()
         self.server = server
+        self._template: str | None = None
 
     def create(self, folder: Path) -> str:
+        return self._create()
+
+    def create_migrated(self, folder: Path) -> str:
+        if self._template is None:
+            migrated = super().create_migrated(folder)
+            self._made.callback(self.remove, migrated)
+            self._template = _database_name(migrated)
+        return self._create(self._template)
+
+    def _create(self, template: str | None = None) -> str:
         # A name that is nobody else's: with SHEPHERD_TEST_POSTGRES several test processes share a server.
         name = f"shepherd_test_{uuid4().hex[:16]}"
-        self.server.create_database(name)
+        self.server.create_database(name, template)
         return self.server.dsn(name)
 
     def remove(self, url: str) -> None:
-        self.server.drop_database(unquote(urlsplit(url).path[1:]))
+        self.server.drop_database(_database_name(url))
 
     def dump(self, url: str) -> bytes:
         import psycopg
@@ -173,6 +193,10 @@ class PostgresDatabases(DatabaseSource):
                 for row in connection.execute(sql.SQL(select).format(sql.Identifier(*table))).fetchall()
             ]
         return "\n".join(row[0] for row in rows).encode()
+
+
+def _database_name(url: str) -> str:
+    return unquote(urlsplit(url).path[1:])
 
 
 @contextmanager

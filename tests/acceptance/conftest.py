@@ -27,6 +27,11 @@ def _no_process_is_left() -> Iterator[None]:
 
 
 @pytest.fixture
+def has_tables() -> bool:
+    return True
+
+
+@pytest.fixture
 def processes(tmp_path: Path) -> Iterator[Processes]:
     """Starts processes, and ends them with the test; what they wrote is shown if it fails."""
     folder = tmp_path / "logs"

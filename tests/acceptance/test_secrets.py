@@ -246,6 +246,7 @@ def write_old_database(database_url: str, hoard: Hoard) -> None:
         cursor.executemany(fill_facts.replace("?", "%s").encode(), facts)
 
 
+@pytest.mark.parametrize("has_tables", [False])
 def test_secrets_of_an_old_database_are_nowhere(
     settings: SettingsFile,
     database_url: str,

@@ -7,13 +7,9 @@ import pytest
 from tests.acceptance.server_site import CHAT, Server, Site
 from tests.provider import ToolCall, chat, openai_answer
 
+pytestmark = pytest.mark.parametrize("database_url", ["postgresql"], indirect=True)
 few_or_many = pytest.mark.parametrize("rounds", [8, pytest.param(50, marks=pytest.mark.thorough)])
 TOOL = ToolCall("call_1", "look", "{}")
-
-
-@pytest.fixture
-def database_url(postgres_url: str) -> str:
-    return postgres_url
 
 
 @pytest.fixture

@@ -156,8 +156,9 @@ def test_an_idle_client_keeps_nobody_waiting(site: Site) -> None:
 @first_backend
 def test_a_signal_while_it_starts_is_not_lost(site: Site) -> None:
     site.settings.set(server_shutdown_timeout=1)
-    process = site.processes.shepherd(site.settings.path, "serve", "--port", 0)
     database = site.settings.path.with_name("memory.db")
+    database.unlink(missing_ok=True)
+    process = site.processes.shepherd(site.settings.path, "serve", "--port", 0)
     # Made by opening the database, which is before it listens.
     wait_until(lambda: database.exists() or "listening" in site.processes.logs(), "it starts")
     process.terminate()
