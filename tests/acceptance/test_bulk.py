@@ -57,7 +57,7 @@ def test_a_long_queue_is_drained_fairly_and_in_bounded_memory(
         first_late = remember_all(service, items)
         assert service.status().items[jobs.WAITING] == items
         worker = psutil.Process(processes.shepherd(settings.path, "worker").pid)
-        wait_until(lambda: len(order) >= warm_up, "the first items", 120)
+        wait_until(lambda: len(order) >= warm_up, "the first items")
         before = worker.memory_info().rss
         wait_until(lambda: len(order) >= items, "the last item", 240)
         wait_until(lambda: service.status().items[jobs.DONE] == items, "all are done")

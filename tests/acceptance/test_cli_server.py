@@ -22,7 +22,7 @@ from tests.terminal.pty_screen import terminal
 
 SAID = "My code_1 is zebra_1."
 SIGNALS = (signal.SIGTERM, signal.SIGINT)
-STOP_SECONDS = 30
+STOP_SECONDS = 60
 
 
 @pytest.fixture

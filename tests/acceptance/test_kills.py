@@ -81,9 +81,7 @@ class Chaos:
         chance: random.Random,
     ) -> None:
         enough = progress() + steps
-        wait_until(
-            lambda: progress() >= enough or process.poll() is not None or self.is_over.is_set(), name, 120
-        )
+        wait_until(lambda: progress() >= enough or process.poll() is not None or self.is_over.is_set(), name)
         time.sleep(chance.uniform(0, 0.01))
         if process.poll() is None:
             kill(process)
@@ -134,7 +132,7 @@ def run_through(chaos: Chaos, weather: Weather, endpoint: ScriptedEndpoint, serv
         for thread in threads:
             thread.start()
         threads[0].join()
-        wait_until(lambda: chaos.kills["worker"] >= KILLS or is_drained(service), "enough kills", 120)
+        wait_until(lambda: chaos.kills["worker"] >= KILLS or is_drained(service), "enough kills")
     finally:
         chaos.is_over.set()
         weather.clear.set()

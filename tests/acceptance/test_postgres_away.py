@@ -57,7 +57,7 @@ def crash(server: PostgresServer, database_url: str) -> None:
     assert victims
     os.kill(victims[0], signal.SIGKILL)
     wait_until(lambda: not psutil.pid_exists(victims[0]), "it is dead")
-    wait_until(lambda: can_connect(server), "the server has recovered", 60)
+    wait_until(lambda: can_connect(server), "the server has recovered")
 
 
 def can_connect(server: PostgresServer) -> bool:
@@ -115,7 +115,7 @@ def test_enqueuer_and_worker_live_through(
     worker = processes.shepherd(settings.path, "worker")
     enqueuer = processes.python("tests.acceptance.enqueue", settings.path, numbers, STATEMENTS)
     for share in (0.3, 0.7):
-        wait_until(lambda until=share: len(acknowledged(numbers)) >= until * STATEMENTS, "progress", 60)
+        wait_until(lambda until=share: len(acknowledged(numbers)) >= until * STATEMENTS, "progress")
         trouble(server, database_url)
     assert enqueuer.wait(60) == 0
     with settings.service() as service:
@@ -138,7 +138,7 @@ def test_remember_says_clearly_that_the_server_is_away_and_works_when_it_is_back
             remember(service, 1)
         wait_until(lambda: "the worker waits for the database" in processes.logs(), "the worker says so")
         door.open()
-        wait_until(lambda: is_accepted(lambda: remember(service, 1)), "the server is back", 60)
+        wait_until(lambda: is_accepted(lambda: remember(service, 1)), "the server is back")
         remember(service, 2)
         drain(service)
         assert_stored_once(service, range(3))

@@ -104,7 +104,7 @@ def test_what_holds_one_user_does_not_hold_the_others_for_ever(site: Site) -> No
     with site.settings.service() as service, held_memory(service, "steve"):
         for number in range(6):
             assert server.chat(f"What is my bicycle called, for the {number}th time?", "steve").status == 200
-        wait_until(lambda: is_remembered(server, site, "carla"), "carla is remembered", 60)
+        wait_until(lambda: is_remembered(server, site, "carla"), "carla is remembered")
 
 
 def is_remembered(server: Server, site: Site, user: str) -> bool:

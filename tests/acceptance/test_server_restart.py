@@ -46,7 +46,7 @@ def assert_known_to_one_only(site: Site, told: Person, stranger: Person, path: s
     first = site.serve()
     told.say(first, TOLD, path)
     first.process.terminate()
-    assert first.process.wait(30) == 0
+    assert first.process.wait(60) == 0
     second = site.serve()
     stranger.say(second, ASKED, path)
     assert "Rosinante" not in prompt(site)

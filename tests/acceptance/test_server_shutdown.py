@@ -28,7 +28,7 @@ from tests.provider import anthropic_stream, chat, openai_stream
 SAID = "My code_1 is zebra_1."
 WIRES: dict[str, Callable[..., Step]] = {CHAT: openai_stream, MESSAGES: anthropic_stream}
 SIGNALS = (signal.SIGTERM, signal.SIGINT)
-STOP_SECONDS = 30
+STOP_SECONDS = 60
 
 
 @pytest.fixture

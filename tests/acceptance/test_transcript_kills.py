@@ -23,7 +23,7 @@ def test_an_import_that_is_killed_many_times_comes_to_the_same_rows(
         lines[number:number] = [agent_line(1000 + number, tool="Bash"), output_line(1000 + number)]
     path = write(tmp_path / "base" / "kettle" / "session.jsonl", lines)
     killed = processes.python("tests.acceptance.dying_reader", database_url, "ada", "bob", path, TIMES, SEED)
-    assert killed.wait(240) == 0
+    assert killed.wait(180 + TIMES) == 0
     assert f"kills {TIMES}" in processes.logs()
     with closing(open_database(database_url)) as database:
         ada, bob = taken_in(database, "ada"), taken_in(database, "bob")

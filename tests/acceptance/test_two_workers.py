@@ -12,6 +12,7 @@ from shepherd_memory.extraction import jobs, queue
 from shepherd_memory.service import Service
 from shepherd_memory.storage.clock import now_us
 from tests.acceptance.combinations import BACKENDS, every_value, first_backend
+from tests.acceptance.enqueue import insist
 from tests.acceptance.processes import Processes, kill, wait_until
 from tests.acceptance.settings import SettingsFile
 from tests.acceptance.statements import answering, assert_stored_once, drain, owner, remember
@@ -124,7 +125,9 @@ def test_a_worker_that_stood_still_beyond_its_lease_stores_nothing_twice(
             drain(service)
             assert_stored_once(service, range(ITEMS))
         pair.one.send_signal(signal.SIGCONT)
-        remember_all(service, range(ITEMS, 2 * ITEMS))
+        # On a busy machine it may hold its lock for a while yet.
+        for number in range(ITEMS, 2 * ITEMS):
+            insist(service, number)
         drain(service)
         assert_stored_once(service, range(2 * ITEMS))
     pair.end()

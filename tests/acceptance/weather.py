@@ -50,9 +50,7 @@ def refuse_now_and_then(endpoint: ScriptedEndpoint, weather: Weather, seed: int)
     chance = random.Random(seed)
     while not weather.clear.is_set():
         enough = len(endpoint.requests) + chance.randint(10, 40)
-        wait_until(
-            lambda until=enough: weather.clear.is_set() or len(endpoint.requests) >= until, "requests", 120
-        )
+        wait_until(lambda until=enough: weather.clear.is_set() or len(endpoint.requests) >= until, "requests")
         endpoint.stop()
         weather.seen["refused"] += 1
         weather.clear.wait(chance.uniform(0.05, 0.4))
