@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from shepherd_memory.chat import events
 from shepherd_memory.chat.events import Emit
 from shepherd_memory.chat.eviction import Message, tokens_of
-from shepherd_memory.chat.remembering import Remembering
+from shepherd_memory.chat.recorder import Remembering
 from shepherd_memory.chat.tool_loop import Turn
 from shepherd_memory.config import Config, Provider
 from shepherd_memory.config.identity import is_known

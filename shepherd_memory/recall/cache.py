@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from shepherd_memory.recall.shelf import Shelf, Version, empty, extend, version_of
+from shepherd_memory.recall.user_index import Shelf, Version, empty, extend, version_of
 from shepherd_memory.storage.database import Connection, Database
 
 if TYPE_CHECKING:
-    from shepherd_memory.recall.shelf import Ints
+    from shepherd_memory.recall.user_index import Ints
 
     Postings = dict[str, tuple[Ints, Ints]]
     Fetch = Callable[[Connection, int, Sequence[str], int], Postings]

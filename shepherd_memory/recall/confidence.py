@@ -7,7 +7,7 @@ import numpy as np
 from shepherd_memory.recall.ranking import Ranked
 
 if TYPE_CHECKING:
-    from shepherd_memory.recall.shelf import Floats
+    from shepherd_memory.recall.user_index import Floats
 
 LOOKED_AT = 10
 """The best of so many hits says whether the query is about something stored at all."""

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from shepherd_memory.recall.hits import Scope
-from shepherd_memory.recall.shelf import KINDS, Shelf
+from shepherd_memory.recall.user_index import KINDS, Shelf
 from shepherd_memory.storage.database import Connection
 
 if TYPE_CHECKING:
-    from shepherd_memory.recall.shelf import Floats
+    from shepherd_memory.recall.user_index import Floats
 
 AT_ONCE = 500
 LONGEST_NAME = 400

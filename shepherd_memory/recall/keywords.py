@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from shepherd_memory.recall.shelf import AT_ONCE, Shelf
+from shepherd_memory.recall.user_index import AT_ONCE, Shelf
 from shepherd_memory.storage.database import Connection
 
 if TYPE_CHECKING:
-    from shepherd_memory.recall.shelf import Floats, Ints
+    from shepherd_memory.recall.user_index import Floats, Ints
 
 K1, B = 0.9, 0.4
 NEXT_WEIGHT, SECOND_WEIGHT = 0.4, 0.2

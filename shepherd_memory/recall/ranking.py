@@ -10,12 +10,12 @@ import numpy as np
 
 from shepherd_memory.recall.dates import Span
 from shepherd_memory.recall.keywords import NEXT_WEIGHT, SECOND_WEIGHT, Keywords
-from shepherd_memory.recall.shelf import KINDS, Shelf
+from shepherd_memory.recall.user_index import KINDS, Shelf
 from shepherd_memory.storage.clock import DAY, to_us
 from shepherd_memory.text.words import words
 
 if TYPE_CHECKING:
-    from shepherd_memory.recall.shelf import Floats, Ints
+    from shepherd_memory.recall.user_index import Floats, Ints
 
 KEYWORD_WEIGHT = 0.7
 VECTOR_WEIGHT = 1.0

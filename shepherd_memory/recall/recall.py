@@ -19,13 +19,13 @@ from shepherd_memory.recall.hits import Hit, Recalled, Scope
 from shepherd_memory.recall.keywords import MOST_TERMS, fetch_postings, score, shared_lengths, shortness
 from shepherd_memory.recall.ranking import POOL, Question, Ranked, rank, said_within, speakers_named
 from shepherd_memory.recall.rows import Found, fetch
-from shepherd_memory.recall.shelf import KINDS, Shelf
+from shepherd_memory.recall.user_index import KINDS, Shelf
 from shepherd_memory.storage.database import Connection, Database
 from shepherd_memory.text.redaction import redact
 from shepherd_memory.text.words import words
 
 if TYPE_CHECKING:
-    from shepherd_memory.recall.shelf import Floats, Ints
+    from shepherd_memory.recall.user_index import Floats, Ints
 
 NOTHING_STORED = "nothing is stored for this user"
 NOTHING_CLOSE = "nothing stored is close enough to the query"

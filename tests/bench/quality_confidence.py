@@ -14,7 +14,7 @@ from shepherd_memory.recall.confidence import LOOKED_AT, Weights, confidences
 from shepherd_memory.recall.dates import read_dates
 from shepherd_memory.recall.keywords import MOST_TERMS, fetch_postings, score, shared_lengths, shortness
 from shepherd_memory.recall.ranking import POOL, Question, Ranked, rank, said_within, speakers_named
-from shepherd_memory.recall.shelf import Shelf, empty, extend, version_of
+from shepherd_memory.recall.user_index import Shelf, empty, extend, version_of
 from shepherd_memory.service import Service
 from shepherd_memory.storage.clock import from_us, now_us
 from shepherd_memory.storage.database import Connection, Database
@@ -23,7 +23,7 @@ from tests.bench.quality_data import Corpus
 
 if TYPE_CHECKING:
     from shepherd_memory.embedding.engine import Embedder
-    from shepherd_memory.recall.shelf import Floats
+    from shepherd_memory.recall.user_index import Floats
 
 ANSWERABLE, ADVERSARIAL, OTHER, RENAMED = "answerable", "adversarial", "elsewhere", "elsewhere, renamed"
 UNANSWERABLE = (ADVERSARIAL, OTHER, RENAMED)

@@ -47,7 +47,7 @@ from shepherd_memory.memory import (
 from shepherd_memory.memory.documents import Facets, NewDocument
 from shepherd_memory.memory.rejections import Refused
 from shepherd_memory.memory.saved_chats import History, SavedChat
-from shepherd_memory.recall import Hit, Recalled, rows, shelf
+from shepherd_memory.recall import Hit, Recalled, rows, user_index
 from shepherd_memory.recall import filters as recall_within
 from shepherd_memory.recall.hits import Scope
 from shepherd_memory.service import Service
@@ -237,9 +237,9 @@ def _index_again(pair: Pair) -> Any:
 
 def _extend_shelf(pair: Pair) -> Any:
     with pair.database.read() as connection:
-        version = shelf.version_of(connection, pair.me)
+        version = user_index.version_of(connection, pair.me)
         assert version is not None
-        return shelf.extend(pair.database, connection, shelf.empty(version), pair.me, version, "m")
+        return user_index.extend(pair.database, connection, user_index.empty(version), pair.me, version, "m")
 
 
 ENTRY = entries.Entry(9000, "document", "chat", "user", "", NOW, Counter(["adasword"]))
@@ -369,7 +369,7 @@ CORE: dict[str, list[Case]] = {
         in_transaction(rows.fetch, [("document", FIRST_DOCUMENT), ("context", FIRST_PAIR), ("fact", 4)])
     ],
     "recall.shelf.extend": [_extend_shelf],
-    "recall.shelf.version_of": [in_transaction(shelf.version_of)],
+    "recall.shelf.version_of": [in_transaction(user_index.version_of)],
     "memory.rejections.delete_session": [in_transaction(rejections.delete_session, "chat")],
     "memory.rejections.insert": [
         in_transaction(rejections.insert, 9000, Refused("fact", "a", "b", "c", "", WHERE), NOW)
@@ -532,9 +532,9 @@ def readers(pair: Pair, tmp_path: Path) -> Pair:
 
 def _allowed(pair: Pair) -> Any:
     with pair.database.read() as connection:
-        version = shelf.version_of(connection, pair.me)
+        version = user_index.version_of(connection, pair.me)
         assert version is not None
-        mine = shelf.extend(pair.database, connection, shelf.empty(version), pair.me, version, "m")
+        mine = user_index.extend(pair.database, connection, user_index.empty(version), pair.me, version, "m")
         found = [
             recall_within.allowed(connection, pair.me, mine, Scope(project=project, source=source))
             for project in ("", pair.others, f"/work/{pair.others}")

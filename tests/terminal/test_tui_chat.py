@@ -19,11 +19,11 @@ from shepherd_memory.frontends.cli import cli
 from shepherd_memory.frontends.terminal.interrupts import Signals
 from shepherd_memory.frontends.terminal.invocation import Invocation
 from shepherd_memory.frontends.tui.app import TuiApp
-from shepherd_memory.frontends.tui.chat.conversation import Conversation
+from shepherd_memory.frontends.tui.chat.answer_view import Reply
 from shepherd_memory.frontends.tui.chat.messages import Fold
 from shepherd_memory.frontends.tui.chat.prompt import Prompt
 from shepherd_memory.frontends.tui.chat.recall_panel import RecallPanel
-from shepherd_memory.frontends.tui.chat.reply import Reply
+from shepherd_memory.frontends.tui.chat.scrollback import Conversation
 from shepherd_memory.frontends.tui.chat.status_line import StatusLine
 from shepherd_memory.frontends.tui.help_screen import HelpScreen
 from shepherd_memory.frontends.tui.memory import MemoryScreen

@@ -6,9 +6,9 @@ from hypothesis import strategies as st
 from textual.geometry import Size
 from textual.selection import Selection
 
+from shepherd_memory.frontends.tui.chat.answer_view import Reply
 from shepherd_memory.frontends.tui.chat.chunks import LINES, SIZE, Chunk, Chunks
 from shepherd_memory.frontends.tui.chat.markdown import laid_out
-from shepherd_memory.frontends.tui.chat.reply import Reply
 
 MARKDOWN = st.text(alphabet="ab *_`#->|[]()!~1.\n\t\\<&é猫", max_size=400)
 

@@ -14,7 +14,7 @@ from shepherd_memory.recall.confidence import confidences
 from shepherd_memory.recall.dates import Span
 from shepherd_memory.recall.keywords import Keywords, score, shared_lengths, shortness
 from shepherd_memory.recall.ranking import POOL, Question, Ranked, rank, speakers_named
-from shepherd_memory.recall.shelf import KINDS, Shelf, Version
+from shepherd_memory.recall.user_index import KINDS, Shelf, Version
 from shepherd_memory.recall.vectors import Vectors
 from shepherd_memory.storage.clock import to_us
 

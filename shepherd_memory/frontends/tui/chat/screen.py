@@ -23,11 +23,11 @@ from shepherd_memory.chat.session import NO_PROVIDER, ChatSession
 from shepherd_memory.errors import ShepherdError
 from shepherd_memory.frontends.terminal import slash_commands
 from shepherd_memory.frontends.terminal.invocation import Invocation
-from shepherd_memory.frontends.tui.chat.conversation import Conversation
 from shepherd_memory.frontends.tui.chat.input_lines import Hint, Waiting
 from shepherd_memory.frontends.tui.chat.markdown import warm_up
 from shepherd_memory.frontends.tui.chat.prompt import Prompt
 from shepherd_memory.frontends.tui.chat.recall_panel import RecallPanel
+from shepherd_memory.frontends.tui.chat.scrollback import Conversation
 from shepherd_memory.frontends.tui.chat.status_line import Figures, StatusLine
 from shepherd_memory.frontends.tui.chat.turns import Inbox, Turns
 from shepherd_memory.maintenance.status import Status

@@ -17,7 +17,7 @@ from textual.widgets import Footer, Input, Static, Tab, Tabs
 from shepherd_memory.errors import ShepherdError
 from shepherd_memory.frontends.terminal.safe_text import one_line
 from shepherd_memory.frontends.tui.help_screen import KeysScreen
-from shepherd_memory.frontends.tui.memory import changes, page_parts
+from shepherd_memory.frontends.tui.memory import actions, page_parts
 from shepherd_memory.frontends.tui.memory.listing import Listing
 from shepherd_memory.frontends.tui.memory.page_parts import Detail
 from shepherd_memory.frontends.tui.memory.user_memory import BEST, DocumentRow, Overview, UserMemory
@@ -430,25 +430,25 @@ class MemoryScreen(Screen[None]):
         self.run_worker(change, group="change")
 
     def action_edit(self) -> None:
-        self._change(changes.edit(self, self._current))
+        self._change(actions.edit(self, self._current))
 
     def action_delete(self) -> None:
-        self._change(changes.delete(self, self._current))
+        self._change(actions.delete(self, self._current))
 
     def action_wrong(self) -> None:
-        self._change(changes.mark_wrong(self, self._current))
+        self._change(actions.mark_wrong(self, self._current))
 
     def action_restore(self) -> None:
-        self._change(changes.restore(self, self._current))
+        self._change(actions.restore(self, self._current))
 
     def action_accept(self) -> None:
-        self._change(changes.accept(self, self._current))
+        self._change(actions.accept(self, self._current))
 
     def action_new(self) -> None:
-        self._change(changes.new_fact(self))
+        self._change(actions.new_fact(self))
 
     def action_forget_session(self) -> None:
-        self._change(changes.forget_session(self, self._current))
+        self._change(actions.forget_session(self, self._current))
 
     async def ask(self, dialog: ModalScreen[T]) -> T:
         return await self.app.push_screen_wait(dialog)

@@ -9,8 +9,8 @@ from textual.containers import VerticalScroll
 from textual.widget import Widget
 
 from shepherd_memory.chat import events
+from shepherd_memory.frontends.tui.chat.answer_view import Reply
 from shepherd_memory.frontends.tui.chat.messages import ERROR, NOTE, OUTPUT, Fold, Remark, Said
-from shepherd_memory.frontends.tui.chat.reply import Reply
 
 MOST_SHOWN = 400
 """Of widgets: what is older leaves the screen, and stays in the documents."""
