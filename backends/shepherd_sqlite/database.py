@@ -21,7 +21,7 @@ from shepherd_memory.storage.database import Connection, Neighbour, Row
 from shepherd_sqlite import search
 
 BUSY_TIMEOUT_SECONDS = 5.0
-OLDEST_SQLITE = (3, 35, 0)
+MIN_SQLITE_VERSION = (3, 35, 0)
 SYNCHRONOUS = ("normal", "full")
 
 BOUND_AT_ONCE = 480
@@ -41,7 +41,7 @@ class Location:
 
 def connect(url: str) -> "SqliteDatabase":
     """Open the file that `url` names (a path, or `sqlite:///path?synchronous=full`), making it if needed."""
-    if sqlite3.sqlite_version_info < OLDEST_SQLITE:
+    if sqlite3.sqlite_version_info < MIN_SQLITE_VERSION:
         raise DatabaseRefused(f"SQLite {sqlite3.sqlite_version} is too old: 3.35 or newer is needed")
     location = parse_url(url)
     with translated(str(location.path)):

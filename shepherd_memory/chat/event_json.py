@@ -17,7 +17,7 @@ def event_to_json(event: events.Event) -> tuple[str, Fields]:
     return _TO_JSON[type(event)](event)
 
 
-def _memory_fields(event: events.Told) -> tuple[str, Fields]:
+def _memory_fields(event: events.MemoryInjected) -> tuple[str, Fields]:
     """How much memory told the model; what, is in the prompt and not everybody's to copy into a log."""
     injected = event.injected
     kinds = [kind for kind, _ in injected.told]
@@ -25,7 +25,7 @@ def _memory_fields(event: events.Told) -> tuple[str, Fields]:
     return "memory", {"facts": facts, "entries": len(kinds) - kinds.count("fact"), "reason": injected.reason}
 
 
-def _completed_fields(event: events.Completed) -> tuple[str, Fields]:
+def _completed_fields(event: events.TurnCompleted) -> tuple[str, Fields]:
     tokens = {
         "prompt": event.prompt_tokens,
         "completion": event.completion_tokens,
@@ -35,23 +35,23 @@ def _completed_fields(event: events.Completed) -> tuple[str, Fields]:
 
 
 _TO_JSON: Mapping[type, Callable[[Any], tuple[str, Fields]]] = {
-    events.Added: lambda event: ("message_added", {"message": event.message}),
-    events.Told: _memory_fields,
-    events.Delta: lambda event: ("delta", {"text": event.text}),
-    events.Thought: lambda event: ("thought", {"text": event.text}),
+    events.MessageAdded: lambda event: ("message_added", {"message": event.message}),
+    events.MemoryInjected: _memory_fields,
+    events.TextDelta: lambda event: ("delta", {"text": event.text}),
+    events.ReasoningDelta: lambda event: ("thought", {"text": event.text}),
     events.ToolCalled: lambda event: (
         "tool_call",
         {"id": event.id, "name": event.name, "arguments": event.arguments},
     ),
-    events.ToolAnswered: lambda event: (
+    events.ToolFinished: lambda event: (
         "tool_result",
         {"id": event.id, "name": event.name, "result": event.text},
     ),
-    events.Evicted: lambda event: ("note", {"text": f"{event.messages} messages left the prompt"}),
-    events.Noted: lambda event: ("note", {"text": event.text}),
-    events.Completed: _completed_fields,
-    events.Cancelled: lambda event: (COMPLETE, {"response": event.text, "cancelled": True}),
-    events.Failed: lambda event: (ERROR, {"message": event.problem, "code": event.code}),
+    events.MessagesEvicted: lambda event: ("note", {"text": f"{event.messages} messages left the prompt"}),
+    events.Notice: lambda event: ("note", {"text": event.text}),
+    events.TurnCompleted: _completed_fields,
+    events.TurnCancelled: lambda event: (COMPLETE, {"response": event.text, "cancelled": True}),
+    events.TurnFailed: lambda event: (ERROR, {"message": event.problem, "code": event.code}),
 }
 
 
@@ -72,22 +72,22 @@ def message_of(value: Any) -> dict[str, Any]:
     return {**_a(dict, value), "role": _a(str, value.get("role"))}
 
 
-def _queued(fields: Mapping[str, Any]) -> events.Noted | None:
+def _queued(fields: Mapping[str, Any]) -> events.Notice | None:
     before = _a(int, fields.get("queue_position", 0))
-    return events.Noted(f"requests before this one: {before}") if before else None
+    return events.Notice(f"requests before this one: {before}") if before else None
 
 
-def _turn_end(fields: Mapping[str, Any]) -> events.Completed | events.Cancelled:
+def _turn_end(fields: Mapping[str, Any]) -> events.TurnCompleted | events.TurnCancelled:
     text = _a(str, fields.get("response", ""))
     if fields.get("cancelled"):
-        return events.Cancelled(text)
+        return events.TurnCancelled(text)
     tokens = _a(dict, fields.get("tokens") or {})
-    return events.Completed(text, *(_a(int, tokens.get(name, 0)) for name in ("prompt", "completion")))
+    return events.TurnCompleted(text, *(_a(int, tokens.get(name, 0)) for name in ("prompt", "completion")))
 
 
-def _failed(fields: Mapping[str, Any]) -> events.Failed:
+def _failed(fields: Mapping[str, Any]) -> events.TurnFailed:
     code = fields.get("code") or events.PROVIDER_FAILED
-    return events.Failed(_a(str, fields["message"]), _a(str, code))
+    return events.TurnFailed(_a(str, fields["message"]), _a(str, code))
 
 
 def _texts(fields: Mapping[str, Any], *names: str) -> Iterator[str]:
@@ -102,12 +102,12 @@ def _a(kind: type[T], value: Any) -> T:
 
 _FROM_JSON: Mapping[str, Callable[[Mapping[str, Any]], Event | None]] = {
     QUEUED: _queued,
-    "message_added": lambda fields: events.Added(message_of(fields["message"])),
-    "delta": lambda fields: events.Delta(*_texts(fields, "text")),
-    "thought": lambda fields: events.Thought(*_texts(fields, "text")),
+    "message_added": lambda fields: events.MessageAdded(message_of(fields["message"])),
+    "delta": lambda fields: events.TextDelta(*_texts(fields, "text")),
+    "thought": lambda fields: events.ReasoningDelta(*_texts(fields, "text")),
     "tool_call": lambda fields: events.ToolCalled(*_texts(fields, "id", "name", "arguments")),
-    "tool_result": lambda fields: events.ToolAnswered(*_texts(fields, "id", "name", "result")),
-    "note": lambda fields: events.Noted(*_texts(fields, "text")),
+    "tool_result": lambda fields: events.ToolFinished(*_texts(fields, "id", "name", "result")),
+    "note": lambda fields: events.Notice(*_texts(fields, "text")),
     COMPLETE: _turn_end,
     ERROR: _failed,
 }

@@ -10,28 +10,28 @@ NO_PROVIDER, CONTEXT_FULL, PROVIDER_FAILED = "no_provider", "context_full", "pro
 
 
 @dataclass(frozen=True)
-class Added:
+class MessageAdded:
     """A message is part of the session now: `role`, `content`, and what else its role has."""
 
     message: dict[str, Any]
 
 
 @dataclass(frozen=True)
-class Told:
+class MemoryInjected:
     """What memory put into this prompt, or why nothing; told once for each thing that the user says."""
 
     injected: Injected
 
 
 @dataclass(frozen=True)
-class Delta:
+class TextDelta:
     """More of the answer."""
 
     text: str
 
 
 @dataclass(frozen=True)
-class Thought:
+class ReasoningDelta:
     """More of what the model thinks before it answers; it is shown, and neither kept nor remembered."""
 
     text: str
@@ -47,7 +47,7 @@ class ToolCalled:
 
 
 @dataclass(frozen=True)
-class ToolAnswered:
+class ToolFinished:
     """What the tool answered the model."""
 
     id: str
@@ -56,21 +56,21 @@ class ToolAnswered:
 
 
 @dataclass(frozen=True)
-class Evicted:
+class MessagesEvicted:
     """So many messages left the prompt, because the context was full; they stay remembered."""
 
     messages: int
 
 
 @dataclass(frozen=True)
-class Noted:
+class Notice:
     """Something that the user should know and that does not end the answer, such as memory being away."""
 
     text: str
 
 
 @dataclass(frozen=True)
-class Completed:
+class TurnCompleted:
     """The answer is complete; tokens as the provider counted them, else estimated."""
 
     text: str
@@ -79,14 +79,14 @@ class Completed:
 
 
 @dataclass(frozen=True)
-class Cancelled:
+class TurnCancelled:
     """The user stopped the answer; what was said until then stays in the session."""
 
     text: str
 
 
 @dataclass(frozen=True)
-class Failed:
+class TurnFailed:
     """There is no (complete) answer; `problem` says what to do. What the user said is remembered.
 
     `code` is for programs: `no_provider`, `context_full`, `provider_failed`.
@@ -97,19 +97,19 @@ class Failed:
 
 
 Event = (
-    Added
-    | Told
-    | Delta
-    | Thought
+    MessageAdded
+    | MemoryInjected
+    | TextDelta
+    | ReasoningDelta
     | ToolCalled
-    | ToolAnswered
-    | Evicted
-    | Noted
-    | Completed
-    | Cancelled
-    | Failed
+    | ToolFinished
+    | MessagesEvicted
+    | Notice
+    | TurnCompleted
+    | TurnCancelled
+    | TurnFailed
 )
-Last = Completed | Cancelled | Failed
+TurnEnd = TurnCompleted | TurnCancelled | TurnFailed
 """How it ended."""
 
 Emit = Callable[[Event], None]

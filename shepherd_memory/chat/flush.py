@@ -9,28 +9,28 @@ from shepherd_memory.extraction.worker import extraction_endpoint
 from shepherd_memory.service import Service
 
 POLL_SECONDS = 0.1
-TRIED_SECONDS = 1.0
+FIRST_ATTEMPT_SECONDS = 1.0
 """By then the worker has tried: until then, trouble may be what an earlier run left behind."""
 
 
-def settle(service: Service, user_id: str, waiting: Callable[[float], None]) -> str:
+def wait_for_worker(service: Service, user_id: str, waiting: Callable[[float], None]) -> str:
     """Wait for the worker, at most `chat_flush_timeout` seconds; what is left, if something is.
 
     `waiting` is told now and then how many seconds are left.
     """
     pause = threading.Event()
     begun = time.monotonic()
-    while left := what_is_left(service, user_id):
+    while left := pending_work(service, user_id):
         waited = time.monotonic() - begun
         seconds = service.config.chat_flush_timeout - waited
-        if seconds <= 0 or (waited > TRIED_SECONDS and _is_in_vain(service, user_id)):
+        if seconds <= 0 or (waited > FIRST_ATTEMPT_SECONDS and _is_in_vain(service, user_id)):
             return left
         waiting(seconds)
         pause.wait(POLL_SECONDS)
     return _put_off(service, user_id)
 
 
-def what_is_left(service: Service, user_id: str) -> str:
+def pending_work(service: Service, user_id: str) -> str:
     """What of a user's the worker has yet to do, and could do now."""
     if extraction_endpoint(service.config) is not None:
         number = service.count_items(user_id, jobs.WAITING, jobs.RUNNING, due=True)

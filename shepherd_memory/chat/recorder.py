@@ -13,7 +13,7 @@ NEVER_IDLE_SECONDS = 86_400.0
 logger = logging.getLogger("shepherd_memory.frontends.chat.remembering")
 
 
-class Remembering:
+class SessionRecorder:
     """One session's way into memory.
 
     What is said is stored as soon as it is said: a process that is killed then loses nothing, and eviction,

@@ -10,7 +10,7 @@ import requests
 
 from shepherd_memory.chat import events
 from shepherd_memory.chat.event_json import QUEUED, event_from_json, message_of
-from shepherd_memory.chat.events import Emit, Event, Last
+from shepherd_memory.chat.events import Emit, Event, TurnEnd
 from shepherd_memory.errors import EndpointError, EndpointMisconfigured, EndpointUnavailable, InvalidInput
 from shepherd_memory.llm.answer import json_object
 from shepherd_memory.llm.cancellation import Call
@@ -36,7 +36,7 @@ TURN_SECONDS = 3600.0
 """Clearing waits for all that was asked before."""
 
 CANCEL_SECONDS = 3.0
-LONGEST_BODY = 256 * 1024 * 1024
+MAX_BODY_BYTES = 256 * 1024 * 1024
 _CANCELLED = "cancelled"
 
 UNREACHABLE = "server_unreachable"
@@ -94,7 +94,9 @@ class RemoteSession:
                 last = self._followed(response, said, emit)
         except EndpointError as error:
             is_cut = call.cut_because == _CANCELLED
-            last = events.Cancelled("".join(said)) if is_cut else events.Failed(str(error), UNREACHABLE)
+            last = (
+                events.TurnCancelled("".join(said)) if is_cut else events.TurnFailed(str(error), UNREACHABLE)
+            )
         emit(last)
 
     def cancel(self) -> None:
@@ -127,17 +129,17 @@ class RemoteSession:
             with self._lock:
                 self._call = None
 
-    def _followed(self, response: requests.Response, said: list[str], emit: Emit) -> Last:
+    def _followed(self, response: requests.Response, said: list[str], emit: Emit) -> TurnEnd:
         """Tell `emit` what happens with a request, but for its end, which is returned."""
-        for name, fields in _read_updates(self._pieces(response), LONGEST_BODY):
+        for name, fields in _read_updates(self._pieces(response), MAX_BODY_BYTES):
             if name == QUEUED:
                 self._begun(str(fields.get("request", "")))
             event = self._event(name, fields)
-            if isinstance(event, Last):
+            if isinstance(event, TurnEnd):
                 return event
-            if isinstance(event, events.Added):
+            if isinstance(event, events.MessageAdded):
                 self.messages.append(event.message)
-            elif isinstance(event, events.Delta):
+            elif isinstance(event, events.TextDelta):
                 said.append(event.text)
             if event is not None:
                 emit(event)
@@ -222,7 +224,7 @@ class RemoteSession:
         size = 0
         for data in body_pieces(response):
             size += len(data)
-            if size > LONGEST_BODY:
+            if size > MAX_BODY_BYTES:
                 raise EndpointUnavailable(f"{self.place} does not come to an end")
             yield data
 

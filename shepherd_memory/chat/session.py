@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from shepherd_memory.chat import events
 from shepherd_memory.chat.events import Emit
 from shepherd_memory.chat.eviction import Message, tokens_of
-from shepherd_memory.chat.recorder import Remembering
+from shepherd_memory.chat.recorder import SessionRecorder
 from shepherd_memory.chat.tool_loop import Turn
 from shepherd_memory.config import Config, Provider
 from shepherd_memory.config.identity import is_known
@@ -83,7 +83,7 @@ class ChatSession:
         self._stop = threading.Event()
         self._windows: dict[tuple[str, str], int] = {}
         self._is_off_record = False
-        self._behind: list[Remembering] = []
+        self._behind: list[SessionRecorder] = []
         """Sessions that have ended, and that the database has not taken whole."""
         self._begin(uuid.uuid4().hex)
 
@@ -94,7 +94,7 @@ class ChatSession:
         """Of what was remembered, what was still there when it was last looked at."""
         self._off_record: set[str] = set()
         """What was asked with memory off, and answered: it is saved nowhere."""
-        self._memory = Remembering(self.service, self.user_id, session_id, self.options.each)
+        self._memory = SessionRecorder(self.service, self.user_id, session_id, self.options.each)
 
     @property
     def config(self) -> Config:
@@ -133,7 +133,7 @@ class ChatSession:
         self._is_off_record = not memory
         provider = self.provider()
         if provider is None:
-            return emit(events.Failed(NO_PROVIDER, events.NO_PROVIDER))
+            return emit(events.TurnFailed(NO_PROVIDER, events.NO_PROVIDER))
         said = self.add({"role": "user", "content": canonical_text(text)}, emit)
         turn = Turn(self, provider, emit, max_tokens or self.config.chat_max_tokens, memory)
         turn.run(said)
@@ -230,7 +230,7 @@ class ChatSession:
         self.messages.append(added)
         if self._is_off_record:
             self._off_record.add(added["id"])
-        emit(events.Added(added))
+        emit(events.MessageAdded(added))
         return added
 
     def store(self, messages: Sequence[Message], emit: Emit) -> None:
@@ -272,7 +272,7 @@ class ChatSession:
 
 def _note(problem: str, emit: Emit) -> None:
     if problem:
-        emit(events.Noted(problem))
+        emit(events.Notice(problem))
 
 
 def here() -> str:

@@ -11,7 +11,7 @@ from shepherd_memory.chat.eviction import Message, evict, tokens_of
 from shepherd_memory.config import Provider
 from shepherd_memory.config.providers import injection_enabled
 from shepherd_memory.errors import ContextTooLong, EndpointError, ItemRejected, ShepherdError
-from shepherd_memory.injection.block import Block
+from shepherd_memory.injection.block import MemoryBlock
 from shepherd_memory.injection.prompt import inject
 from shepherd_memory.llm.client import CallCancelled
 from shepherd_memory.llm.request import End, ModelRequest, Reasoning, Text, ToolRequest
@@ -50,7 +50,7 @@ class Turn:
         self._max_tokens = max_tokens
         self._remembers = memory and chat.remembers()
         self._injects = memory and self._remembers and injection_enabled(chat.config, provider)
-        self._block: Block | None = None
+        self._block: MemoryBlock | None = None
         self._text: list[str] = []
         self._calls: list[ToolRequest] = []
         self._end = End("")
@@ -79,15 +79,15 @@ class Turn:
             )
         except ShepherdError as error:
             logger.warning("recall failed for a chat (%s)", type(error).__name__)
-            return self._emit(events.Noted(f"answered without memory: {error}"))
+            return self._emit(events.Notice(f"answered without memory: {error}"))
         self._block = injected.block
-        self._emit(events.Told(injected))
+        self._emit(events.MemoryInjected(injected))
 
     def _store(self, messages: Sequence[Message]) -> None:
         if self._remembers:
             self._chat.store(messages, self._emit)
 
-    def _answered(self) -> events.Completed | events.Cancelled | events.Failed:
+    def _answered(self) -> events.TurnCompleted | events.TurnCancelled | events.TurnFailed:
         try:
             for number in range(1, MAX_ROUNDS + 1):
                 self._round(offers_tools=number < MAX_ROUNDS)
@@ -95,14 +95,14 @@ class Turn:
                     break
                 self._use_tools()
         except CallCancelled:
-            return events.Cancelled(self._keep_text())
+            return events.TurnCancelled(self._keep_text())
         except EndpointError as error:
             self._keep_text()
             full = isinstance(error, ContextTooLong)
-            return events.Failed(str(error), events.CONTEXT_FULL if full else events.PROVIDER_FAILED)
+            return events.TurnFailed(str(error), events.CONTEXT_FULL if full else events.PROVIDER_FAILED)
         if self._end.reason in CUT_SHORT:
-            self._emit(events.Noted("the answer was cut at its greatest length; chat_max_tokens sets that"))
-        return events.Completed(self._keep_text(), *self._spent())
+            self._emit(events.Notice("the answer was cut at its greatest length; chat_max_tokens sets that"))
+        return events.TurnCompleted(self._keep_text(), *self._spent())
 
     def _round(self, offers_tools: bool) -> None:
         """One answer of the provider; if the context is too long for it, again with less of it."""
@@ -130,9 +130,9 @@ class Turn:
             match part:
                 case Text(text):
                     self._text.append(text)
-                    self._emit(events.Delta(text))
+                    self._emit(events.TextDelta(text))
                 case Reasoning(text):
-                    self._emit(events.Thought(text))
+                    self._emit(events.ReasoningDelta(text))
                 case ToolRequest():
                     self._calls.append(part)
                 case End():
@@ -164,7 +164,7 @@ class Turn:
         if not chat.options.evicts:
             raise ContextTooLong(FULL)
         chat.messages = kept
-        self._emit(events.Evicted(number))
+        self._emit(events.MessagesEvicted(number))
         return True
 
     def _use_tools(self) -> None:
@@ -185,7 +185,7 @@ class Turn:
             raise CallCancelled("cancelled")
         self._emit(events.ToolCalled(call.id, call.name, call.arguments))
         text = tools.execute(self._chat.service, self._chat.user_id, call.name, call.arguments)
-        self._emit(events.ToolAnswered(call.id, call.name, text))
+        self._emit(events.ToolFinished(call.id, call.name, text))
         return {"role": "tool", "content": text, "tool_call_id": call.id, "name": call.name}
 
     def _keep_text(self) -> str:

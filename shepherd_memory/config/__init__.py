@@ -4,7 +4,7 @@ from shepherd_memory.config.editing import change, set_value, unset_value
 from shepherd_memory.config.keys import PROVIDER_FIELDS, SETTINGS, Config, Provider
 from shepherd_memory.config.live import LiveConfig
 from shepherd_memory.config.loading import (
-    Loaded,
+    LoadedConfig,
     default_config_path,
     default_database_path,
     known_setting,
@@ -22,7 +22,7 @@ __all__ = [
     "SETTINGS",
     "Config",
     "LiveConfig",
-    "Loaded",
+    "LoadedConfig",
     "Provider",
     "Setting",
     "change",

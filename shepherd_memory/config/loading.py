@@ -23,7 +23,7 @@ Environ = Mapping[str, str]
 
 
 @dataclass(frozen=True)
-class Loaded:
+class LoadedConfig:
     """A configuration, and where each key's value came from."""
 
     config: Config
@@ -65,7 +65,7 @@ def load_config(path: Path | str | None = None, environ: Environ = os.environ) -
     return load(path, environ).config
 
 
-def load(path: Path | str | None = None, environ: Environ = os.environ) -> Loaded:
+def load(path: Path | str | None = None, environ: Environ = os.environ) -> LoadedConfig:
     """The same as `load_config`, with the source of each value."""
     where = Path(path) if path is not None else default_config_path(environ)
     table = read_table(where)
@@ -74,7 +74,7 @@ def load(path: Path | str | None = None, environ: Environ = os.environ) -> Loade
     in_file = {key: _value(key, value) for key, value in table.items()}
     in_environment = dict(_from_environment(environ))
     sources = dict.fromkeys(in_file, "file") | dict.fromkeys(in_environment, "environment")
-    return Loaded(_combine(in_file, in_environment), where, sources)
+    return LoadedConfig(_combine(in_file, in_environment), where, sources)
 
 
 def read_table(path: Path) -> dict[str, Any]:

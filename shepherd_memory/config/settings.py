@@ -25,14 +25,14 @@ WORDS = {
 }
 
 # The widest range that both databases and the waits of the standard library take.
-LARGEST_COUNT = 2**63 - 1
-LONGEST_SECONDS = 365 * 86_400
+MAX_COUNT = 2**63 - 1
+MAX_SECONDS = 365 * 86_400
 
 _PASSWORD_IN_URL = re.compile(r"(://[^:/@\s]*:)[^@\s]+(?=@)|([?&]password=)[^&\s]+", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class ValueRule:
     """A type and a range, with the words that say so to a person."""
 
     kind: type
@@ -66,25 +66,31 @@ def _is_endpoint(text: str) -> bool:
         return False
 
 
-TEXT = Rule(str, "one line of text, no spaces around it", _is_clean)
-SECRET = Rule(str, "a key in printable ASCII without spaces", lambda text: all("!" <= c <= "~" for c in text))
-ENDPOINT = Rule(str, "a URL with http:// or https://", lambda text: _is_clean(text) and _is_endpoint(text))
-FLAG = Rule(bool, "true or false", lambda _: True)
-COUNT = Rule(int, "a whole number, 0 or more", lambda number: 0 <= number <= LARGEST_COUNT)
-COUNT_FROM_ONE = Rule(int, "a whole number, 1 or more", lambda number: 1 <= number <= LARGEST_COUNT)
-SECONDS = Rule(float, "seconds, above 0 and up to a year", lambda number: 0 < number <= LONGEST_SECONDS)
-MINUTES = Rule(float, "minutes, above 0 and up to a year", lambda number: 0 < number <= LONGEST_SECONDS / 60)
-SECONDS_OR_OFF = Rule(float, "seconds, from 0 (off) to a year", lambda number: 0 <= number <= LONGEST_SECONDS)
-SHARE = Rule(float, "a number from 0 to 1", lambda number: 0 <= number <= 1)
-PORT = Rule(int, "a port, 0 to 65535", lambda number: 0 <= number <= 65_535)
-THREADS = Rule(int, "a whole number from 1 to 256", lambda number: 1 <= number <= 256)
-TEMPERATURE = Rule(float, "a number from 0 to 2", lambda number: 0 <= number <= 2)
+TEXT = ValueRule(str, "one line of text, no spaces around it", _is_clean)
+SECRET = ValueRule(
+    str, "a key in printable ASCII without spaces", lambda text: all("!" <= c <= "~" for c in text)
+)
+ENDPOINT = ValueRule(
+    str, "a URL with http:// or https://", lambda text: _is_clean(text) and _is_endpoint(text)
+)
+FLAG = ValueRule(bool, "true or false", lambda _: True)
+COUNT = ValueRule(int, "a whole number, 0 or more", lambda number: 0 <= number <= MAX_COUNT)
+COUNT_FROM_ONE = ValueRule(int, "a whole number, 1 or more", lambda number: 1 <= number <= MAX_COUNT)
+SECONDS = ValueRule(float, "seconds, above 0 and up to a year", lambda number: 0 < number <= MAX_SECONDS)
+MINUTES = ValueRule(float, "minutes, above 0 and up to a year", lambda number: 0 < number <= MAX_SECONDS / 60)
+SECONDS_OR_OFF = ValueRule(
+    float, "seconds, from 0 (off) to a year", lambda number: 0 <= number <= MAX_SECONDS
+)
+SHARE = ValueRule(float, "a number from 0 to 1", lambda number: 0 <= number <= 1)
+PORT = ValueRule(int, "a port, 0 to 65535", lambda number: 0 <= number <= 65_535)
+THREADS = ValueRule(int, "a whole number from 1 to 256", lambda number: 1 <= number <= 256)
+TEMPERATURE = ValueRule(float, "a number from 0 to 2", lambda number: 0 <= number <= 2)
 
 
-def one_of(choices: Iterable[str]) -> Rule:
+def one_of(choices: Iterable[str]) -> ValueRule:
     """Exactly one of these words."""
     words = tuple(choices)
-    return Rule(str, " or ".join((", ".join(words[:-1]), words[-1])), lambda text: text in words)
+    return ValueRule(str, " or ".join((", ".join(words[:-1]), words[-1])), lambda text: text in words)
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +98,7 @@ class Setting:
     """One key: what it takes, what it is by default, and what it means."""
 
     key: str
-    rule: Rule
+    rule: ValueRule
     default: Any
     doc: str
 
@@ -131,7 +137,7 @@ class Setting:
         return f"{self.key} takes {self.rule.takes}{got}"
 
 
-def setting(default: T, rule: Rule, doc: str) -> T:
+def setting(default: T, rule: ValueRule, doc: str) -> T:
     """A dataclass field that is a setting."""
     return field(default=default, metadata={"rule": rule, "doc": doc})
 

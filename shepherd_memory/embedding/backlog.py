@@ -7,7 +7,7 @@ from itertools import groupby, islice
 from typing import Any
 
 from shepherd_memory.embedding.chunks import split_text
-from shepherd_memory.embedding.engine import Embedder, Refused
+from shepherd_memory.embedding.engine import Embedder, UnembeddableText
 from shepherd_memory.memory.entries import context_text, fact_text
 from shepherd_memory.storage import users
 from shepherd_memory.storage.clock import SECOND
@@ -23,7 +23,7 @@ logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
-class Waiting:
+class UnembeddedEntry:
     """An entry to embed, and its text."""
 
     user_id: str
@@ -40,17 +40,17 @@ def embed_batch(
         waiting = _bounded(_oldest(connection, BATCH))
     try:
         return _embed(database, embedder, waiting, now, is_stopping)
-    except Refused:
+    except UnembeddableText:
         # One text may be at fault: the others must not wait for it.
         return sum(_embed_alone(database, embedder, one, now, is_stopping) for one in waiting)
 
 
 def _embed_alone(
-    database: Database, embedder: Embedder, one: Waiting, now: int, is_stopping: Callable[[], bool]
+    database: Database, embedder: Embedder, one: UnembeddedEntry, now: int, is_stopping: Callable[[], bool]
 ) -> int:
     try:
         return _embed(database, embedder, [one], now, is_stopping)
-    except Refused as error:
+    except UnembeddableText as error:
         logger.warning("an entry is found by keyword only: %s", error)
         _store(database, one.user_id, embedder.model, [(one, ())], now)
         return 1
@@ -59,7 +59,7 @@ def _embed_alone(
 def _embed(
     database: Database,
     embedder: Embedder,
-    waiting: Sequence[Waiting],
+    waiting: Sequence[UnembeddedEntry],
     now: int,
     is_stopping: Callable[[], bool],
 ) -> int:
@@ -80,13 +80,13 @@ def _embed(
     return len(waiting)
 
 
-def _owner(pair: tuple[Waiting, Any]) -> str:
+def _owner(pair: tuple[UnembeddedEntry, Any]) -> str:
     return pair[0].user_id
 
 
-def _bounded(waiting: Sequence[Waiting]) -> list[Waiting]:
+def _bounded(waiting: Sequence[UnembeddedEntry]) -> list[UnembeddedEntry]:
     """As many of the first as have few enough pieces together; at least one."""
-    taken: list[Waiting] = []
+    taken: list[UnembeddedEntry] = []
     left = BATCH
     for one in waiting:
         pieces = split_text(one.text)
@@ -105,16 +105,16 @@ _JOINED = (
 _TEXTS = "u.user_id, u.id, f.key, f.value, c.question, c.answer, d.speaker_name, d.text"
 
 
-def _oldest(connection: Connection, limit: int) -> list[Waiting]:
+def _oldest(connection: Connection, limit: int) -> list[UnembeddedEntry]:
     rows = connection.rows(
         f"select {_TEXTS} from (select user_id, id from unembedded order by queued_at, user_id, id"
         f" limit :limit) u{_JOINED}",
         limit=limit,
     )
-    return [Waiting(row[0], row[1], _text(*row[2:])) for row in rows]
+    return [UnembeddedEntry(row[0], row[1], _text(*row[2:])) for row in rows]
 
 
-def _still_waits(tx: Connection, one: Waiting) -> bool:
+def _still_waits(tx: Connection, one: UnembeddedEntry) -> bool:
     """Whether it waits with the same text: it may be deleted meanwhile, or say something else."""
     rows = tx.rows(
         f"select {_TEXTS} from unembedded u{_JOINED} where u.user_id = :user_id and u.id = :id",
@@ -140,7 +140,11 @@ def _text(
 
 
 def _store(
-    database: Database, user_id: str, model: str, done: Sequence[tuple[Waiting, Sequence[Any]]], now: int
+    database: Database,
+    user_id: str,
+    model: str,
+    done: Sequence[tuple[UnembeddedEntry, Sequence[Any]]],
+    now: int,
 ) -> None:
     """Store the vectors of entries that still wait: one deleted meanwhile stays deleted."""
     with database.write() as tx:
@@ -153,7 +157,7 @@ def _store(
 
 
 def _insert(
-    database: Database, tx: Connection, one: Waiting, model: str, seq: int, vectors: Sequence[Any]
+    database: Database, tx: Connection, one: UnembeddedEntry, model: str, seq: int, vectors: Sequence[Any]
 ) -> None:
     tx.execute("delete from unembedded where user_id = :user_id and id = :id", user_id=one.user_id, id=one.id)
     tx.execute("delete from vectors where user_id = :user_id and id = :id", user_id=one.user_id, id=one.id)

@@ -19,7 +19,7 @@ class Unavailable(EndpointError):
     """The engine cannot embed here: a package, a file or a server is missing. Everything else works."""
 
 
-class Refused(Unavailable):
+class UnembeddableText(Unavailable):
     """The engine works, but not on this text."""
 
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 MODEL = "all-MiniLM-L6-v2"
 SHA256 = "8199be6f699a395f99f89df973f9dc5285fbcfcdb2ae1a4e1201dab014f3d2a6"
-MOST_TOKENS = 256
+MAX_TOKENS = 256
 BATCH = 16
 
 
@@ -55,7 +55,7 @@ class OnnxEmbedder:
         session = self._session
         if session is None:
             raise Unavailable("the embedding model is closed")
-        encoded = [self._wordpiece.encode(text, MOST_TOKENS) for text in texts]
+        encoded = [self._wordpiece.encode(text, MAX_TOKENS) for text in texts]
         ids = np.zeros((len(encoded), max(map(len, encoded))), dtype=np.int64)
         mask = np.zeros_like(ids)
         for row, tokens in enumerate(encoded):

@@ -4,7 +4,7 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from shepherd_memory.embedding.engine import Refused, Unavailable
+from shepherd_memory.embedding.engine import Unavailable, UnembeddableText
 from shepherd_memory.errors import EndpointError, ItemRejected
 from shepherd_memory.llm.client import Client
 from shepherd_memory.llm.target import EMBEDDING, Target
@@ -44,7 +44,7 @@ class OpenAIEmbedder:
         try:
             answer = self._client.post_json(self._target, PATH, body, self._timeout_seconds, quoted=texts)
         except ItemRejected as error:
-            raise Refused(str(error)) from error
+            raise UnembeddableText(str(error)) from error
         except EndpointError as error:
             raise Unavailable(str(error)) from error
         vectors = _read(answer, len(texts))

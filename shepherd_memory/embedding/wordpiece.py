@@ -5,7 +5,7 @@ import unicodedata
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
 
-LONGEST_WORD = 100
+MAX_WORD_CHARS = 100
 """As in the original: a longer word is unknown."""
 
 _CONTROLS = dict.fromkeys({*range(32), 127} - {9, 10, 13})
@@ -41,7 +41,7 @@ class WordPiece:
         return [*ids[: limit - 1], self._end]
 
     def _break(self, word: str) -> tuple[int, ...]:
-        if len(word) > LONGEST_WORD:
+        if len(word) > MAX_WORD_CHARS:
             return (self._unknown,)
         pieces: list[int] = []
         start = 0

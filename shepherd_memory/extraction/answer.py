@@ -5,15 +5,15 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from shepherd_memory.errors import ItemRejected
-from shepherd_memory.extraction.loose_json import Document, Unreadable, Value, parse
+from shepherd_memory.extraction.loose_json import ParsedValue, ParseError, Value, parse
 from shepherd_memory.text.canonical import canonical_text
 
 # A usual answer has 2,000 characters and five entries; these stop a model that has run away.
-LONGEST_ANSWER = 200_000
-MOST_ENTRIES = 200
-LONGEST_KEY = 200
-LONGEST_TEXT = 4_000
-_MOST_ATTEMPTS = 50
+MAX_ANSWER_CHARS = 200_000
+MAX_ENTRIES = 200
+MAX_KEY_CHARS = 200
+MAX_TEXT_CHARS = 4_000
+_MAX_ATTEMPTS = 50
 
 _FENCE = re.compile(r"^[ \t]*```\w*[ \t]*$", re.MULTILINE)
 _NOTHING = re.compile(
@@ -27,7 +27,7 @@ Pair = tuple[str, str]
 
 
 @dataclass(frozen=True)
-class Answer:
+class ExtractionAnswer:
     """Facts as (key, value), context as (question, answer), and why entries could not be read."""
 
     facts: tuple[Pair, ...] = ()
@@ -39,12 +39,12 @@ class _Skipped(Exception):
     """This entry cannot be used; the message says why, without quoting it."""
 
 
-def read_answer(text: str) -> Answer:
+def read_answer(text: str) -> ExtractionAnswer:
     """Take the memories out of a model's answer; raises ItemRejected if it cannot be made sense of."""
-    if len(text) > LONGEST_ANSWER:
+    if len(text) > MAX_ANSWER_CHARS:
         raise ItemRejected(f"unusable answer: {len(text)} characters long")
     if _says_nothing(text):
-        return Answer()
+        return ExtractionAnswer()
     found = _find_document(text)
     answer = _read(_by_name(found.value), found.cut_off)
     if found.cut_off and not answer.facts and not answer.context:
@@ -57,7 +57,7 @@ def _says_nothing(text: str) -> bool:
     return bare in ("{}", "[]") or _NOTHING.fullmatch(bare) is not None
 
 
-def _find_document(text: str) -> Document:
+def _find_document(text: str) -> ParsedValue:
     """The last whole object that has facts or context (drafts come first), else the last that is cut off."""
     found = [d for d in _documents(text) if _by_name(d.value).keys() & {"facts", "context"}]
     if not found:
@@ -66,15 +66,15 @@ def _find_document(text: str) -> Document:
     return (whole or found)[-1]
 
 
-def _documents(text: str) -> Iterator[Document]:
+def _documents(text: str) -> Iterator[ParsedValue]:
     start = text.find("{")
-    for _ in range(_MOST_ATTEMPTS):
+    for _ in range(_MAX_ATTEMPTS):
         if start < 0:
             return
         end = start + 1
         try:
             document = parse(text, start)
-        except Unreadable:
+        except ParseError:
             pass
         else:
             yield document
@@ -86,12 +86,12 @@ def _by_name(value: Value) -> dict[str, Value]:
     return {key.strip().lower(): v for key, v in value.items()} if isinstance(value, dict) else {}
 
 
-def _read(sections: dict[str, Value], cut_off: bool) -> Answer:
+def _read(sections: dict[str, Value], cut_off: bool) -> ExtractionAnswer:
     skipped = ["the answer was cut off"] if cut_off else []
     # The later of two values of a key counts, as the prompt says.
     facts = dict(_collect("fact", _fact_entries(sections.get("facts")), _fact_pairs, skipped))
     context = _collect("context", _context_entries(sections.get("context")), _context_pairs, skipped)
-    return Answer(tuple(facts.items()), tuple(dict.fromkeys(context)), tuple(skipped))
+    return ExtractionAnswer(tuple(facts.items()), tuple(dict.fromkeys(context)), tuple(skipped))
 
 
 def _collect(
@@ -99,8 +99,8 @@ def _collect(
 ) -> list[Pair]:
     pairs: list[Pair] = []
     for number, entry in enumerate(entries, start=1):
-        if len(pairs) >= MOST_ENTRIES:
-            skipped.append(f"{kind} {number} and later: more than {MOST_ENTRIES} entries")
+        if len(pairs) >= MAX_ENTRIES:
+            skipped.append(f"{kind} {number} and later: more than {MAX_ENTRIES} entries")
             break
         try:
             pairs.extend(read(entry))
@@ -149,15 +149,17 @@ def _is_nothing(value: Value) -> bool:
 def _fact_pairs(entry: list[Value]) -> list[Pair]:
     """One pair, or for a nested object one for each of its values, under key_subkey."""
     key, value = _two(entry)
-    name = _text(key, LONGEST_KEY)
+    name = _text(key, MAX_KEY_CHARS)
     if not isinstance(value, dict):
-        return [(name, _text(value, LONGEST_TEXT))]
-    return [(f"{name}_{_text(sub, LONGEST_KEY)}", _text(inner, LONGEST_TEXT)) for sub, inner in value.items()]
+        return [(name, _text(value, MAX_TEXT_CHARS))]
+    return [
+        (f"{name}_{_text(sub, MAX_KEY_CHARS)}", _text(inner, MAX_TEXT_CHARS)) for sub, inner in value.items()
+    ]
 
 
 def _context_pairs(entry: list[Value]) -> list[Pair]:
     question, answer = _two(entry)
-    return [(_text(question, LONGEST_TEXT), _text(answer, LONGEST_TEXT))]
+    return [(_text(question, MAX_TEXT_CHARS), _text(answer, MAX_TEXT_CHARS))]
 
 
 def _two(entry: list[Value]) -> list[Value]:

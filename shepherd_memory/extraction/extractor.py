@@ -5,15 +5,15 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from shepherd_memory.errors import ItemRejected
-from shepherd_memory.extraction.answer import Answer, read_answer
-from shepherd_memory.extraction.ledger import Spent
+from shepherd_memory.extraction.answer import ExtractionAnswer, read_answer
+from shepherd_memory.extraction.ledger import TokenCost
 from shepherd_memory.extraction.prompt import SCHEMA, Statement, build_messages
 from shepherd_memory.llm.client import Client
 from shepherd_memory.llm.request import Completion, ModelRequest
 from shepherd_memory.llm.target import Target
 from shepherd_memory.storage.clock import from_us
 
-ASKED = 2
+MAX_ATTEMPTS = 2
 """A model that answered with something unreadable often does better when asked again."""
 
 
@@ -21,8 +21,8 @@ ASKED = 2
 class Extraction:
     """What came of asking: an answer, or the problem with it, and what it cost."""
 
-    answer: Answer = field(default_factory=lambda: Answer((), (), ()))
-    spent: Spent = field(default_factory=Spent)
+    answer: ExtractionAnswer = field(default_factory=lambda: ExtractionAnswer((), (), ()))
+    spent: TokenCost = field(default_factory=TokenCost)
     problem: str = ""
 
 
@@ -52,8 +52,8 @@ def complete(
 def extract(client: Client, endpoint: Endpoint, statements: Sequence[Statement], now: int) -> Extraction:
     """What the endpoint makes of these statements."""
     messages = build_messages(statements, from_us(now))
-    spent, problem = Spent(), ""
-    for _ in range(ASKED):
+    spent, problem = TokenCost(), ""
+    for _ in range(MAX_ATTEMPTS):
         completion = complete(client, endpoint, messages, SCHEMA)
         spent += _cost(completion)
         try:
@@ -63,5 +63,5 @@ def extract(client: Client, endpoint: Endpoint, statements: Sequence[Statement],
     return Extraction(spent=spent, problem=problem)
 
 
-def _cost(completion: Completion) -> Spent:
-    return Spent(1, int(completion.estimated), completion.prompt_tokens, completion.completion_tokens)
+def _cost(completion: Completion) -> TokenCost:
+    return TokenCost(1, int(completion.estimated), completion.prompt_tokens, completion.completion_tokens)

@@ -4,12 +4,12 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from shepherd_memory.errors import InvalidInput
-from shepherd_memory.extraction.answer import Answer
+from shepherd_memory.extraction.answer import ExtractionAnswer
 from shepherd_memory.extraction.guard_topics import is_about_assistant, is_transient
-from shepherd_memory.extraction.queue import Said
+from shepherd_memory.extraction.queue import QueuedMessage
 from shepherd_memory.memory import context, facts, rejections
 from shepherd_memory.memory.fact_keys import normalise_key
-from shepherd_memory.memory.rejections import Refused
+from shepherd_memory.memory.rejections import NewRejection
 from shepherd_memory.storage.clock import from_us
 from shepherd_memory.storage.database import Connection
 from shepherd_memory.storage.rows import Provenance
@@ -26,8 +26,8 @@ TRANSIENT = "transient"
 DELETED = "deleted by the user"
 UNUSABLE = "unusable"
 
-LONGEST_VALUE = 1000
-LONGEST_PAIR = 4000
+MAX_VALUE_CHARS = 1000
+MAX_PAIR_CHARS = 4000
 COMPARED_PAIRS = 2000
 """How many of the user's newest pairs a new one is compared with."""
 
@@ -48,7 +48,7 @@ class Review:
     """What a model proposed, sorted."""
 
     accepted: tuple[Proposal, ...]
-    refused: tuple[Refused, ...]
+    refused: tuple[NewRejection, ...]
 
     @property
     def size(self) -> int:
@@ -57,7 +57,7 @@ class Review:
 
 
 @dataclass(frozen=True)
-class Admitted:
+class StoredProposals:
     """How much was stored and refused in the end."""
 
     stored: int
@@ -74,16 +74,20 @@ class Admitted:
 
 
 def review(
-    connection: Connection, user_id: str, session_id: str, said: Sequence[Said], answer: Answer
+    connection: Connection,
+    user_id: str,
+    session_id: str,
+    said: Sequence[QueuedMessage],
+    answer: ExtractionAnswer,
 ) -> Review:
     """Sort a model's answer by what the user said: everything that needs no transaction."""
     proposals = [_Reviewer(session_id, said).review(*entry) for entry in _entries(answer)]
     accepted = [entry for entry in proposals if isinstance(entry, Proposal)]
-    refused = [entry for entry in proposals if isinstance(entry, Refused)]
+    refused = [entry for entry in proposals if isinstance(entry, NewRejection)]
     return Review(tuple(_find_duplicates(connection, user_id, accepted)), tuple(refused))
 
 
-def _entries(answer: Answer) -> Iterable[tuple[str, str, str]]:
+def _entries(answer: ExtractionAnswer) -> Iterable[tuple[str, str, str]]:
     yield from ((FACT, key, value) for key, value in answer.facts)
     yield from ((CONTEXT, question, reply) for question, reply in answer.context)
 
@@ -91,20 +95,20 @@ def _entries(answer: Answer) -> Iterable[tuple[str, str, str]]:
 class _Reviewer:
     """Holds one proposal after another against what the user said."""
 
-    def __init__(self, session_id: str, said: Sequence[Said]) -> None:
+    def __init__(self, session_id: str, said: Sequence[QueuedMessage]) -> None:
         self._session_id = session_id
         self._said = said
         self._texts = [one.text for one in said]
         self._dates = [from_us(one.created_at) for one in said]
 
-    def review(self, kind: str, raw_name: str, raw_content: str) -> Proposal | Refused:
+    def review(self, kind: str, raw_name: str, raw_content: str) -> Proposal | NewRejection:
         name, content = _clean(kind, raw_name), redact(canonical_text(raw_content)).strip()
         grounding = ground(content, self._texts, key=name, dates=self._dates)
         where = self._provenance(grounding)
         problem = _problem(kind, name, content) or _secret(content, raw_content) or _unsaid(grounding)
         if problem is None:
             return Proposal(kind, name, content, where)
-        return Refused(kind, name or "?", content[:LONGEST_PAIR], *problem, where)
+        return NewRejection(kind, name or "?", content[:MAX_PAIR_CHARS], *problem, where)
 
     def _provenance(self, grounding: Grounding) -> Provenance:
         index = len(self._said) - 1 if grounding.statement is None else grounding.statement
@@ -121,7 +125,7 @@ Problem = tuple[str, str] | None
 
 
 def _problem(kind: str, name: str, content: str) -> Problem:
-    longest = LONGEST_VALUE if kind == FACT else LONGEST_PAIR
+    longest = MAX_VALUE_CHARS if kind == FACT else MAX_PAIR_CHARS
     if not name or not content:
         return UNUSABLE, "the key or the value is empty"
     if len(name) + len(content) > longest:
@@ -157,7 +161,7 @@ def _find_duplicates(
         )
 
 
-def admit(tx: Connection, user_id: str, first_id: int, reviewed: Review, now: int) -> Admitted:
+def admit(tx: Connection, user_id: str, first_id: int, reviewed: Review, now: int) -> StoredProposals:
     """Store what was accepted and record what was refused; only here the user's deletions are known."""
     ids = iter(range(first_id, first_id + reviewed.size))
     stored = refreshed = 0
@@ -168,11 +172,11 @@ def admit(tx: Connection, user_id: str, first_id: int, reviewed: Review, now: in
         refreshed += result in (facts.UNCHANGED, facts.OLDER, context.REFRESHED)
         if result == facts.DELETED:
             refused.append(
-                Refused(proposal.kind, proposal.name, proposal.content, DELETED, "", proposal.where)
+                NewRejection(proposal.kind, proposal.name, proposal.content, DELETED, "", proposal.where)
             )
     for entry in refused:
         rejections.insert(tx, user_id, next(ids), entry, now)
-    return Admitted(stored, refreshed, len(refused))
+    return StoredProposals(stored, refreshed, len(refused))
 
 
 def _put_fact(tx: Connection, user_id: str, row_id: int, proposal: Proposal, now: int) -> str:

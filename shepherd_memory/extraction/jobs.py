@@ -96,7 +96,7 @@ def put(
     return row is not None and row[0] == job_id
 
 
-def take_out(tx: Connection, user_id: str, kind: str, key: str, after: int, through: int) -> bool:
+def withdraw(tx: Connection, user_id: str, kind: str, key: str, after: int, through: int) -> bool:
     """Forget the waiting job of exactly this stretch: whoever put it will put it again.
 
     One that has lost a try stays: put again it would have all of them, and be tried for ever.
@@ -227,9 +227,7 @@ def release(tx: Connection, job: Job, run_at: int, error: str, successes_seen: i
     )
 
 
-def step_aside(
-    tx: Connection, job: Job, run_at: int, error: str, successes_seen: int, tries_left: int
-) -> bool:
+def defer(tx: Connection, job: Job, run_at: int, error: str, successes_seen: int, tries_left: int) -> bool:
     """Put back a claimed job that may be at fault: a turn later, with this many tries left.
 
     Only one turn: most often the endpoint is at fault, and then every item in turn comes by here.
@@ -246,7 +244,7 @@ def step_aside(
     )
 
 
-def park(tx: Connection, job: Job, error: str, now: int) -> bool:
+def hold(tx: Connection, job: Job, error: str, now: int) -> bool:
     """End a claimed job as failed; it can be retried by hand."""
     parked = "status = 'failed', tries_left = 0, last_error = :error, outcome = 'failed', ended_at = :now"
     return _owned(tx, job, f"{parked}, {_LET_GO}", error=error, now=now)
@@ -268,7 +266,7 @@ def _owned(tx: Connection, job: Job, assignments: str, **parameters: Any) -> boo
     return touched == 1
 
 
-def take_back(tx: Connection, user_id: str, kind: str, key: str) -> int:
+def requeue(tx: Connection, user_id: str, kind: str, key: str) -> int:
     """Put back what runs for this key: what it was claimed for has changed, and it begins anew."""
     return tx.execute(
         f"update jobs set status = 'waiting', run_at = 0, {_LET_GO}"
@@ -403,7 +401,7 @@ def count_of(
     return 0 if row is None else int(row[0])
 
 
-def everybodys(
+def list_all_users(
     connection: Connection, kind: str, status: str | None = None, limit: int = 1000, newest: bool = False
 ) -> list[Job]:
     """The jobs of all users, oldest first: for whoever runs the machine."""
@@ -471,7 +469,7 @@ def prune(database: Database, tx: Connection, done_before: int) -> int:
     return tx.execute(f"delete from jobs where {_free(database, ended)}", before=done_before)
 
 
-def moved_since(connection: Connection, kind: str, since: int) -> bool:
+def progressed_since(connection: Connection, kind: str, since: int) -> bool:
     """Whether any job has been done since then."""
     row = connection.row(
         "select 1 from jobs where kind = :kind and status in ('done', 'dropped') and status = 'done'"

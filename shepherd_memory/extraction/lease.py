@@ -11,7 +11,7 @@ from shepherd_memory.extraction.jobs import Job
 logger = logging.getLogger("shepherd_memory.heartbeat")
 
 
-class Heartbeat:
+class LeaseKeeper:
     """One named thread that renews the lease of whatever item is held at the moment."""
 
     def __init__(

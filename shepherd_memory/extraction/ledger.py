@@ -9,7 +9,7 @@ EXTRACTION = "extraction"
 
 
 @dataclass(frozen=True)
-class Spent:
+class TokenCost:
     """What one piece of work cost."""
 
     calls: int = 0
@@ -17,8 +17,8 @@ class Spent:
     prompt_tokens: int = 0
     completion_tokens: int = 0
 
-    def __add__(self, other: "Spent") -> "Spent":
-        return Spent(
+    def __add__(self, other: "TokenCost") -> "TokenCost":
+        return TokenCost(
             self.calls + other.calls,
             self.estimated_calls + other.estimated_calls,
             self.prompt_tokens + other.prompt_tokens,
@@ -26,7 +26,7 @@ class Spent:
         )
 
 
-def record(tx: Connection, user_id: str, purpose: str, spent: Spent, now: int) -> None:
+def record(tx: Connection, user_id: str, purpose: str, spent: TokenCost, now: int) -> None:
     """Add what was spent to the user's day."""
     if spent.calls == 0:
         return

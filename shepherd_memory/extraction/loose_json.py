@@ -5,7 +5,7 @@ import re
 from dataclasses import dataclass
 from math import nan
 
-DEEPEST = 32
+MAX_DEPTH = 32
 
 # A container this deep that lacks its end is one entry of an answer, and half an entry is worse than none.
 ENTRY_DEPTH = 2
@@ -24,7 +24,7 @@ _WORDS: dict[str, Value] = {"true": True, "false": False, "null": None, "none": 
 _NOT_NUMBERS = {"nan", "infinity", "inf"}
 
 
-class Unreadable(Exception):
+class ParseError(Exception):
     """This is no JSON, however loosely read."""
 
 
@@ -33,7 +33,7 @@ class _CutOff(Exception):
 
 
 @dataclass(frozen=True)
-class Document:
+class ParsedValue:
     """A value and where it ended; `cut_off` when the text ended before the value did."""
 
     value: Value
@@ -41,7 +41,7 @@ class Document:
     cut_off: bool
 
 
-def parse(text: str, start: int = 0) -> Document:
+def parse(text: str, start: int = 0) -> ParsedValue:
     """Read the value that begins at `start`, keeping the complete entries of one that is cut off.
 
     Numbers come back as they were written, text; NaN and infinities as the float nan.
@@ -50,8 +50,8 @@ def parse(text: str, start: int = 0) -> Document:
     try:
         value = reader.value(0)
     except _CutOff as error:
-        raise Unreadable("cut off") from error
-    return Document(value, reader.at, reader.cut_off)
+        raise ParseError("cut off") from error
+    return ParsedValue(value, reader.at, reader.cut_off)
 
 
 class _Reader:
@@ -61,8 +61,8 @@ class _Reader:
         self.cut_off = False
 
     def value(self, depth: int) -> Value:
-        if depth > DEEPEST:
-            raise Unreadable("nested too deeply")
+        if depth > MAX_DEPTH:
+            raise ParseError("nested too deeply")
         match self.peek():
             case "{":
                 return self.container(depth, {}, "}")
@@ -102,13 +102,13 @@ class _Reader:
             if self.peek() == ",":
                 self.at += 1
             elif self.text[self.at] != end:
-                raise Unreadable(f"expected a comma at character {self.at}")
+                raise ParseError(f"expected a comma at character {self.at}")
         self.at += 1
 
     def key(self) -> str:
         key = self.string() if self.peek() in "\"'" else self.bare_key()
         if self.peek() != ":":
-            raise Unreadable(f"expected a colon at character {self.at}")
+            raise ParseError(f"expected a colon at character {self.at}")
         self.at += 1
         return key
 
@@ -142,7 +142,7 @@ class _Reader:
         return found[0]
 
     def refuse(self) -> str:
-        raise Unreadable(f"expected a value at character {self.at}")
+        raise ParseError(f"expected a value at character {self.at}")
 
 
 def _valid_escape(found: re.Match[str]) -> str:

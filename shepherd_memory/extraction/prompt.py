@@ -8,7 +8,7 @@ from functools import cache
 from importlib import resources
 from typing import Any
 
-LONGEST_STATEMENT = 12_000
+MAX_STATEMENT_CHARS = 12_000
 _HEAD, _TAIL = 8_000, 3_900
 
 _WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
@@ -67,11 +67,11 @@ def instructions() -> str:
     return resources.files(__package__).joinpath("prompt.txt").read_text(encoding="utf-8").strip()
 
 
-def shorten(text: str, limit: int = LONGEST_STATEMENT) -> str:
+def shorten(text: str, limit: int = MAX_STATEMENT_CHARS) -> str:
     """The text, or its head and tail with a note of how much was left out between them."""
     if len(text) <= limit:
         return text
-    head, tail = limit * _HEAD // LONGEST_STATEMENT, limit * _TAIL // LONGEST_STATEMENT
+    head, tail = limit * _HEAD // MAX_STATEMENT_CHARS, limit * _TAIL // MAX_STATEMENT_CHARS
     left_out = len(text) - head - tail
     return f"{text[:head]}\n[... {left_out} characters left out ...]\n{text[len(text) - tail :]}"
 

@@ -7,7 +7,7 @@ from itertools import accumulate
 
 from shepherd_memory.extraction import jobs
 from shepherd_memory.extraction.jobs import Job
-from shepherd_memory.extraction.prompt import LONGEST_STATEMENT, shorten
+from shepherd_memory.extraction.prompt import MAX_STATEMENT_CHARS, shorten
 from shepherd_memory.memory import documents, sessions
 from shepherd_memory.memory.documents import Document
 from shepherd_memory.storage import users
@@ -18,14 +18,14 @@ from shepherd_memory.text.canonical import dump_canonical, load_json
 
 KIND = "extract"
 CATCH_UP_BATCH = 100
-LONGEST_CALL = 2 * LONGEST_STATEMENT
+MAX_CALL_CHARS = 2 * MAX_STATEMENT_CHARS
 """Characters in one call: about 6,000 tokens, which a small local model still takes."""
 
 logger = logging.getLogger("shepherd_memory.queue")
 
 
 @dataclass(frozen=True)
-class Said:
+class QueuedMessage:
     """One thing that the user said, out of a work item."""
 
     document_id: int
@@ -39,7 +39,7 @@ class Said:
 class Slice:
     """The part of a work item that one call deals with; `rest` says that more follows."""
 
-    said: tuple[Said, ...]
+    said: tuple[QueuedMessage, ...]
     through: int
     rest: bool
     rest_payload: str
@@ -52,7 +52,7 @@ def put(
     session_id: str,
     through: int,
     now: int,
-    said: Sequence[Said] = (),
+    said: Sequence[QueuedMessage] = (),
 ) -> bool:
     """Queue what the session has after its queued watermark, up to `through`; whether that is a new item.
 
@@ -93,13 +93,13 @@ def put_stretch(
     )
 
 
-def _to_line(said: Said) -> str:
+def _to_line(said: QueuedMessage) -> str:
     return dump_canonical([said.document_id, said.message_id, said.created_at, said.text]) + "\n"
 
 
-def _from_payload(payload: str) -> list[Said]:
+def _from_payload(payload: str) -> list[QueuedMessage]:
     # Not splitlines(): that also splits at U+2028 and others, which JSON text may contain as they are.
-    return [Said(*load_json(line)) for line in payload.split("\n") if line]
+    return [QueuedMessage(*load_json(line)) for line in payload.split("\n") if line]
 
 
 def load(connection: Connection, job: Job, max_turns: int) -> Slice:
@@ -117,19 +117,19 @@ def load(connection: Connection, job: Job, max_turns: int) -> Slice:
     return Slice(tuple(taken), through, rest, left)
 
 
-def _said(document: Document) -> Said:
+def _said(document: Document) -> QueuedMessage:
     # Nothing was said after it was stored: a clock that runs ahead must not win over all that comes later.
     said_at = to_us(min(document.created_at, document.stored_at))
-    return Said(document.id, document.message_id, said_at, document.text, document.source)
+    return QueuedMessage(document.id, document.message_id, said_at, document.text, document.source)
 
 
-def _fitting(said: Sequence[Said], max_turns: int) -> int:
+def _fitting(said: Sequence[QueuedMessage], max_turns: int) -> int:
     """How many of these fit into one call: at least one, at most `max_turns`, within its length."""
-    sizes = accumulate(min(len(one.text), LONGEST_STATEMENT) for one in said[:max_turns])
-    return max(1, sum(size <= LONGEST_CALL for size in sizes))
+    sizes = accumulate(min(len(one.text), MAX_STATEMENT_CHARS) for one in said[:max_turns])
+    return max(1, sum(size <= MAX_CALL_CHARS for size in sizes))
 
 
-def _readable(said: Said) -> Said:
+def _readable(said: QueuedMessage) -> QueuedMessage:
     """As the model gets it: without what recall put into the prompt, and not endless."""
     return replace(said, text=shorten(strip_injection(said.text)))
 
@@ -145,13 +145,13 @@ def end_slice(tx: Connection, job: Job, part: Slice, outcome: str, now: int) -> 
     return owned
 
 
-def park_slice(tx: Connection, job: Job, part: Slice, job_id: int, error: str, now: int) -> bool:
+def hold_slice(tx: Connection, job: Job, part: Slice, job_id: int, error: str, now: int) -> bool:
     """The slice has failed for good; what follows it in the item goes on as an item of its own."""
     # The carried texts are in the order of their ids: those of the rest are the tail.
     kept = job.payload.removesuffix(part.rest_payload)
     if part.rest and not jobs.split(tx, job, part.through, kept, part.rest_payload, job_id, now):
         return False
-    if not jobs.park(tx, job, error, now):
+    if not jobs.hold(tx, job, error, now):
         return False
     sessions.settle(tx, job.user_id, job.key, KIND)
     return True
@@ -195,9 +195,9 @@ def drop_open(tx: Connection, user_id: str, session_id: str) -> None:
     )
 
 
-def leave_out(tx: Connection, user_id: str, session_id: str, document_id: int) -> None:
+def remove_document(tx: Connection, user_id: str, session_id: str, document_id: int) -> None:
     """A document was deleted: an item that is being worked on begins anew, and none carries its text."""
-    jobs.take_back(tx, user_id, KIND, session_id)
+    jobs.requeue(tx, user_id, KIND, session_id)
     carrying = tx.rows(
         "select id, payload from jobs where user_id = :user_id and kind = :kind and key = :key"
         " and payload <> ''",

@@ -10,10 +10,10 @@ FAILURES_BEFORE_WAIT = 2
 SUSPECTS_BEFORE_PAUSE = 3
 """So many different items refused in a row, with no success between, and the endpoint is at fault."""
 
-LONGEST_PAUSE_SECONDS = 60.0
+MAX_PAUSE_SECONDS = 60.0
 
 
-class Patience:
+class RetryPolicy:
     """What one worker has seen of an endpoint since its last success; another endpoint starts afresh."""
 
     def __init__(self) -> None:
@@ -43,7 +43,7 @@ class Patience:
 
     def _pause_seconds(self, retry_interval_seconds: float) -> float:
         doubled = retry_interval_seconds * 2.0 ** min(self._pauses - 1, 16)
-        return min(doubled, max(LONGEST_PAUSE_SECONDS, retry_interval_seconds))
+        return min(doubled, max(MAX_PAUSE_SECONDS, retry_interval_seconds))
 
     def succeeded(self) -> None:
         """A call went well: all is forgiven."""

@@ -19,10 +19,10 @@ from shepherd_memory.errors import (
 from shepherd_memory.extraction import endpoint_state, guard, jobs, ledger, queue
 from shepherd_memory.extraction.extractor import Endpoint, Extraction, extract
 from shepherd_memory.extraction.jobs import Job
-from shepherd_memory.extraction.lease import Heartbeat
+from shepherd_memory.extraction.lease import LeaseKeeper
 from shepherd_memory.extraction.prompt import Statement
-from shepherd_memory.extraction.queue import Said, Slice
-from shepherd_memory.extraction.retry_policy import Patience
+from shepherd_memory.extraction.queue import QueuedMessage, Slice
+from shepherd_memory.extraction.retry_policy import RetryPolicy
 from shepherd_memory.llm.client import Client
 from shepherd_memory.llm.target import extraction_target
 from shepherd_memory.storage import users
@@ -78,14 +78,14 @@ class Worker:
         self._client = client
         self._fault = faults
         self._name = f"{socket.gethostname()}:{os.getpid()}:{uuid.uuid4().hex[:8]}"
-        self._patience = Patience()
+        self._patience = RetryPolicy()
         self._held: Job | None = None
         self._upkeep_at = 0
         self._retry_us = 0
         self._wake = threading.Event()
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name="shepherd-worker")
-        self._heartbeat = Heartbeat(self._renew, client.cancel, config().memory_extraction_lease / 4)
+        self._heartbeat = LeaseKeeper(self._renew, client.cancel, config().memory_extraction_lease / 4)
 
     def start(self) -> None:
         """Begin to work in the background."""
@@ -254,7 +254,7 @@ class Worker:
             blamed = error.item_may_be_at_fault and others_succeeded
             if not blamed:
                 run_at = now + round(config.memory_extraction_retry_interval * SECOND)
-                jobs.step_aside(tx, job, run_at, str(error), seen, job.tries_left)
+                jobs.defer(tx, job, run_at, str(error), seen, job.tries_left)
         queue.trim(self._database, config.memory_extraction_queue_limit, now)
         if blamed:
             return self._blame(job, part, config, Extraction(problem=str(error)))
@@ -273,7 +273,7 @@ class Worker:
         with self._database.write() as tx:
             seen = endpoint_state.get(tx, endpoint_state.EXTRACTION).successes
             endpoint_state.note_trouble(tx, endpoint_state.EXTRACTION, endpoint_state.PAUSED, reason, now)
-            jobs.step_aside(tx, job, now, reason, seen, job.tries_left)
+            jobs.defer(tx, job, now, reason, seen, job.tries_left)
         return Outcome(job.user_id, job.id, jobs.WAITING, reason)
 
     def _refused(self, job: Job, part: Slice, config: Config, extraction: Extraction) -> Outcome:
@@ -291,10 +291,10 @@ class Worker:
             seen = endpoint_state.get(tx, endpoint_state.EXTRACTION).successes
             self._account(tx, job, extraction, now)
             if last_try:
-                fence.check(queue.park_slice(tx, job, part, rest_id, extraction.problem, now))
+                fence.check(queue.hold_slice(tx, job, part, rest_id, extraction.problem, now))
             else:
                 run_at = now + round(config.memory_extraction_retry_interval * SECOND)
-                fence.check(jobs.step_aside(tx, job, run_at, extraction.problem, seen, job.tries_left - 1))
+                fence.check(jobs.defer(tx, job, run_at, extraction.problem, seen, job.tries_left - 1))
         if fence.lost:
             return _lost(job)
         if last_try:
@@ -330,6 +330,6 @@ def _lost(job: Job) -> Outcome:
     return Outcome(job.user_id, job.id, LOST, "it was taken over or erased meanwhile")
 
 
-def statements_of(said: Sequence[Said]) -> list[Statement]:
+def statements_of(said: Sequence[QueuedMessage]) -> list[Statement]:
     """What the user said, as the prompt takes it."""
     return [Statement(one.text, from_us(one.created_at), one.message_id) for one in said]

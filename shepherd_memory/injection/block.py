@@ -10,10 +10,10 @@ from shepherd_memory.text.excerpt import ELLIPSIS, shorten
 from shepherd_memory.text.tokens import UNITS, estimate_tokens, fair_shares, weigh
 
 BLANK_LINE = "\n\n"
-LONGEST_TEXT = 100_000
+MAX_TEXT_CHARS = 100_000
 """Of a longer text only this much is looked at, as much as its words were indexed of."""
 
-LEAST = 24 * UNITS
+MIN_UNITS = 24 * UNITS
 """Texts are not cut shorter than this: a few words of each of many say less than a sentence of the best."""
 
 MAX_LABEL_CHARS = 60
@@ -35,7 +35,7 @@ _AROUND = weigh(BLANK_LINE + "[memory: 00000000]")
 
 
 @dataclass(frozen=True)
-class Piece:
+class RecalledItem:
     """Something recalled: a question with its answer, or what `speaker` said; found by the stems `words`."""
 
     entry_id: int
@@ -49,7 +49,7 @@ class Piece:
 
 
 @dataclass(frozen=True)
-class Block:
+class MemoryBlock:
     """What is appended after a blank line, which `tokens` includes, and what got into it."""
 
     text: str
@@ -62,7 +62,7 @@ class Block:
 class _Draft:
     """A piece escaped, not yet cut: the opening of each text, and the text."""
 
-    piece: Piece
+    piece: RecalledItem
     said: tuple[tuple[str, str], ...]
 
     @property
@@ -77,7 +77,7 @@ class _Draft:
     def fits(self, room: int) -> bool:
         """Whether no text would be cut to less than says something."""
         pairs = zip(self.said, self.rooms(room), strict=True)
-        return all(given >= min(weigh(text), LEAST) for (_, text), given in pairs)
+        return all(given >= min(weigh(text), MIN_UNITS) for (_, text), given in pairs)
 
     def within(self, room: int) -> str:
         """The piece with its texts shortened around the words it was found by; empty if that cannot be."""
@@ -89,10 +89,10 @@ class _Draft:
 
 def build_block(
     facts: Sequence[tuple[str, str]],
-    pieces: Sequence[Piece],
+    pieces: Sequence[RecalledItem],
     max_tokens: int,
     most_relevant: Sequence[str] = (),
-) -> Block | None:
+) -> MemoryBlock | None:
     """The facts and the pieces, best first, that `max_tokens` has room for; None: for none of them.
 
     Each of the two may take half, and what the other leaves. Facts are never cut, for half a value can be
@@ -112,7 +112,9 @@ def build_block(
         return None
     text = lines + seal(lines)
     keys = tuple(facts[index][0] for index in chosen)
-    return Block(text, estimate_tokens(BLANK_LINE + text), keys, tuple(piece.entry_id for piece, _ in shown))
+    return MemoryBlock(
+        text, estimate_tokens(BLANK_LINE + text), keys, tuple(piece.entry_id for piece, _ in shown)
+    )
 
 
 def _facts_line(entries: Sequence[str]) -> str:
@@ -140,7 +142,7 @@ def _choose(entries: Sequence[str], order: Sequence[int], room: int) -> list[int
     return sorted(chosen)
 
 
-def _draft(piece: Piece) -> _Draft:
+def _draft(piece: RecalledItem) -> _Draft:
     if piece.question or piece.answer:
         labelled = [("User", piece.question), ("Assistant", piece.answer)]
     else:
@@ -155,10 +157,10 @@ def _draft(piece: Piece) -> _Draft:
 
 
 def _bounded(text: str) -> str:
-    return text if len(text) <= LONGEST_TEXT else text[:LONGEST_TEXT] + ELLIPSIS
+    return text if len(text) <= MAX_TEXT_CHARS else text[:MAX_TEXT_CHARS] + ELLIPSIS
 
 
-def _show(drafts: Sequence[_Draft], room: int) -> list[tuple[Piece, str]]:
+def _show(drafts: Sequence[_Draft], room: int) -> list[tuple[RecalledItem, str]]:
     """As many of the best pieces as can all say something, each with its share of the room."""
     for count in range(len(drafts), 0, -1):
         left = room - weigh(_context_line([""] * count))

@@ -3,22 +3,22 @@
 from collections.abc import Sequence
 from typing import Any
 
-from shepherd_memory.injection.block import BLANK_LINE, Block
-from shepherd_memory.intake.messages import last_said, type_of
+from shepherd_memory.injection.block import BLANK_LINE, MemoryBlock
+from shepherd_memory.intake.messages import last_user_message, type_of
 from shepherd_memory.text.block_seal import BEFORE_PART
 
 
-def inject(messages: Sequence[Any], block: Block | None) -> list[Any]:
+def inject(messages: Sequence[Any], block: MemoryBlock | None) -> list[Any]:
     """`messages` with the block at the end of the user's last words; all others are the same objects.
 
     A message of the user that has no text, or only the results of tools, is none of their words.
     """
     result = list(messages)
-    index = last_said(result)
+    index = last_user_message(result)
     if block is None or index is None:
         return result
     content = result[index].get("content")
-    added = addition(content, block)
+    added = block_suffix(content, block)
     result[index] = {
         **result[index],
         "content": content + added if isinstance(added, str) else [*content, added],
@@ -26,7 +26,7 @@ def inject(messages: Sequence[Any], block: Block | None) -> list[Any]:
     return result
 
 
-def addition(content: str | list[Any], block: Block) -> str | dict[str, str]:
+def block_suffix(content: str | list[Any], block: MemoryBlock) -> str | dict[str, str]:
     """What is put behind a message's content for a block: more text, or one more part of a list."""
     if isinstance(content, str):
         return BLANK_LINE + block.text

@@ -8,9 +8,9 @@ from datetime import datetime
 from typing import Any
 
 from shepherd_memory.injection import stored_blocks
-from shepherd_memory.injection.block import Block, Piece, build_block
-from shepherd_memory.injection.stored_blocks import Kept
-from shepherd_memory.intake.messages import LONGEST_QUERY, last_said, text_of
+from shepherd_memory.injection.block import MemoryBlock, RecalledItem, build_block
+from shepherd_memory.injection.stored_blocks import StoredBlock
+from shepherd_memory.intake.messages import MAX_QUERY_CHARS, last_user_message, text_of
 from shepherd_memory.memory import facts
 from shepherd_memory.recall import Hit, Recalled
 from shepherd_memory.recall.rows import fetch
@@ -38,7 +38,7 @@ class Injected:
     """
 
     messages: list[Any]
-    block: Block | None = None
+    block: MemoryBlock | None = None
     request: str = ""
     recalled: Recalled = field(default_factory=Recalled)
     reason: str = ""
@@ -66,10 +66,10 @@ _COLUMNS = "id, request, session_id, query, kind, entry_id, score, confidence, i
 
 def last_user_text(messages: Sequence[Any]) -> str:
     """What the user said last, without a block of ours; the tail of it where it is very long."""
-    place = last_said(messages)
+    place = last_user_message(messages)
     if place is None:
         return ""
-    return text_of(strip_content(messages[place].get("content"))).strip()[-LONGEST_QUERY:]
+    return text_of(strip_content(messages[place].get("content"))).strip()[-MAX_QUERY_CHARS:]
 
 
 def conversation_key(connection: Connection, user_id: str, messages: Sequence[Any]) -> str:
@@ -78,18 +78,18 @@ def conversation_key(connection: Connection, user_id: str, messages: Sequence[An
     A user who was erased and begins again has another number, and is not told what was erased.
     """
     row = connection.row("select number from users where user_id = :user_id", user_id=user_id)
-    place = last_said(messages)
+    place = last_user_message(messages)
     asked = messages[: place + 1] if place is not None else []
     return f"{row[0] if row else 0}:{hashlib.sha256(dump_json(list(asked)).encode()).hexdigest()}"
 
 
 def is_tool_loop(messages: Sequence[Any]) -> bool:
     """Whether something follows the user's last words."""
-    return last_said(messages) not in (None, len(messages) - 1)
+    return last_user_message(messages) not in (None, len(messages) - 1)
 
 
 @dataclass(frozen=True)
-class Room:
+class PromptBudget:
     """How much may be put into a prompt."""
 
     results: int
@@ -97,8 +97,8 @@ class Room:
 
 
 def compose(
-    connection: Connection, user_id: str, messages: Sequence[Any], recalled: Recalled, room: Room
-) -> Kept:
+    connection: Connection, user_id: str, messages: Sequence[Any], recalled: Recalled, room: PromptBudget
+) -> StoredBlock:
     """The block for a prompt: the user's profile, and what recall found that the prompt does not show yet."""
     known = facts.listing(connection, user_id)
     profile = [(fact.key, fact.value) for fact in known]
@@ -108,8 +108,8 @@ def compose(
     pieces = [_piece(hit, recalled.words) for hit in unseen[: room.results]]
     block = build_block(profile, pieces, room.tokens, relevant)
     if block is None:
-        return Kept(None)
-    return Kept(
+        return StoredBlock(None)
+    return StoredBlock(
         block,
         tuple((key, value) for key, value in profile if key in block.fact_keys),
         tuple(fact.id for fact in known if fact.key in block.fact_keys),
@@ -125,9 +125,9 @@ def _shown(messages: Sequence[Any], redacted: bool) -> set[str]:
     return {(redact(text) if redacted else text).strip() for text in texts | answers}
 
 
-def _piece(hit: Hit, words: Sequence[str]) -> Piece:
+def _piece(hit: Hit, words: Sequence[str]) -> RecalledItem:
     question, answer = hit.pair or ("", "")
-    return Piece(
+    return RecalledItem(
         entry_id=hit.id,
         kind=hit.kind,
         date=hit.created_at.date().isoformat(),
@@ -145,7 +145,7 @@ def record(
     session_id: str,
     query: str,
     key: str,
-    kept: Kept,
+    kept: StoredBlock,
     hits: Sequence[Hit],
     now: int,
 ) -> str:

@@ -5,7 +5,7 @@ from collections import OrderedDict
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from shepherd_memory.injection.block import Block
+from shepherd_memory.injection.block import MemoryBlock
 from shepherd_memory.memory import facts
 from shepherd_memory.recall.rows import fetch
 from shepherd_memory.storage.clock import SECOND
@@ -18,10 +18,10 @@ KEPT_SECONDS = 3600
 
 
 @dataclass(frozen=True)
-class Kept:
+class StoredBlock:
     """A block that was put into a prompt, or that there was none, and what it told: facts and entries."""
 
-    block: Block | None
+    block: MemoryBlock | None
     facts: tuple[tuple[str, str], ...] = ()
     fact_ids: tuple[int, ...] = ()
     entries: tuple[tuple[str, int], ...] = ()
@@ -39,18 +39,18 @@ class Kept:
         )
 
 
-class Blocks:
+class BlockCache:
     """The blocks of the last prompts of this process: a tool loop gets the same one again, byte for byte."""
 
     def __init__(self) -> None:
-        self._kept: OrderedDict[tuple[str, str], Kept] = OrderedDict()
+        self._kept: OrderedDict[tuple[str, str], StoredBlock] = OrderedDict()
         self._guard = threading.Lock()
 
-    def get(self, user_id: str, key: str) -> Kept | None:
+    def get(self, user_id: str, key: str) -> StoredBlock | None:
         with self._guard:
             return self._kept.get((user_id, key))
 
-    def put(self, user_id: str, key: str, kept: Kept) -> None:
+    def put(self, user_id: str, key: str, kept: StoredBlock) -> None:
         with self._guard:
             self._kept[user_id, key] = kept
             self._kept.move_to_end((user_id, key))
@@ -58,7 +58,7 @@ class Blocks:
                 self._kept.popitem(last=False)
 
 
-def load(connection: Connection, user_id: str, key: str) -> Kept | None:
+def load(connection: Connection, user_id: str, key: str) -> StoredBlock | None:
     """What this or another process put into a prompt of the user."""
     row = connection.row(
         "select kept from prompt_blocks where user_id = :user_id and key = :key", user_id=user_id, key=key
@@ -66,8 +66,8 @@ def load(connection: Connection, user_id: str, key: str) -> Kept | None:
     return None if row is None else _read(load_json(row[0]))
 
 
-def save(tx: Connection, user_id: str, key: str, kept: Kept, now: int) -> None:
-    """Keep it for other processes; deleting anything of the user's drops it (`users.raise_epoch`)."""
+def save(tx: Connection, user_id: str, key: str, kept: StoredBlock, now: int) -> None:
+    """Keep it for other processes; deleting anything of the user's drops it (`users.bump_version`)."""
     tx.execute(
         "delete from prompt_blocks where user_id = :user_id and (key = :key or created_at < :oldest)",
         user_id=user_id,
@@ -83,10 +83,10 @@ def save(tx: Connection, user_id: str, key: str, kept: Kept, now: int) -> None:
     )
 
 
-def _read(kept: dict[str, Any]) -> Kept:
+def _read(kept: dict[str, Any]) -> StoredBlock:
     block = kept["block"]
-    return Kept(
-        Block(block["text"], block["tokens"], tuple(block["fact_keys"]), tuple(block["entry_ids"])),
+    return StoredBlock(
+        MemoryBlock(block["text"], block["tokens"], tuple(block["fact_keys"]), tuple(block["entry_ids"])),
         tuple((key, value) for key, value in kept["facts"]),
         tuple(kept["fact_ids"]),
         tuple((kind, number) for kind, number in kept["entries"]),

@@ -8,7 +8,7 @@ from shepherd_memory.intake.messages import (
     INSTRUCTION_ROLES,
     Message,
     kept_as_extra,
-    last_said,
+    last_user_message,
     storable_name,
     text_of,
 )
@@ -49,12 +49,12 @@ class Exchange:
 
 def read_exchange(messages: Sequence[Any]) -> Exchange | None:
     """The exchange that a request's messages end with; None if the user says nothing in it."""
-    last = last_said(messages)
+    last = last_user_message(messages)
     text = _text(messages[last]) if last is not None else ""
     if last is None or not text:
         return None
     spoken = [message for message in messages[: last + 1] if not _is_instruction(message)]
-    first = next(message for message in spoken if last_said([message]) is not None)
+    first = next(message for message in spoken if last_user_message([message]) is not None)
     opening = text if first is messages[last] else _text(first)
     name = messages[last].get("name")
     return Exchange(digest_of(opening), len(spoken) - 1, text, name if isinstance(name, str) else "")

@@ -12,7 +12,7 @@ from shepherd_memory.text.redaction import redact, redact_json
 
 STORED_ROLES = frozenset({"user", "assistant", "tool", "function"})
 INSTRUCTION_ROLES = frozenset({"system", "developer"})
-LONGEST_QUERY = 4000
+MAX_QUERY_CHARS = 4000
 """Of a longer message only the tail, so many characters, is what memories are looked for by."""
 
 EMPTY = "empty"
@@ -120,7 +120,7 @@ def _part_text(part: object) -> str:
     return ""
 
 
-def last_said(messages: Sequence[Any]) -> int | None:
+def last_user_message(messages: Sequence[Any]) -> int | None:
     """The place of the last message in which the user says something, rather than a tool answering."""
     places = range(len(messages) - 1, -1, -1)
     return next((place for place in places if _is_said(messages[place])), None)

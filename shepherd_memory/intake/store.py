@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from shepherd_memory.extraction import queue
-from shepherd_memory.extraction.queue import Said
+from shepherd_memory.extraction.queue import QueuedMessage
 from shepherd_memory.intake.exchange import Exchange
 from shepherd_memory.intake.messages import EMPTY, Message, Skipped, kept_as_extra, read_messages
 from shepherd_memory.memory import documents, entries, sessions
@@ -37,7 +37,7 @@ class Remembered:
 
 
 @dataclass(frozen=True)
-class Intake:
+class IntakeOptions:
     """How to take in: whether documents are kept, and whether an endpoint is there to extract.
 
     `rest_us`: queue only once the session has been silent for so long; where documents are not kept, at once.
@@ -59,7 +59,7 @@ def remember(
     raw_messages: Sequence[object],
     session_id: str | None,
     group_name: str,
-    how: Intake,
+    how: IntakeOptions,
     extract: bool,
     now: int,
 ) -> Remembered:
@@ -76,7 +76,7 @@ def remember_exchange(
     exchange: Exchange,
     answer: str | None,
     session_id: str,
-    how: Intake,
+    how: IntakeOptions,
     now: int,
 ) -> Remembered:
     """Store what the user said last and the answer to it, once, and queue the former."""
@@ -94,7 +94,7 @@ def store_messages(
     messages: Sequence[Message],
     session_id: str,
     group_name: str,
-    how: Intake,
+    how: IntakeOptions,
     extract: bool,
     now: int,
 ) -> Remembered:
@@ -141,7 +141,7 @@ def _store(
     first_id: int,
     new: list[NewDocument],
     terms: list[Counter[str]],
-    how: Intake,
+    how: IntakeOptions,
     extract: bool,
     now: int,
 ) -> tuple[int, bool]:
@@ -153,7 +153,7 @@ def _store(
     if how.keep_documents:
         index(tx, user_id, first_id, new, terms, stored, now)
     said = [
-        Said(document_id, document.message_id, min(document.created_at, now), document.text)
+        QueuedMessage(document_id, document.message_id, min(document.created_at, now), document.text)
         for document_id, document in enumerate(new, first_id)
         if document_id in stored and document.role == "user" and document.text
     ]

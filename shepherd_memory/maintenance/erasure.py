@@ -33,7 +33,7 @@ def erase(database: Database, user_id: str, now: int) -> Receipt:
         users.lock(tx, user_id, now)
         tables = user_tables(database, tx)
         number = number_of(tx, user_id)
-        transcript_stops.keep(tx, user_id)
+        transcript_stops.record_erased(tx, user_id)
         postings = tx.execute("delete from postings where user_number = :number", number=number)
         # The user's own row goes last: it is the lock that all writers wait for.
         ordered = sorted(tables, key=lambda name: (name == "users", name))

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from shepherd_memory.extraction import queue
-from shepherd_memory.intake.messages import LONGEST_QUERY
+from shepherd_memory.intake.messages import MAX_QUERY_CHARS
 from shepherd_memory.memory import context, documents, entries, facts, rejections
 from shepherd_memory.storage import tombstones, transcript_stops, users
 from shepherd_memory.storage.database import Connection, Database
@@ -66,8 +66,8 @@ def forget_document(database: Database, user_id: str, document_id: int, now: int
             return Forgotten()
         _bury_document(tx, user_id, gone, now)
         _forget_queries(tx, user_id, [gone])
-        queue.leave_out(tx, user_id, gone.session_id, document_id)
-        users.raise_epoch(tx, user_id)
+        queue.remove_document(tx, user_id, gone.session_id, document_id)
+        users.bump_version(tx, user_id)
         return Forgotten(documents=1)
 
 
@@ -86,18 +86,18 @@ def forget_session(database: Database, user_id: str, session_id: str, now: int) 
         rejections.delete_session(tx, user_id, session_id)
         removed = facts.delete_session(tx, user_id, session_id, now)
         _delete_session(tx, user_id, session_id)
-        users.raise_epoch(tx, user_id)
+        users.bump_version(tx, user_id)
         return Forgotten(removed, len(pairs), len(gone))
 
 
 def _bury_document(tx: Connection, user_id: str, document: documents.Document, now: int) -> None:
-    tombstones.bury(tx, user_id, DOCUMENT, document.message_id, now, document.session_id)
+    tombstones.add(tx, user_id, DOCUMENT, document.message_id, now, document.session_id)
     entries.remove(tx, user_id, document.id, document.text)
 
 
 def _forget_queries(tx: Connection, user_id: str, gone: Sequence[documents.Document]) -> None:
     """A message that asked for memories is also in the log of what was put into its prompt."""
-    said = {document.text.strip()[-LONGEST_QUERY:] for document in gone}
+    said = {document.text.strip()[-MAX_QUERY_CHARS:] for document in gone}
     rows = tx.rows("select id, query from injections where user_id = :user_id", user_id=user_id)
     tx.execute_many(
         "delete from injections where user_id = :user_id and id = :id",

@@ -19,7 +19,7 @@ _PAIRS = ("legacy_conversations", "legacy_context")
 _FACTS = "legacy_facts"
 
 
-def adopt(database: Database, now: int) -> int:
+def import_legacy_tables(database: Database, now: int) -> int:
     """Take over what an old database held, all at once, redacted; how many rows. Safe to call again."""
     with database.read() as connection:
         if not any(database.has_table(connection, name) for name in (*_PAIRS, _FACTS)):

@@ -26,8 +26,8 @@ from shepherd_memory.text.redaction import redact_json
 FORMAT = "shepherd-memory"
 VERSION = 1
 BATCH = 500
-LONGEST_LINE = 64 * 1024 * 1024
-GREATEST_NUMBER = 10**15
+MAX_LINE_BYTES = 64 * 1024 * 1024
+MAX_NUMBER = 10**15
 """Far above any count of ours, and far enough below 64 bits to be added to."""
 
 TEXT, NUMBER, MOMENT, MOMENT_OR_NONE, JSON = "text", "number", "moment", "moment or null", "json"
@@ -244,7 +244,7 @@ def _dump(line: Line) -> bytes:
     return orjson.dumps(line) + b"\n"
 
 
-def take_in(
+def import_user(
     database: Database, user_id: str, lines: BinaryIO, now: int, progress: Callable[[int], None]
 ) -> Imported:
     """Import what `export` wrote, in bounded batches: what is there already stays, a second run adds nothing.
@@ -253,7 +253,7 @@ def take_in(
     and running the import again goes on from there.
     """
     counts: dict[str, int] = {}
-    numbered = enumerate(iter(lambda: lines.readline(LONGEST_LINE), b""), 1)
+    numbered = enumerate(iter(lambda: lines.readline(MAX_LINE_BYTES), b""), 1)
     header = next(numbered, (1, b""))[1]
     _check_header(header)
     progress(len(header))
@@ -297,8 +297,8 @@ def _check_header(raw: bytes) -> None:
 
 
 def _parse(number: int, raw: bytes) -> Line:
-    if len(raw) >= LONGEST_LINE:
-        raise InvalidInput(f"line {number}: longer than {LONGEST_LINE} bytes")
+    if len(raw) >= MAX_LINE_BYTES:
+        raise InvalidInput(f"line {number}: longer than {MAX_LINE_BYTES} bytes")
     try:
         line = orjson.loads(raw)
     except orjson.JSONDecodeError as error:
@@ -336,7 +336,7 @@ def _value(number: int, column: str, what: str, value: Any) -> Any:
         value = parse_us(value) if isinstance(value, str) else None
     elif what == TEXT and isinstance(value, str):
         return redact_json(canonical_json(value))
-    elif what == NUMBER and type(value) is int and 0 <= value <= GREATEST_NUMBER:
+    elif what == NUMBER and type(value) is int and 0 <= value <= MAX_NUMBER:
         return value
     else:
         value = None

@@ -16,7 +16,7 @@ def is_needed(database: Database) -> bool:
         return database.has_table(connection, "unindexed")
 
 
-def index_everybody(database: Database, now: int) -> int:
+def reindex_all_users(database: Database, now: int) -> int:
     """Index what is missing for every user, if anything is; how many entries."""
     with database.read() as connection:
         names = [row[0] for row in connection.rows("select user_id from users order by user_id")]
@@ -47,7 +47,7 @@ def _index_batch(database: Database, user_id: str, now: int) -> int:
         if users.lock_existing(tx, user_id) is not None and _epoch(tx, user_id) == epoch:
             entries.add(tx, user_id, missing, now)
             # Their ids may be lower than what caches have seen.
-            users.raise_epoch(tx, user_id)
+            users.bump_version(tx, user_id)
     return len(missing)
 
 

@@ -67,7 +67,9 @@ def read_status(
         due_by = now + round(config.memory_extraction_retry_interval * SECOND)
         oldest = jobs.oldest_waiting(connection, queue.KIND, due_by)
         lag = (now - oldest[2]) / SECOND if oldest else 0.0
-        moving = jobs.moved_since(connection, queue.KIND, now - round(config.memory_health_max_lag * SECOND))
+        moving = jobs.progressed_since(
+            connection, queue.KIND, now - round(config.memory_health_max_lag * SECOND)
+        )
         return Status(
             database=database.url,
             schema_version=schema_version(connection),

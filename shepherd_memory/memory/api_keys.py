@@ -16,11 +16,11 @@ from shepherd_memory.text.canonical import canonical_text
 from shepherd_memory.text.redaction import redact
 
 KEY_PREFIX = "shp_"
-LONGEST_NAME = 128
-LONGEST_NAMESPACE = 64
+MAX_NAME_CHARS = 128
+MAX_NAMESPACE_CHARS = 64
 """The two with a slash between are a user_id, which may have 256 characters."""
 
-GREATEST_LIMIT = 2**40
+MAX_LIMIT = 2**40
 
 COLUMNS = (
     "id, name, any_user, namespace, rate_per_minute, max_request_bytes, created_at, last_used_at, revoked_at"
@@ -28,7 +28,7 @@ COLUMNS = (
 
 # The id has no `_` in it, so that the first one ends it; the secret part may have some.
 _KEY = re.compile(rf"{KEY_PREFIX}([0-9a-f]{{12}})_[A-Za-z0-9_-]{{43}}")
-_NAMESPACE = re.compile(rf"[A-Za-z0-9._-]{{0,{LONGEST_NAMESPACE}}}")
+_NAMESPACE = re.compile(rf"[A-Za-z0-9._-]{{0,{MAX_NAMESPACE_CHARS}}}")
 _NO_HASH = "0" * 64
 
 
@@ -122,7 +122,7 @@ def get(connection: Connection, id_or_name: str) -> ApiKey:
         raise InvalidInput(f"{len(live)} keys have the name {wanted!r}: say which by its id ({ids})")
     if not found:
         raise NotFound(
-            f"there is no API key {redact(wanted)[:LONGEST_NAME]!r}; `shepherd apikey list` shows them"
+            f"there is no API key {redact(wanted)[:MAX_NAME_CHARS]!r}; `shepherd apikey list` shows them"
         )
     return live[0] if live else found[-1]
 
@@ -187,11 +187,11 @@ def _hash(text: str) -> str:
 
 
 def _check_name(name: str) -> None:
-    fits = 1 <= len(name) <= LONGEST_NAME and all(map(_may_be_in_name, name))
+    fits = 1 <= len(name) <= MAX_NAME_CHARS and all(map(_may_be_in_name, name))
     if not fits or not is_known(name) or name.startswith(KEY_PREFIX):
         raise InvalidInput(
-            f"a key's name takes 1 to {LONGEST_NAME} letters, digits and . _ - @ : +; it is not 'unknown'"
-            f" and does not begin with {KEY_PREFIX}; got {redact(name[: LONGEST_NAME + 1])!r}"
+            f"a key's name takes 1 to {MAX_NAME_CHARS} letters, digits and . _ - @ : +; it is not 'unknown'"
+            f" and does not begin with {KEY_PREFIX}; got {redact(name[: MAX_NAME_CHARS + 1])!r}"
         )
 
 
@@ -203,11 +203,11 @@ def _may_be_in_name(character: str) -> bool:
 def _check_namespace(namespace: str) -> None:
     if not _NAMESPACE.fullmatch(namespace):
         raise InvalidInput(
-            f"a namespace takes up to {LONGEST_NAMESPACE} of a-z, A-Z, 0-9 and . _ -;"
-            f" got {redact(namespace[: LONGEST_NAMESPACE + 1])!r}"
+            f"a namespace takes up to {MAX_NAMESPACE_CHARS} of a-z, A-Z, 0-9 and . _ -;"
+            f" got {redact(namespace[: MAX_NAMESPACE_CHARS + 1])!r}"
         )
 
 
 def _check_limit(limit: str, value: int) -> None:
-    if not 0 <= value <= GREATEST_LIMIT:
-        raise InvalidInput(f"{limit} takes a whole number from 0 (the server's) to {GREATEST_LIMIT}")
+    if not 0 <= value <= MAX_LIMIT:
+        raise InvalidInput(f"{limit} takes a whole number from 0 (the server's) to {MAX_LIMIT}")

@@ -9,8 +9,8 @@ from functools import lru_cache
 from shepherd_memory.memory import entries
 from shepherd_memory.storage.database import Connection
 from shepherd_memory.storage.rows import Provenance, build
-from shepherd_memory.storage.tombstones import CONTEXT, after_deletion, bury, is_buried
-from shepherd_memory.storage.users import raise_epoch
+from shepherd_memory.storage.tombstones import CONTEXT, add, after_deletion, exists
+from shepherd_memory.storage.users import bump_version
 from shepherd_memory.text.words import content_stems, words
 
 COLUMNS = (
@@ -61,7 +61,7 @@ def put(
     Returns STORED, REFRESHED or DELETED (the user deleted this pair later than it was stated).
     """
     mark = digest(question, answer)
-    if is_buried(tx, user_id, CONTEXT, mark, where.stated_at):
+    if exists(tx, user_id, CONTEXT, mark, where.stated_at):
         return DELETED
     if same_as is not None and _refresh(tx, user_id, same_as, question, answer, mark, where, now):
         return REFRESHED
@@ -139,7 +139,7 @@ def _refresh(
         return False
     if where.stated_at >= found[0] and (mark == found[1] or _of_digest(tx, user_id, mark) is None):
         entries.remove(tx, user_id, context_id, entries.context_text(found[2], found[3]))
-        raise_epoch(tx, user_id)
+        bump_version(tx, user_id)
         _add_entry(tx, user_id, context_id, question, answer, where, now)
         tx.execute(
             "update context set question = :question, answer = :answer, digest = :digest,"
@@ -237,8 +237,8 @@ def delete(tx: Connection, user_id: str, context_id: int, now: int) -> bool:
     if row is None:
         return False
     entries.remove(tx, user_id, context_id, entries.context_text(row[2], row[3]))
-    bury(tx, user_id, CONTEXT, row[0], max(now, row[1]))
-    raise_epoch(tx, user_id)
+    add(tx, user_id, CONTEXT, row[0], max(now, row[1]))
+    bump_version(tx, user_id)
     return True
 
 

@@ -9,8 +9,8 @@ from shepherd_memory.memory.fact_keys import normalise_key
 from shepherd_memory.storage.clock import to_us
 from shepherd_memory.storage.database import Connection
 from shepherd_memory.storage.rows import Provenance, build
-from shepherd_memory.storage.tombstones import FACT, after_deletion, bury, is_buried
-from shepherd_memory.storage.users import lock, raise_epoch
+from shepherd_memory.storage.tombstones import FACT, add, after_deletion, exists
+from shepherd_memory.storage.users import bump_version, lock
 from shepherd_memory.text.canonical import as_text
 
 COLUMNS = (
@@ -76,7 +76,7 @@ def put(tx: Connection, user_id: str, key: str, value: str, where: Provenance, n
 
     Returns STORED, UNCHANGED, OLDER (it went to history) or DELETED (the user deleted the key later).
     """
-    if is_buried(tx, user_id, FACT, key, where.stated_at):
+    if exists(tx, user_id, FACT, key, where.stated_at):
         return DELETED
     current = get(tx, user_id, key)
     if current is None:
@@ -141,7 +141,7 @@ def _add_entry(
 
 def _remove_entry(tx: Connection, user_id: str, fact: Fact) -> None:
     entries.remove(tx, user_id, fact.id, entries.fact_text(fact.key, fact.value))
-    raise_epoch(tx, user_id)
+    bump_version(tx, user_id)
 
 
 def _insert_past(
@@ -218,8 +218,8 @@ def delete(tx: Connection, user_id: str, key: str, now: int) -> bool:
     past = tx.execute(
         "delete from fact_history where user_id = :user_id and key = :key", user_id=user_id, key=key
     )
-    bury(tx, user_id, FACT, key, max(now, to_us(found.stated_at)) if found else now)
-    raise_epoch(tx, user_id)
+    add(tx, user_id, FACT, key, max(now, to_us(found.stated_at)) if found else now)
+    bump_version(tx, user_id)
     return bool(found or past)
 
 

@@ -28,7 +28,7 @@ class Rejection:
 
 
 @dataclass(frozen=True)
-class Refused:
+class NewRejection:
     """A rejection before it is stored."""
 
     kind: str
@@ -39,7 +39,7 @@ class Refused:
     where: Provenance
 
 
-def insert(tx: Connection, user_id: str, rejection_id: int, refused: Refused, now: int) -> None:
+def insert(tx: Connection, user_id: str, rejection_id: int, refused: NewRejection, now: int) -> None:
     """Record a rejection; the oldest ones give way beyond a limit."""
     tx.execute(
         f"insert into rejections (user_id, {COLUMNS}) values (:user_id, :id, :kind, :name, :content, :reason,"

@@ -23,7 +23,7 @@ from shepherd_memory.text.redaction import redact, redact_json
 VERSION = 1
 HISTORY, LOCK = "history", ".lock"
 ROLES = ("user", "assistant", "tool")
-LONGEST_HISTORY = 1000
+MAX_HISTORY_LINES = 1000
 """Lines that can be called up again."""
 
 
@@ -166,7 +166,7 @@ def _session_of(path: Path) -> str | None:
     return None
 
 
-class History:
+class InputHistory:
     """What was typed, to be typed again: newest last, without secrets, in a file or in memory only."""
 
     def __init__(self, user_id: str, is_kept: bool = True) -> None:
@@ -196,7 +196,7 @@ class History:
     def _read(self) -> list[str]:
         """What is in the file: nothing once the user is erased."""
         try:
-            return _lines(self._path().read_bytes())[-LONGEST_HISTORY:]
+            return _lines(self._path().read_bytes())[-MAX_HISTORY_LINES:]
         except FileNotFoundError:
             return []
         except OSError:
@@ -207,7 +207,7 @@ class History:
 
 
 def _with(lines: Sequence[str], new: str) -> list[str]:
-    return [*(line for line in lines if line != new), new][-LONGEST_HISTORY:]
+    return [*(line for line in lines if line != new), new][-MAX_HISTORY_LINES:]
 
 
 @contextmanager

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from shepherd_memory.recall.user_index import Shelf, Version, empty, extend, version_of
+from shepherd_memory.recall.user_index import UserIndex, Version, empty, extend, version_of
 from shepherd_memory.storage.database import Connection, Database
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ class _Kept:
 class _Slot:
     lock: threading.Lock = field(default_factory=threading.Lock)
     model: str = ""
-    shelf: Shelf | None = None
+    shelf: UserIndex | None = None
     postings: OrderedDict[str, _Kept] = field(default_factory=OrderedDict)
     postings_bytes: int = 0
     counted_bytes: int = 0
@@ -54,16 +54,16 @@ class _Slot:
 
 
 @dataclass(frozen=True)
-class View:
+class IndexSnapshot:
     """A user's shelf for one transaction, which sees `version`: other threads may have brought it further."""
 
     user_id: str
-    shelf: Shelf
+    shelf: UserIndex
     version: Version
     slot: _Slot
 
 
-class ShelfCache:
+class IndexCache:
     """Shelves of the users who recalled last, up to a number of bytes."""
 
     def __init__(self, most_bytes: Callable[[], int]) -> None:
@@ -73,7 +73,7 @@ class ShelfCache:
         self.bytes = 0
         """Roughly what all shelves take."""
 
-    def last_seen(self, user_id: str, model: str) -> Shelf | None:
+    def last_seen(self, user_id: str, model: str) -> UserIndex | None:
         """The user's shelf as it is here, however old; None if it is not."""
         with self._guard:
             slot = self._slots.get(user_id)
@@ -85,8 +85,8 @@ class ShelfCache:
         connection: Connection,
         user_id: str,
         model: str,
-        loaded: Shelf | None = None,
-    ) -> View | None:
+        loaded: UserIndex | None = None,
+    ) -> IndexSnapshot | None:
         """The user's shelf as of this transaction; None if there is no such user.
 
         `loaded` is one that the caller has, for where the cache could not keep it.
@@ -108,7 +108,7 @@ class ShelfCache:
             # Another thread may have read a later state: its shelf has the user's own newer rows too.
             slot.shelf, slot.model = known, model
         self._account(user_id, slot)
-        return View(user_id, known, version, slot)
+        return IndexSnapshot(user_id, known, version, slot)
 
     def _slot(self, user_id: str) -> _Slot:
         with self._guard:
@@ -133,7 +133,7 @@ class ShelfCache:
             self.bytes -= slot.counted_bytes if slot is not None else 0
 
     def postings(
-        self, connection: Connection, view: View, terms: Sequence[str], fetch: "Fetch"
+        self, connection: Connection, view: IndexSnapshot, terms: Sequence[str], fetch: "Fetch"
     ) -> "Postings":
         """Where these terms stand among the shelf's entries: from the cache, and what was added since."""
         slot, newest = view.slot, int(view.shelf.ids[-1])
@@ -152,7 +152,7 @@ class ShelfCache:
         return {term: _up_to(one.ids, one.counts, newest) for term, one in kept.items()}
 
 
-def _catch_up(connection: Connection, view: View, terms: Sequence[str], fetch: "Fetch") -> None:
+def _catch_up(connection: Connection, view: IndexSnapshot, terms: Sequence[str], fetch: "Fetch") -> None:
     """Bring what is kept of these terms up to what this transaction sees, and no further."""
     postings = view.slot.postings
     target = min(int(view.shelf.ids[-1]), view.version.seq)

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from shepherd_memory.recall.ranking import Ranked
+from shepherd_memory.recall.ranking import RankedEntry
 
 if TYPE_CHECKING:
     from shepherd_memory.recall.user_index import Floats
@@ -34,7 +34,7 @@ WITHOUT_VECTORS = Weights(-2.99, 7.39, 0.00, -2.18)
 
 
 def confidences(
-    ranked: Ranked, with_vectors: Weights = WITH_VECTORS, without_vectors: Weights = WITHOUT_VECTORS
+    ranked: RankedEntry, with_vectors: Weights = WITH_VECTORS, without_vectors: Weights = WITHOUT_VECTORS
 ) -> "Floats":
     """For each ranked entry a number from 0 to 1: half by itself, half by the best of them.
 
@@ -47,7 +47,7 @@ def confidences(
     return certain
 
 
-def _logits(ranked: Ranked, with_vectors: Weights, without_vectors: Weights) -> "Floats":
+def _logits(ranked: RankedEntry, with_vectors: Weights, without_vectors: Weights) -> "Floats":
     nothing = np.zeros_like(ranked.scores)
     coverage = nothing if ranked.coverage is None else ranked.coverage
     by_others = nothing if ranked.by_others is None else ranked.by_others

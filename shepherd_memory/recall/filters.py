@@ -6,21 +6,21 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from shepherd_memory.recall.hits import Scope
-from shepherd_memory.recall.user_index import KINDS, Shelf
+from shepherd_memory.recall.user_index import KINDS, UserIndex
 from shepherd_memory.storage.database import Connection
 
 if TYPE_CHECKING:
     from shepherd_memory.recall.user_index import Floats
 
 AT_ONCE = 500
-LONGEST_NAME = 400
+MAX_NAME_CHARS = 400
 """Characters of a folder or source: longer ones are not in the indexes that are read here."""
 
-_SHORT_FOLDER = f"cwd <> '' and length(cwd) <= {LONGEST_NAME}"
-_SHORT_SOURCE = f"source <> 'live' and length(source) <= {LONGEST_NAME}"
+_SHORT_FOLDER = f"cwd <> '' and length(cwd) <= {MAX_NAME_CHARS}"
+_SHORT_SOURCE = f"source <> 'live' and length(source) <= {MAX_NAME_CHARS}"
 
 
-def allowed(connection: Connection, user_id: str, shelf: Shelf, scope: Scope) -> "Floats | None":
+def allowed(connection: Connection, user_id: str, shelf: UserIndex, scope: Scope) -> "Floats | None":
     """1 for each entry of the shelf that may be found, 0 for the others; None: all may."""
     if scope == Scope():
         return None
@@ -41,7 +41,7 @@ def allowed(connection: Connection, user_id: str, shelf: Shelf, scope: Scope) ->
 
 
 def _of_source(connection: Connection, user_id: str, source: str) -> list[int]:
-    is_indexed = source != "live" and len(source) <= LONGEST_NAME
+    is_indexed = source != "live" and len(source) <= MAX_NAME_CHARS
     rows = connection.rows(
         "select id from documents where user_id = :user_id and source = :source"
         f"{f' and {_SHORT_SOURCE}' if is_indexed else ''}",
@@ -80,7 +80,7 @@ def _folders(connection: Connection, user_id: str) -> list[str]:
 
 def _in_long_folders(connection: Connection, user_id: str, project: str) -> list[int]:
     rows = connection.rows(
-        f"select id, cwd from documents where user_id = :user_id and length(cwd) > {LONGEST_NAME}",
+        f"select id, cwd from documents where user_id = :user_id and length(cwd) > {MAX_NAME_CHARS}",
         user_id=user_id,
     )
     return [row_id for row_id, folder in rows if is_in_project(folder, project)]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from shepherd_memory.recall.user_index import AT_ONCE, Shelf
+from shepherd_memory.recall.user_index import AT_ONCE, UserIndex
 from shepherd_memory.storage.database import Connection
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ NEXT_WEIGHT, SECOND_WEIGHT = 0.4, 0.2
 SHORT_WORDS = 40.0
 """A message with more content words than this lends and borrows less, in proportion."""
 
-MOST_TERMS = 32
+MAX_TERMS = 32
 
 
 @dataclass(frozen=True)
@@ -58,19 +58,19 @@ def _arrays(pairs: list[tuple[int, int]]) -> tuple["Ints", "Ints"]:
     return ordered[:, 0], ordered[:, 1]
 
 
-def shortness(shelf: Shelf) -> "Floats":
+def shortness(shelf: UserIndex) -> "Floats":
     """1 for short messages, less for longer ones: by how much they share words with their neighbours."""
     short: Floats = np.minimum(1.0, SHORT_WORDS / np.maximum(shelf.lengths, 1.0)).astype(np.float32)
     return short
 
 
-def shared_lengths(shelf: Shelf, short: "Floats") -> "Floats":
+def shared_lengths(shelf: UserIndex, short: "Floats") -> "Floats":
     """The length of each entry with what it borrows."""
     lengths: Floats = smooth(shelf, np.append(shelf.lengths * short, 0.0), short)
     return lengths + shelf.lengths * (1.0 - short)
 
 
-def smooth(shelf: Shelf, padded: "Floats", short: "Floats") -> "Floats":
+def smooth(shelf: UserIndex, padded: "Floats", short: "Floats") -> "Floats":
     """Each value with shares of its neighbours' (`padded` ends with the 0 of nobody)."""
     before, after = shelf.before, shelf.after
     near = padded[before] + padded[after]
@@ -81,7 +81,7 @@ def smooth(shelf: Shelf, padded: "Floats", short: "Floats") -> "Floats":
 
 
 def score(
-    shelf: Shelf,
+    shelf: UserIndex,
     postings: Mapping[str, tuple["Ints", "Ints"]],
     short: "Floats",
     lengths: "Floats",

@@ -10,7 +10,7 @@ import numpy as np
 
 from shepherd_memory.recall.dates import Span
 from shepherd_memory.recall.keywords import NEXT_WEIGHT, SECOND_WEIGHT, Keywords
-from shepherd_memory.recall.user_index import KINDS, Shelf
+from shepherd_memory.recall.user_index import KINDS, UserIndex
 from shepherd_memory.storage.clock import DAY, to_us
 from shepherd_memory.text.words import words
 
@@ -42,7 +42,7 @@ _ASKS_FOR_ASSISTANT = re.compile(
 
 
 @dataclass(frozen=True)
-class Question:
+class Query:
     """A query as ranking takes it."""
 
     text: str
@@ -54,7 +54,7 @@ class Question:
 
 
 @dataclass(frozen=True)
-class Ranked:
+class RankedEntry:
     """The best entries, best first: their places on the shelf, scores and the parts of these."""
 
     places: "Ints"
@@ -68,8 +68,13 @@ class Ranked:
 
 
 def rank(
-    shelf: Shelf, question: Question, keywords: Keywords, short: "Floats", allowed: "Floats | None", pool: int
-) -> Ranked:
+    shelf: UserIndex,
+    question: Query,
+    keywords: Keywords,
+    short: "Floats",
+    allowed: "Floats | None",
+    pool: int,
+) -> RankedEntry:
     """Order a user's entries for a question."""
     cosines = _cosines(shelf, question.vector)
     closeness = _zeros(shelf) if cosines is None else _spread(_shared(shelf, _filled(cosines), short))
@@ -91,7 +96,7 @@ def rank(
     order = np.lexsort((-shelf.ids[places], -scores))
     places = places[order]
     chosen = {name: part[places] for name, part in parts.items()} | {"session": session[order]}
-    return Ranked(
+    return RankedEntry(
         places,
         scores[order],
         chosen,
@@ -101,7 +106,7 @@ def rank(
     )
 
 
-def _zeros(shelf: Shelf) -> "Floats":
+def _zeros(shelf: UserIndex) -> "Floats":
     return np.zeros(shelf.size, dtype=np.float32)
 
 
@@ -121,7 +126,7 @@ def _spread(values: "Floats") -> "Floats":
     return spread
 
 
-def _cosines(shelf: Shelf, vector: "Floats | None") -> "Floats | None":
+def _cosines(shelf: UserIndex, vector: "Floats | None") -> "Floats | None":
     """The best cosine of each entry's vectors; NaN for those that are not embedded yet."""
     if vector is None or not len(shelf.vectors) or shelf.vectors.width != len(vector):
         return None
@@ -137,7 +142,7 @@ def _filled(cosines: "Floats") -> "Floats":
     return np.nan_to_num(cosines, nan=float(np.nanmin(cosines)))
 
 
-def _shared(shelf: Shelf, cosines: "Floats", short: "Floats") -> "Floats":
+def _shared(shelf: UserIndex, cosines: "Floats", short: "Floats") -> "Floats":
     """Half an entry's own closeness, half that of its surroundings, as far as it is short."""
     padded, present = np.append(cosines, 0.0), np.append(short, 0.0)
     before, after = shelf.before, shelf.after
@@ -156,14 +161,14 @@ def _is_among(codes: "Ints", wanted: Sequence[int]) -> "Floats":
     return among
 
 
-def _by_others(shelf: Shelf, named: Sequence[int], places: "Ints") -> "Floats":
+def _by_others(shelf: UserIndex, named: Sequence[int], places: "Ints") -> "Floats":
     if not named:
         return np.zeros(len(places), dtype=np.float32)
     nameless = [code for code, name in enumerate(shelf.speakers) if not name]
     return 1 - _is_among(shelf.speaker_codes[places], [*named, *nameless])
 
 
-def said_within(shelf: Shelf, spans: Sequence[Span]) -> "Floats":
+def said_within(shelf: UserIndex, spans: Sequence[Span]) -> "Floats":
     inside = np.zeros(shelf.size, dtype=bool)
     for span in spans:
         first, end = span.bounds()
@@ -171,13 +176,13 @@ def said_within(shelf: Shelf, spans: Sequence[Span]) -> "Floats":
     return inside.astype(np.float32)
 
 
-def _recency(shelf: Shelf, now: datetime) -> "Floats":
+def _recency(shelf: UserIndex, now: datetime) -> "Floats":
     age_days = np.maximum(to_us(now) - shelf.stated_at, 0) / DAY
     recent: Floats = (1 / (1 + age_days / RECENCY_DAYS)).astype(np.float32)
     return recent
 
 
-def _role(shelf: Shelf, query: str) -> "Floats":
+def _role(shelf: UserIndex, query: str) -> "Floats":
     """What the assistant said counts less, unless it is asked for."""
     if _ASKS_FOR_ASSISTANT.search(query):
         return _zeros(shelf)
@@ -185,7 +190,7 @@ def _role(shelf: Shelf, query: str) -> "Floats":
     return penalties[shelf.role_codes]
 
 
-def _substance(shelf: Shelf) -> "Floats":
+def _substance(shelf: UserIndex) -> "Floats":
     """How much a message says, up to enough; facts and context are short and to the point."""
     said = np.minimum(1.0, shelf.lengths / SUBSTANCE_WORDS)
     substance: Floats = np.where(shelf.kinds == KINDS.index("document"), said, 1.0).astype(np.float32)
@@ -212,7 +217,7 @@ def _session_scores(sessions: "Ints", scores: "Floats") -> "Floats":
     return result
 
 
-def speakers_named(shelf: Shelf, query: str) -> tuple[tuple[int, ...], str]:
+def speakers_named(shelf: UserIndex, query: str) -> tuple[tuple[int, ...], str]:
     """The speakers that a query names, and the query without their names: these mislead the vectors."""
     asked = set(words(query))
     named = [code for code, name in enumerate(shelf.speakers) if name and asked & set(words(name))]

@@ -11,15 +11,15 @@ import numpy as np
 
 from shepherd_memory.embedding import Embedder, Unavailable
 from shepherd_memory.memory.entries import terms_of
-from shepherd_memory.recall.cache import ShelfCache, View
+from shepherd_memory.recall.cache import IndexCache, IndexSnapshot
 from shepherd_memory.recall.confidence import confidences
 from shepherd_memory.recall.dates import read_dates
 from shepherd_memory.recall.filters import allowed
 from shepherd_memory.recall.hits import Hit, Recalled, Scope
-from shepherd_memory.recall.keywords import MOST_TERMS, fetch_postings, score, shared_lengths, shortness
-from shepherd_memory.recall.ranking import POOL, Question, Ranked, rank, said_within, speakers_named
-from shepherd_memory.recall.rows import Found, fetch
-from shepherd_memory.recall.user_index import KINDS, Shelf
+from shepherd_memory.recall.keywords import MAX_TERMS, fetch_postings, score, shared_lengths, shortness
+from shepherd_memory.recall.ranking import POOL, Query, RankedEntry, rank, said_within, speakers_named
+from shepherd_memory.recall.rows import HitRow, fetch
+from shepherd_memory.recall.user_index import KINDS, UserIndex
 from shepherd_memory.storage.database import Connection, Database
 from shepherd_memory.text.redaction import redact
 from shepherd_memory.text.words import words
@@ -47,11 +47,11 @@ class _Asked:
     vector: "Floats | None"
 
 
-class Recall:
+class RecallEngine:
     """Finds what a query is about; safe to use from several threads."""
 
     def __init__(
-        self, database: Database, embedder: Callable[[], Embedder | None], cache: ShelfCache
+        self, database: Database, embedder: Callable[[], Embedder | None], cache: IndexCache
     ) -> None:
         self._database = database
         self._embedder = embedder
@@ -92,12 +92,12 @@ class Recall:
             return Recalled((), True, NOTHING_CLOSE, terms)
         return Recalled(tuple(hits), words=terms)
 
-    def _load(self, user_id: str, model: str) -> Shelf | None:
+    def _load(self, user_id: str, model: str) -> UserIndex | None:
         with self._database.read() as connection:
             view = self._cache.view(self._database, connection, user_id, model)
         return None if view is None else view.shelf
 
-    def _asked(self, embedder: Embedder | None, shelf: Shelf, query: str) -> "_Asked":
+    def _asked(self, embedder: Embedder | None, shelf: UserIndex, query: str) -> "_Asked":
         bare = speakers_named(shelf, query)[1]
         return _Asked(bare, self._vector(embedder, bare))
 
@@ -117,18 +117,18 @@ class Recall:
         self,
         connection: Connection,
         user_id: str,
-        view: View,
+        view: IndexSnapshot,
         asked: "_Asked",
         query: str,
         now: datetime,
         scope: Scope,
         limit: int,
-    ) -> tuple[Ranked, tuple[str, ...]]:
+    ) -> tuple[RankedEntry, tuple[str, ...]]:
         shelf = view.shelf
         speakers, _ = speakers_named(shelf, query)
-        terms = tuple(terms_of(asked.bare))[:MOST_TERMS]
+        terms = tuple(terms_of(asked.bare))[:MAX_TERMS]
         dates = read_dates(query, now)
-        question = Question(query, terms, asked.vector, speakers, tuple(span for span, _ in dates), now)
+        question = Query(query, terms, asked.vector, speakers, tuple(span for span, _ in dates), now)
         postings = self._cache.postings(connection, view, terms, fetch_postings)
         short = shortness(shelf)
         dated = {term: said_within(shelf, [span]) for span, named in dates for term in terms_of(named)}
@@ -140,8 +140,8 @@ class Recall:
         self,
         connection: Connection,
         user_id: str,
-        shelf: Shelf,
-        ranked: Ranked,
+        shelf: UserIndex,
+        ranked: RankedEntry,
         certain: "Floats",
         limit: int,
         threshold: float,
@@ -169,7 +169,7 @@ def _chunks(passing: "Ints", limit: int) -> Iterable["Ints"]:
     return (passing[at : at + step] for at in range(0, len(passing), step))
 
 
-def _is_repeated(found: Found, seen: set[tuple[str, ...]]) -> bool:
+def _is_repeated(found: HitRow, seen: set[tuple[str, ...]]) -> bool:
     """Whether the same words were said before it; near-identical hits collapse into the best."""
     said = (found.speaker_name, *words(found.text))
     if said in seen:
@@ -178,7 +178,7 @@ def _is_repeated(found: Found, seen: set[tuple[str, ...]]) -> bool:
     return False
 
 
-def _hit(found: Found, ranked: Ranked, index: int, confidence: float, explain: bool) -> Hit:
+def _hit(found: HitRow, ranked: RankedEntry, index: int, confidence: float, explain: bool) -> Hit:
     rounded = {name: round(float(part[index]), 4) + 0.0 for name, part in ranked.parts.items()}
     parts = rounded if explain else None
     return Hit(

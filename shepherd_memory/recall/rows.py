@@ -10,7 +10,7 @@ from shepherd_memory.storage.database import Connection
 
 
 @dataclass(frozen=True)
-class Found:
+class HitRow:
     """A row that was found, as a hit shows it."""
 
     id: int
@@ -26,9 +26,9 @@ class Found:
     cwd: str = ""
 
 
-def fetch(connection: Connection, user_id: str, wanted: Sequence[tuple[str, int]]) -> dict[int, Found]:
+def fetch(connection: Connection, user_id: str, wanted: Sequence[tuple[str, int]]) -> dict[int, HitRow]:
     """The rows of these (kind, id) pairs, by id."""
-    found: dict[int, Found] = {}
+    found: dict[int, HitRow] = {}
     for kind, (select, read) in _KINDS.items():
         names = {f"id{at}": row_id for at, (kind_of, row_id) in enumerate(wanted) if kind_of == kind}
         if names:
@@ -40,13 +40,15 @@ def fetch(connection: Connection, user_id: str, wanted: Sequence[tuple[str, int]
     return found
 
 
-def _fact(row_id: int, key: str, value: str, at: int, session_id: str, message_id: str) -> Found:
-    return Found(row_id, "fact", fact_text(key, value), from_us(at), session_id, message_id, "user", "")
+def _fact(row_id: int, key: str, value: str, at: int, session_id: str, message_id: str) -> HitRow:
+    return HitRow(row_id, "fact", fact_text(key, value), from_us(at), session_id, message_id, "user", "")
 
 
-def _context(row_id: int, question: str, answer: str, at: int, session_id: str, message_id: str) -> Found:
+def _context(row_id: int, question: str, answer: str, at: int, session_id: str, message_id: str) -> HitRow:
     text = context_text(question, answer)
-    return Found(row_id, "context", text, from_us(at), session_id, message_id, "user", "", (question, answer))
+    return HitRow(
+        row_id, "context", text, from_us(at), session_id, message_id, "user", "", (question, answer)
+    )
 
 
 def _document(
@@ -59,12 +61,12 @@ def _document(
     speaker: str,
     source: str,
     cwd: str,
-) -> Found:
+) -> HitRow:
     said_at = from_us(at)
-    return Found(row_id, "document", text, said_at, session_id, message_id, role, speaker, None, source, cwd)
+    return HitRow(row_id, "document", text, said_at, session_id, message_id, role, speaker, None, source, cwd)
 
 
-_KINDS: dict[str, tuple[str, Callable[..., Found]]] = {
+_KINDS: dict[str, tuple[str, Callable[..., HitRow]]] = {
     "fact": ("select id, key, value, stated_at, session_id, message_id from facts", _fact),
     "context": ("select id, question, answer, stated_at, session_id, message_id from context", _context),
     "document": (

@@ -34,7 +34,7 @@ class Version:
 
 
 @dataclass(frozen=True)
-class Shelf:
+class UserIndex:
     """The entries of one user, oldest first. Row `size` of the neighbour arrays is nobody.
 
     `before` and `after` are the neighbouring messages in the same session. `vectors` has one row or more
@@ -74,11 +74,11 @@ def version_of(connection: Connection, user_id: str) -> Version | None:
     return None if row is None else Version(*row)
 
 
-def empty(version: Version) -> Shelf:
+def empty(version: Version) -> UserIndex:
     """A shelf with nothing on it, to be extended."""
     nothing = np.zeros(0, dtype=np.int64)
     nobody = np.full(1, 0, dtype=np.int64)
-    return Shelf(
+    return UserIndex(
         version=replace(version, seq=0),
         ids=nothing,
         kinds=nothing,
@@ -97,8 +97,8 @@ def empty(version: Version) -> Shelf:
 
 
 def extend(
-    database: Database, connection: Connection, shelf: Shelf, user_id: str, version: Version, model: str
-) -> Shelf:
+    database: Database, connection: Connection, shelf: UserIndex, user_id: str, version: Version, model: str
+) -> UserIndex:
     """The shelf with what was added since its version, and with when facts were last said."""
     entries = connection.rows(
         "select id, kind, session_id, role, speaker_name, stated_at, length from entries"
@@ -113,7 +113,7 @@ def extend(
     return replace(grown, version=version)
 
 
-def _restated(connection: Connection, shelf: Shelf, user_id: str) -> Shelf:
+def _restated(connection: Connection, shelf: UserIndex, user_id: str) -> UserIndex:
     """With the times of facts as they are now: one that is said again stays the same entry."""
     facts = connection.rows(
         "select id, stated_at from facts where user_id = :user_id and id <= :seen",
@@ -130,7 +130,7 @@ def _restated(connection: Connection, shelf: Shelf, user_id: str) -> Shelf:
     return replace(shelf, stated_at=stated_at)
 
 
-def _with_entries(shelf: Shelf, rows: list[Row]) -> Shelf:
+def _with_entries(shelf: UserIndex, rows: list[Row]) -> UserIndex:
     ids, kinds, sessions, roles, speakers, stated_at, lengths = ([row[at] for row in rows] for at in range(7))
     role_names, role_codes = _coded(shelf.roles, roles)
     speaker_names, speaker_codes = _coded(shelf.speakers, speakers)
@@ -169,7 +169,9 @@ def _coded(names: tuple[str, ...], values: Any) -> tuple[tuple[str, ...], list[i
     return tuple(codes), coded
 
 
-def _neighbours(shelf: Shelf, session_codes: list[int], kinds: Any) -> tuple["Ints", "Ints", dict[int, int]]:
+def _neighbours(
+    shelf: UserIndex, session_codes: list[int], kinds: Any
+) -> tuple["Ints", "Ints", dict[int, int]]:
     """Who stands before and after whom; only documents of a session have neighbours."""
     start, end = shelf.size, shelf.size + len(session_codes)
     before, after = np.full(end + 1, end, dtype=np.int64), np.full(end + 1, end, dtype=np.int64)
@@ -187,7 +189,7 @@ def _neighbours(shelf: Shelf, session_codes: list[int], kinds: Any) -> tuple["In
     return before, after, last
 
 
-def _with_vectors(shelf: Shelf, ids: "Ints", vectors: "Floats") -> Shelf:
+def _with_vectors(shelf: UserIndex, ids: "Ints", vectors: "Floats") -> UserIndex:
     owners = np.searchsorted(shelf.ids, ids)
     known = (owners < shelf.size) & (shelf.ids[np.minimum(owners, shelf.size - 1)] == ids)
     # None of them left out is how it nearly always is, and a mask would copy them all.

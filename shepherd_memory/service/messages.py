@@ -13,7 +13,7 @@ from shepherd_memory.extraction import jobs, queue
 from shepherd_memory.extraction.worker import extraction_endpoint
 from shepherd_memory.intake import store
 from shepherd_memory.intake.exchange import GAP_SECONDS, Exchange, read_exchange
-from shepherd_memory.intake.store import Intake, Remembered
+from shepherd_memory.intake.store import IntakeOptions, Remembered
 from shepherd_memory.memory import documents, sessions
 from shepherd_memory.memory.documents import NewDocument
 from shepherd_memory.service.arguments import (
@@ -57,10 +57,10 @@ class MessageService(ServiceParts):
             store.remember(self.database, user_id, given, session_id, group, how, extract, self._clock())
         )
 
-    def _intake_options(self, rest_seconds: float = 0.0) -> Intake:
+    def _intake_options(self, rest_seconds: float = 0.0) -> IntakeOptions:
         config = self.config
         can_extract = extraction_endpoint(config) is not None
-        return Intake(config.memory_documents, can_extract, round(rest_seconds * SECOND))
+        return IntakeOptions(config.memory_documents, can_extract, round(rest_seconds * SECOND))
 
     def _stored(self, result: Remembered) -> Remembered:
         if result.queued:

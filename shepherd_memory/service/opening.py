@@ -43,9 +43,9 @@ def open_service(
     with ExitStack() as stack:
         url = config.memory_database or str(default_database_path())
         database = stack.enter_context(closing(open_database(url)))
-        legacy.adopt(database, clock())
+        legacy.import_legacy_tables(database, clock())
         if reindexing.is_needed(database):
-            reindexing.index_everybody(database, clock())
+            reindexing.reindex_all_users(database, clock())
         embedding = EmbeddingThread(database, live.current, clock)
         client = stack.enter_context(closing(extraction_client()))
         thread = Worker(database, live.current, clock, client)

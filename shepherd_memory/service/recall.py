@@ -11,7 +11,7 @@ from shepherd_memory.errors import DatabaseError, InvalidInput
 from shepherd_memory.injection import prompting, stored_blocks
 from shepherd_memory.injection.prompt import inject
 from shepherd_memory.injection.prompting import Injected, Injection
-from shepherd_memory.injection.stored_blocks import Kept
+from shepherd_memory.injection.stored_blocks import StoredBlock
 from shepherd_memory.memory import entries
 from shepherd_memory.recall import Recalled
 from shepherd_memory.recall.hits import Scope
@@ -23,7 +23,7 @@ from shepherd_memory.text.canonical import as_text, canonical_text
 from shepherd_memory.text.ids import storable_id
 
 if TYPE_CHECKING:
-    from shepherd_memory.recall.recall import Recall
+    from shepherd_memory.recall.recall import RecallEngine
 
 logger = logging.getLogger("shepherd_memory.service")
 
@@ -81,13 +81,13 @@ class RecallService(ServiceParts):
         return self._recall.recall(user_id, query, limit, threshold, asked_at, scope, explain)
 
     @cached_property
-    def _recall(self) -> "Recall":
+    def _recall(self) -> "RecallEngine":
         # Late: numpy takes a tenth of a second, which commands that do not recall need not pay.
-        from shepherd_memory.recall.cache import ShelfCache
-        from shepherd_memory.recall.recall import Recall
+        from shepherd_memory.recall.cache import IndexCache
+        from shepherd_memory.recall.recall import RecallEngine
 
-        cache = ShelfCache(lambda: self.config.recall_cache_mb * 1_000_000)
-        return Recall(self.database, self.embedding.embedder, cache)
+        cache = IndexCache(lambda: self.config.recall_cache_mb * 1_000_000)
+        return RecallEngine(self.database, self.embedding.embedder, cache)
 
     def inject(
         self,
@@ -112,7 +112,7 @@ class RecallService(ServiceParts):
                 return Injected(again, kept.block, reason=SAME_AS_BEFORE, told=kept.told)
         return self._compose(user_id, messages, session_id, now, key, explain)
 
-    def _kept_block(self, connection: Connection, user_id: str, key: str) -> Kept | None:
+    def _kept_block(self, connection: Connection, user_id: str, key: str) -> StoredBlock | None:
         """What an earlier round of a tool loop was told, if nothing of it was deleted since."""
         kept = self._blocks.get(user_id, key) or stored_blocks.load(connection, user_id, key)
         return kept if kept is not None and kept.is_current(connection, user_id) else None
@@ -128,7 +128,7 @@ class RecallService(ServiceParts):
     ) -> Injected:
         config = self.config
         query = prompting.last_user_text(messages)
-        room = prompting.Room(config.rag_max_results, config.rag_max_tokens)
+        room = prompting.PromptBudget(config.rag_max_results, config.rag_max_tokens)
         # What the prompt shows already is among the best found, and is left out.
         limit = room.results + min(len(messages), MAX_SHOWN_MESSAGES)
         threshold = config.rag_relevance_threshold

@@ -90,7 +90,7 @@ class UserDataService(ServiceParts):
         """Take in what `export` wrote; what is there already stays as it is."""
         check_known_user(user_id)
         try:
-            return portability.take_in(self.database, user_id, lines, self._clock(), progress)
+            return portability.import_user(self.database, user_id, lines, self._clock(), progress)
         finally:
             self.embedding.wake()
 

@@ -40,12 +40,10 @@ class WorkService(ServiceParts):
         with self.database.read() as connection:
             return ledger.spent_on(connection, user_id, ledger.EXTRACTION, self._clock())
 
-    def everybodys_items(
-        self, status: str | None = None, *, limit: int = 1000, newest: bool = False
-    ) -> list[Job]:
+    def all_items(self, status: str | None = None, *, limit: int = 1000, newest: bool = False) -> list[Job]:
         """The work items of all users, oldest first: for whoever runs the machine, never for a user."""
         with self.database.read() as connection:
-            return jobs.everybodys(connection, queue.KIND, status, limit, newest)
+            return jobs.list_all_users(connection, queue.KIND, status, limit, newest)
 
     @empty_for_unknown_user(bool)
     def retry(self, user_id: str, item_id: int) -> bool:

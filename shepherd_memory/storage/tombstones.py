@@ -5,7 +5,7 @@ from shepherd_memory.storage.database import Connection
 FACT, CONTEXT, DOCUMENT = "fact", "context", "document"
 
 
-def bury(tx: Connection, user_id: str, kind: str, key: str, now: int, session_id: str = "") -> None:
+def add(tx: Connection, user_id: str, kind: str, key: str, now: int, session_id: str = "") -> None:
     """Remember that this was deleted now."""
     tx.execute(
         "insert into tombstones (user_id, kind, session_id, key, deleted_at)"
@@ -33,7 +33,7 @@ def after_deletion(connection: Connection, user_id: str, kind: str, key: str, no
     return max(now, row[0] if row else now) + 1
 
 
-def is_buried(connection: Connection, user_id: str, kind: str, key: str, stated_at: int) -> bool:
+def exists(connection: Connection, user_id: str, kind: str, key: str, stated_at: int) -> bool:
     """Whether this was deleted after it was stated."""
     row = connection.row(
         "select 1 from tombstones where user_id = :user_id and kind = :kind and session_id = ''"

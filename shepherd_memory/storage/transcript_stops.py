@@ -19,7 +19,7 @@ def _stop(connection: Connection, digest: str) -> int:
     return 0 if row is None else int(row[0])
 
 
-def keep(tx: Connection, user_id: str) -> None:
+def record_erased(tx: Connection, user_id: str) -> None:
     """Before a user is erased: remember, without saying of whom, how far their files were read."""
     known = tx.rows(
         "select file_key, size, read_through from transcript_files where user_id = :user_id", user_id=user_id
@@ -57,7 +57,7 @@ def _raise_to(tx: Connection, stops: Mapping[str, int]) -> None:
     )
 
 
-def lift(tx: Connection, user_id: str, file_key: str) -> None:
+def remove(tx: Connection, user_id: str, file_key: str) -> None:
     """A user who was erased wants the file from its beginning, after all; what was forgotten stays out."""
     tx.execute("delete from transcript_stops where digest = :digest", digest=_digest(user_id, file_key))
 

@@ -33,7 +33,7 @@ def lock_existing(tx: Connection, user_id: str, rows: int = 1) -> int | None:
     return None if raised is None else int(raised[0]) - rows + 1
 
 
-def raise_epoch(tx: Connection, user_id: str) -> None:
+def bump_version(tx: Connection, user_id: str) -> None:
     """Note that something was deleted; what prompts were told of it goes too."""
     tx.execute("update users set epoch = epoch + 1 where user_id = :user_id", user_id=user_id)
     tx.execute("delete from prompt_blocks where user_id = :user_id", user_id=user_id)

@@ -9,19 +9,19 @@ from shepherd_memory.errors import InvalidInput, ShepherdError
 from shepherd_memory.service import UNKNOWN_USER
 from shepherd_memory.text.canonical import as_text
 from shepherd_memory.text.ids import checked_user_id
-from shepherd_memory.tools.advanced import FURTHER_TOOLS
+from shepherd_memory.tools.advanced import ADVANCED_TOOLS
 from shepherd_memory.tools.basic import BASIC_TOOLS
-from shepherd_memory.tools.tool import ERROR, Answer, Arguments, Effect, Tool
+from shepherd_memory.tools.tool import ERROR, Arguments, Effect, Tool, ToolOutput
 
 if TYPE_CHECKING:
     from shepherd_memory.service import Service
 
-__all__ = ["ALL_TOOLS", "ERROR", "TOOLS", "Answer", "Effect", "Tool", "answer", "execute"]
+__all__ = ["ALL_TOOLS", "ERROR", "TOOLS", "Effect", "Tool", "ToolOutput", "answer", "execute"]
 
 TOOLS: list[dict[str, Any]] = [tool.definition for tool in BASIC_TOOLS]
 """The basic ones, for the `tools` of a chat request."""
 
-ALL_TOOLS: Mapping[str, Tool] = {tool.name: tool for tool in (*BASIC_TOOLS, *FURTHER_TOOLS)}
+ALL_TOOLS: Mapping[str, Tool] = {tool.name: tool for tool in (*BASIC_TOOLS, *ADVANCED_TOOLS)}
 """By name: the basic ones and those for agents."""
 
 _BASIC: Mapping[str, Tool] = {tool.name: tool for tool in BASIC_TOOLS}
@@ -44,7 +44,7 @@ def answer(
     name: str,
     arguments: object,
     offered: Mapping[str, Tool] = ALL_TOOLS,
-) -> Answer:
+) -> ToolOutput:
     """The same of any tool that is offered, and as data where there is some."""
     try:
         if not is_known(checked_user_id(user_id)):
@@ -54,7 +54,7 @@ def answer(
             raise InvalidInput(f"there is no tool {as_text(name)[:80]!r}; there are {', '.join(offered)}")
         return tool.call(service, user_id, Arguments(arguments))
     except InvalidInput as error:
-        return Answer(f"{ERROR} {error}")
+        return ToolOutput(f"{ERROR} {error}")
     except ShepherdError as error:
         logger.warning("a tool failed: %s", error)
-        return Answer(f"{ERROR} the memory cannot be used now; go on without it")
+        return ToolOutput(f"{ERROR} the memory cannot be used now; go on without it")

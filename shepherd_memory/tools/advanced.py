@@ -15,10 +15,10 @@ from shepherd_memory.tools.basic import (
     spelled_alike,
 )
 from shepherd_memory.tools.tool import (
-    Answer,
     Arguments,
     Effect,
     Tool,
+    ToolOutput,
     count,
     counted,
     holding,
@@ -36,14 +36,14 @@ if TYPE_CHECKING:
 SESSION = "session"
 KINDS = (FACT, CONTEXT, DOCUMENT, SESSION)
 DEFAULT_FACTS, MOST_FACTS = 50, 500
-LONGEST_VALUE = 200
+MAX_VALUE_CHARS = 200
 """Characters of a fact in a list, where it stands beside many."""
 
 MOMENT = text("ISO 8601, UTC")
 NUMBER = {"type": "number"}
 
 
-def recall(service: "Service", user_id: str, given: Arguments) -> Answer:
+def recall(service: "Service", user_id: str, given: Arguments) -> ToolOutput:
     query = given.text("query")
     most = given.count("max_results", DEFAULT_RESULTS, MOST_RESULTS)
     found = service.recall(user_id, query, most, given.share("min_confidence"), explain=True)
@@ -51,9 +51,11 @@ def recall(service: "Service", user_id: str, given: Arguments) -> Answer:
     hits = [_hit(hit, names.get(hit.id, "") if hit.kind == FACT else "") for hit in found.hits]
     data = {"abstained": found.abstained, "reason": found.reason, "hits": hits}
     if not hits:
-        return Answer(f"Nothing recalled for {query!r}: {found.reason}.", data)
+        return ToolOutput(f"Nothing recalled for {query!r}: {found.reason}.", data)
     heading = f"Found {counted(len(hits), 'memory', 'memories')}, best first:"
-    return Answer("\n".join([heading, *(_explained(place, hit) for place, hit in enumerate(hits, 1))]), data)
+    return ToolOutput(
+        "\n".join([heading, *(_explained(place, hit) for place, hit in enumerate(hits, 1))]), data
+    )
 
 
 def _fact_keys(service: "Service", user_id: str, hits: Sequence["Hit"]) -> Mapping[int, str]:
@@ -83,32 +85,32 @@ def _explained(place: int, hit: Mapping[str, Any]) -> str:
     return f"{place}. [{about}] {hit['text']}\n   score {hit['score']:g} = {parts or '0'}"
 
 
-def list_facts(service: "Service", user_id: str, given: Arguments) -> Answer:
+def list_facts(service: "Service", user_id: str, given: Arguments) -> ToolOutput:
     wanted = given.text_or_nothing("contains").casefold()
     most = given.count("max_results", DEFAULT_FACTS, MOST_FACTS)
     found = [fact for fact in service.facts(user_id) if wanted in f"{fact.key} {fact.value}".casefold()]
     shown = [_fact(fact) for fact in found[:most]]
     data = {"facts": shown, "total": len(found)}
     if not shown:
-        return Answer("There are no such facts." if wanted else "There are no facts yet.", data)
+        return ToolOutput("There are no such facts." if wanted else "There are no facts yet.", data)
     more = f", the first {most}" if len(found) > most else ""
     lines = (f"{fact['key']} = {fact['value']} (since {fact['stated_at'][:10]})" for fact in shown)
-    return Answer("\n".join([f"{counted(len(found), 'fact', 'facts')}{more}:", *lines]), data)
+    return ToolOutput("\n".join([f"{counted(len(found), 'fact', 'facts')}{more}:", *lines]), data)
 
 
 def _fact(fact: Fact) -> dict[str, str]:
-    value = shortened(fact.value, LONGEST_VALUE)
+    value = shortened(fact.value, MAX_VALUE_CHARS)
     return {"key": fact.key, "value": value, "stated_at": _moment(fact.stated_at)}
 
 
-def fact_history(service: "Service", user_id: str, given: Arguments) -> Answer:
+def fact_history(service: "Service", user_id: str, given: Arguments) -> ToolOutput:
     key = given.text("key")
     past = service.fact_history(user_id, key)
     if not past and (fact := spelled_alike(service, user_id, key)):
         past = service.fact_history(user_id, fact.key)
     if not past:
         return no_such_fact(key)
-    return Answer("\n".join([f"{past[0].key}, oldest first:", *map(_past, past)]))
+    return ToolOutput("\n".join([f"{past[0].key}, oldest first:", *map(_past, past)]))
 
 
 def _past(fact: PastFact) -> str:
@@ -116,14 +118,14 @@ def _past(fact: PastFact) -> str:
     return f"{begun} to {fact.ended_at.date()}: {value}" if fact.ended_at else f"since {begun}: {value}"
 
 
-def forget(service: "Service", user_id: str, given: Arguments) -> Answer:
+def forget(service: "Service", user_id: str, given: Arguments) -> ToolOutput:
     kind = given.choice("kind", KINDS)
     by_number = kind in (CONTEXT, DOCUMENT)
     which: Any = given.row_id("id") if by_number else given.text("id")
     gone = service.forget(user_id, **{kind: which})
     if not gone.total:
-        return Answer(f"Not found: there is no {kind} {str(which)!r}.")
-    return Answer(f"Deleted {_counts(gone)}." if kind == SESSION else f"Deleted {kind} {which}.")
+        return ToolOutput(f"Not found: there is no {kind} {str(which)!r}.")
+    return ToolOutput(f"Deleted {_counts(gone)}." if kind == SESSION else f"Deleted {kind} {which}.")
 
 
 def _counts(gone: "Forgotten") -> str:
@@ -139,7 +141,7 @@ def _moment(moment: datetime) -> str:
     return iso(to_us(moment)) or ""
 
 
-FURTHER_TOOLS = (
+ADVANCED_TOOLS = (
     Tool(
         "recall",
         "Recall with explanation",

@@ -4,10 +4,10 @@ from typing import TYPE_CHECKING
 
 from shepherd_memory.memory.facts import Fact, fact_key
 from shepherd_memory.tools.tool import (
-    Answer,
     Arguments,
     Effect,
     Tool,
+    ToolOutput,
     count,
     counted,
     shortened,
@@ -23,13 +23,13 @@ SOURCE = "tool"
 DEFAULT_RESULTS, MOST_RESULTS = 5, 50
 
 
-def search_memory(service: "Service", user_id: str, given: Arguments) -> Answer:
+def search_memory(service: "Service", user_id: str, given: Arguments) -> ToolOutput:
     query = given.text("query")
     found = service.recall(user_id, query, given.count("max_results", DEFAULT_RESULTS, MOST_RESULTS))
     if not found.hits:
-        return Answer(f"No memories match {query!r}: {found.reason}.")
+        return ToolOutput(f"No memories match {query!r}: {found.reason}.")
     heading = f"Found {counted(len(found.hits), 'memory', 'memories')}:"
-    return Answer("\n".join([heading, *(_shown(place, hit) for place, hit in enumerate(found.hits, 1))]))
+    return ToolOutput("\n".join([heading, *(_shown(place, hit) for place, hit in enumerate(found.hits, 1))]))
 
 
 def _shown(place: int, hit: "Hit") -> str:
@@ -43,27 +43,29 @@ def said(hit: "Hit") -> str:
     return who + shortened(f"Q: {hit.pair[0]} A: {hit.pair[1]}" if hit.pair else hit.text)
 
 
-def store_memory(service: "Service", user_id: str, given: Arguments) -> Answer:
+def store_memory(service: "Service", user_id: str, given: Arguments) -> ToolOutput:
     question = given.text("question", "key")
     service.add_context(user_id, question, given.text("answer", "value"), source=SOURCE)
-    return Answer(f"Stored: {question}")
+    return ToolOutput(f"Stored: {question}")
 
 
-def clear_memory(service: "Service", user_id: str, given: Arguments) -> Answer:
+def clear_memory(service: "Service", user_id: str, given: Arguments) -> ToolOutput:
     question = given.text("question", "key")
     gone = service.forget(user_id, question=question)
-    return Answer(f"Deleted: {question}" if gone.total else f"Not found: there is no memory {question!r}.")
+    return ToolOutput(
+        f"Deleted: {question}" if gone.total else f"Not found: there is no memory {question!r}."
+    )
 
 
-def set_fact(service: "Service", user_id: str, given: Arguments) -> Answer:
+def set_fact(service: "Service", user_id: str, given: Arguments) -> ToolOutput:
     fact = service.set_fact(user_id, given.text("key"), given.text("value"), source=SOURCE)
-    return Answer(f"Stored: {fact.key} = {fact.value}")
+    return ToolOutput(f"Stored: {fact.key} = {fact.value}")
 
 
-def get_fact(service: "Service", user_id: str, given: Arguments) -> Answer:
+def get_fact(service: "Service", user_id: str, given: Arguments) -> ToolOutput:
     key = given.text("key")
     fact = service.get_fact(user_id, key) or spelled_alike(service, user_id, key)
-    return Answer(f"{fact.key} = {fact.value}") if fact else no_such_fact(key)
+    return ToolOutput(f"{fact.key} = {fact.value}") if fact else no_such_fact(key)
 
 
 def spelled_alike(service: "Service", user_id: str, key: str) -> Fact | None:
@@ -72,14 +74,14 @@ def spelled_alike(service: "Service", user_id: str, key: str) -> Fact | None:
     return next((fact for fact in service.facts(user_id) if fact.key.replace("_", "") == wanted), None)
 
 
-def no_such_fact(key: str) -> Answer:
-    return Answer(f"Not found: there is no fact {key!r}.")
+def no_such_fact(key: str) -> ToolOutput:
+    return ToolOutput(f"Not found: there is no fact {key!r}.")
 
 
-def clear_fact(service: "Service", user_id: str, given: Arguments) -> Answer:
+def clear_fact(service: "Service", user_id: str, given: Arguments) -> ToolOutput:
     key = given.text("key")
     gone = service.forget(user_id, fact=key)
-    return Answer(f"Deleted: {key}") if gone.total else no_such_fact(key)
+    return ToolOutput(f"Deleted: {key}") if gone.total else no_such_fact(key)
 
 
 BASIC_TOOLS = (

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from shepherd_memory.service import Service
 
 ERROR: Final = "Error:"
-LONGEST_SHOWN = 1000
+MAX_SHOWN_CHARS = 1000
 """Characters of one memory in an answer: it goes into a prompt."""
 
 Schema = Mapping[str, Any]
@@ -98,7 +98,7 @@ def _decoded(raw: object) -> Mapping[Any, Any]:
 
 
 @dataclass(frozen=True)
-class Answer:
+class ToolOutput:
     """Short text for the model, and the same as data where a program may want it."""
 
     text: str
@@ -118,7 +118,7 @@ class Tool:
     effect: Effect
     description: str
     parameters: Schema
-    call: Callable[["Service", str, Arguments], Answer]
+    call: Callable[["Service", str, Arguments], ToolOutput]
     output: Schema | None = None
 
     @property
@@ -164,7 +164,7 @@ def many(items: Schema) -> Schema:
     return {"type": "array", "items": items}
 
 
-def shortened(memory: str, longest: int = LONGEST_SHOWN) -> str:
+def shortened(memory: str, longest: int = MAX_SHOWN_CHARS) -> str:
     """A memory on one line, cut where it is too long for a prompt."""
     line = " ".join(memory.split())
     return line if len(line) <= longest else f"{line[:longest]}…"

@@ -35,7 +35,7 @@ def judge(
         found = recognised(file)
         return (NEW, found) if found else None
     known = _opened(source_named(before.source), file)
-    outcome = outcome_of(known.lines, known.size, modified_at, before, reimport) if known else REWRITTEN
+    outcome = compare(known.lines, known.size, modified_at, before, reimport) if known else REWRITTEN
     now = recognised(file) or known if outcome == REWRITTEN else known
     return (outcome, now) if now else None
 
@@ -70,7 +70,7 @@ def _first_lines(opened: Recognised) -> list[object]:
     return [one for one in found if one is not reading.BROKEN]
 
 
-def outcome_of(file: BinaryIO, size: int, modified_at: int, before: File | None, reimport: bool) -> str:
+def compare(file: BinaryIO, size: int, modified_at: int, before: File | None, reimport: bool) -> str:
     """What the file is, against what it was when it was last read."""
     if before is None:
         return NEW

@@ -10,7 +10,7 @@ from shepherd_memory.storage.clock import to_us
 from shepherd_memory.text.ids import storable_id
 from shepherd_memory.text.redaction import redact, redact_each
 from shepherd_memory.transcripts.files import File
-from shepherd_memory.transcripts.sources import Entry
+from shepherd_memory.transcripts.sources import TranscriptEntry
 
 _PLAIN_ID = re.compile(
     r"(?:(?:msg|toolu)_[0-9A-Za-z]{1,40}|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|[0-9a-f]{32})"
@@ -19,14 +19,14 @@ _PLAIN_ID = re.compile(
 """Ids as agents make them, in which no secret is looked for: that would be a quarter of all the work."""
 
 
-def clean(read: Sequence[Entry]) -> list[Entry]:
+def clean(read: Sequence[TranscriptEntry]) -> list[TranscriptEntry]:
     """As they are stored: redacted, before anything is written."""
     texts = redact_each([entry.text for entry in read])
     return [_with_text(entry, text) for entry, text in zip(read, texts, strict=True)]
 
 
-def _with_text(entry: Entry, text: str) -> Entry:
-    return Entry(
+def _with_text(entry: TranscriptEntry, text: str) -> TranscriptEntry:
+    return TranscriptEntry(
         entry.entry_id if _PLAIN_ID.fullmatch(entry.entry_id) else storable_id(entry.entry_id),
         entry.role,
         text,
@@ -57,7 +57,7 @@ def _redacted_name(name: str) -> str:
     return redact(name)
 
 
-def documents_of(read: Sequence[Entry], state: File, now: int) -> list[NewDocument]:
+def documents_of(read: Sequence[TranscriptEntry], state: File, now: int) -> list[NewDocument]:
     """Entries of a file, clean already, as the documents that they become."""
     times = (entry.said_at for entry in read if entry.said_at is not None)
     said_at = to_us(state.last_entry_at) or min(next(times, to_us(state.modified_at)), now)

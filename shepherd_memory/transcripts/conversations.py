@@ -43,7 +43,7 @@ class Conversation:
 
 
 @dataclass(frozen=True)
-class Said:
+class StoredEntry:
     """An entry that was stored: its document, and when it was said."""
 
     document_id: int
@@ -62,7 +62,7 @@ class _Stretch:
     entries: int
     status: str
 
-    def add(self, said: Said) -> None:
+    def add(self, said: StoredEntry) -> None:
         self.first_document = self.first_document or said.document_id
         self.last_document = said.document_id
         self.first_at, self.last_at = min(self.first_at, said.said_at), max(self.last_at, said.said_at)
@@ -83,7 +83,7 @@ class Grouping:
         self._current = max(begun, key=lambda one: one.first_document, default=None)
         self._touched: dict[int, _Stretch] = {}
 
-    def add(self, said: Said, next_id: int) -> bool:
+    def add(self, said: StoredEntry, next_id: int) -> bool:
         """Put one entry where it belongs; whether that made a new conversation, of the id `next_id`."""
         stretch = self._place_of(said)
         is_new = stretch is None
@@ -99,7 +99,7 @@ class Grouping:
         self._touched[stretch.id] = stretch
         return is_new
 
-    def _place_of(self, said: Said) -> _Stretch | None:
+    def _place_of(self, said: StoredEntry) -> _Stretch | None:
         current = self._current
         is_open = current is not None and current.status not in TAKEN
         # A line that is out of order ends nothing.
@@ -295,7 +295,7 @@ def set_status(tx: Connection, user_id: str, conversation_id: int, before: str, 
 
 
 @dataclass(frozen=True)
-class Allowance:
+class TokenAllowance:
     """The tokens that each user may spend on extraction today; 0: no cap."""
 
     tokens: int
@@ -322,8 +322,8 @@ _NEXT_USERS = (
 """Who has something ready, how many places they hold, and what they have spent today."""
 
 
-def to_hand_on(
-    connection: Connection, kind: str, allowance: Allowance, limit: int
+def next_to_queue(
+    connection: Connection, kind: str, allowance: TokenAllowance, limit: int
 ) -> list[tuple[str, Conversation]]:
     """(user, conversation) pairs of which no job waits or runs: for the poll.
 
@@ -362,7 +362,7 @@ def to_hand_on(
 
 
 def to_give_back(
-    connection: Connection, kind: str, allowance: Allowance, limit: int
+    connection: Connection, kind: str, allowance: TokenAllowance, limit: int
 ) -> list[tuple[str, Conversation]]:
     """(user, conversation) pairs whose job has not begun, and will not today: for the poll."""
     return _everybodys(

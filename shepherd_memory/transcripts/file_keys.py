@@ -12,7 +12,7 @@ from shepherd_memory.text.redaction import redact
 SESSIONS, ARCHIVE = "sessions", "archived_sessions"
 """Where Codex writes sessions, in folders for each day, and where it moves them."""
 
-LONGEST_KEY = 400
+MAX_KEY_CHARS = 400
 """Characters: keys are in indexes, and Postgres takes no more than 2,700 bytes there."""
 
 _ROLLOUT = re.compile(r"rollout-(\d{4})-(\d\d)-(\d\d)T")
@@ -26,9 +26,9 @@ def file_key_of(path: Path, base: Path) -> str:
     """
     key = canonical_text(_before_archiving(_relative(path, base), base).as_posix())
     clean = redact(key)
-    if clean == key and len(key) <= LONGEST_KEY:
+    if clean == key and len(key) <= MAX_KEY_CHARS:
         return key
-    return f"{clean[:LONGEST_KEY]}#{digest_of(key)[:16]}"
+    return f"{clean[:MAX_KEY_CHARS]}#{digest_of(key)[:16]}"
 
 
 def _before_archiving(place: Path, base: Path) -> Path:

@@ -19,7 +19,7 @@ class Folder:
 
 
 @dataclass(frozen=True)
-class Found:
+class TranscriptPath:
     """A file that may be a transcript, and the folder that it was found under."""
 
     path: Path
@@ -27,7 +27,7 @@ class Found:
     size: int
 
 
-def usual(environ: Mapping[str, str] = os.environ) -> list[Folder]:
+def default_folders(environ: Mapping[str, str] = os.environ) -> list[Folder]:
     """The folders of the agents that are installed here: those that exist."""
     home = Path(environ.get("HOME") or Path.home())
 
@@ -54,7 +54,7 @@ def usual(environ: Mapping[str, str] = os.environ) -> list[Folder]:
 def watched(watch_path: str) -> list[Path]:
     """The folders to watch that are there: those of `transcripts_watch_path`, or the usual ones."""
     if not watch_path:
-        return outermost([folder.path for folder in usual()])
+        return outermost([folder.path for folder in default_folders()])
     given = (Path(part).expanduser().absolute() for part in watch_path.split(os.pathsep) if part)
     return outermost([path for path in given if os.path.isdir(path)])
 
@@ -78,7 +78,7 @@ def is_through_link(path: Path, base: Path) -> bool:
     return any(os.path.islink(place) and os.path.isdir(place) for place in below)
 
 
-def files_under(base: Path) -> Iterator[Found]:
+def files_under(base: Path) -> Iterator[TranscriptPath]:
     """Every file under a folder that may be a transcript, in a fixed order."""
     for folder, names, files in os.walk(base):
         names.sort()
@@ -86,7 +86,7 @@ def files_under(base: Path) -> Iterator[Found]:
             path = Path(folder, name)
             if is_candidate(path):
                 with suppress(OSError):
-                    yield Found(path, base, path.stat().st_size)
+                    yield TranscriptPath(path, base, path.stat().st_size)
 
 
 def is_candidate(path: Path) -> bool:

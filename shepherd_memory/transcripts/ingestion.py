@@ -24,10 +24,10 @@ from shepherd_memory.text.redaction import redact
 from shepherd_memory.transcripts import conversations, files, reading
 from shepherd_memory.transcripts.changes import REWRITTEN, UNCHANGED, judge
 from shepherd_memory.transcripts.cleaning import clean, clean_state, documents_of
-from shepherd_memory.transcripts.conversations import Grouping, Said
+from shepherd_memory.transcripts.conversations import Grouping, StoredEntry
 from shepherd_memory.transcripts.file_keys import file_key_of
 from shepherd_memory.transcripts.files import File
-from shepherd_memory.transcripts.sources import Entry, Reader, Skipped, Source
+from shepherd_memory.transcripts.sources import Reader, SkippedLine, Source, TranscriptEntry
 
 BATCH_ENTRIES, BATCH_CHARACTERS, BATCH_BYTES = 500, 100_000, 8 << 20
 """A batch is stored in one go, and others who write wait for it: well under a tenth of a second."""
@@ -40,7 +40,7 @@ logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
-class Ingested:
+class IngestResult:
     """What became of one file: `entries` were stored now, `skipped` lines were passed over, by reason."""
 
     file_key: str
@@ -53,7 +53,7 @@ class Ingested:
 
 
 @dataclass(frozen=True)
-class How:
+class IngestOptions:
     """How to take in: the gap between two conversations; whether to begin again; when to stop early.
 
     `progress` is told of bytes as they are stored.
@@ -73,12 +73,14 @@ class _Shrunk(Exception):
     """The file was cut while it was read: what it is now is judged another time."""
 
 
-def ingest_file(database: Database, user_id: str, path: Path, base: Path, how: How, clock: Clock) -> Ingested:
+def ingest_file(
+    database: Database, user_id: str, path: Path, base: Path, how: IngestOptions, clock: Clock
+) -> IngestResult:
     """Take in what a file has that is not stored yet; what is wrong with it is in the result, not raised."""
     try:
         key = file_key_of(path, base)
     except InvalidInput as error:
-        return Ingested(path.name, FAILED, problem=str(error))
+        return IngestResult(path.name, FAILED, problem=str(error))
     try:
         with reading.opened(path) as file:
             return _Ingestion(database, user_id, key, file, how, clock).run()
@@ -88,10 +90,10 @@ def ingest_file(database: Database, user_id: str, path: Path, base: Path, how: H
     except OSError as error:
         return _failed(database, user_id, key, f"cannot be read: {error.strerror or error}", clock())
     except _NoLongerOurs:
-        return Ingested(key, BUSY, problem="another process reads it now")
+        return IngestResult(key, BUSY, problem="another process reads it now")
 
 
-def _failed(database: Database, user_id: str, key: str, problem: str, now: int) -> Ingested:
+def _failed(database: Database, user_id: str, key: str, problem: str, now: int) -> IngestResult:
     logger.warning("a transcript %s", problem)
     try:
         with database.write() as tx:
@@ -99,23 +101,23 @@ def _failed(database: Database, user_id: str, key: str, problem: str, now: int) 
                 files.note_problem(tx, user_id, key, problem, now)
     except DatabaseError:
         logger.warning("that could not be noted either")
-    return Ingested(key, FAILED, problem=problem)
+    return IngestResult(key, FAILED, problem=problem)
 
 
 @dataclass
 class _Batch:
     """Lines that are going to be stored together."""
 
-    entries: list[Entry] = field(default_factory=list)
+    entries: list[TranscriptEntry] = field(default_factory=list)
     skipped: Counter[str] = field(default_factory=Counter)
     characters: int = 0
     start: int = 0
     end: int = 0
 
-    def add(self, read: Entry | Skipped, end: int) -> bool:
+    def add(self, read: TranscriptEntry | SkippedLine, end: int) -> bool:
         """Whether that makes it full."""
         self.end = end
-        if isinstance(read, Skipped):
+        if isinstance(read, SkippedLine):
             self.skipped[read.reason] += 1
             return end - self.start >= BATCH_BYTES
         self.entries.append(read)
@@ -131,7 +133,7 @@ class _Ingestion:
     """One pass over one file."""
 
     def __init__(
-        self, database: Database, user_id: str, key: str, file: BinaryIO, how: How, clock: Clock
+        self, database: Database, user_id: str, key: str, file: BinaryIO, how: IngestOptions, clock: Clock
     ) -> None:
         self._database = database
         self._user_id = user_id
@@ -145,19 +147,19 @@ class _Ingestion:
         self._skipped: Counter[str] = Counter()
         self._size = self._modified_at = 0
 
-    def run(self) -> Ingested:
+    def run(self) -> IngestResult:
         with self._database.read() as connection:
             before = files.get(connection, self._user_id, self._key)
         # Not before that: the file may have grown, and another reader may have read that already.
         self._modified_at = os.fstat(self._file.fileno()).st_mtime_ns // 1000
         judged = judge(self._file, self._modified_at, before, self._how.reimport)
         if judged is None:
-            return Ingested(self._key, UNRECOGNISED, problem="no transcript of a known agent")
+            return IngestResult(self._key, UNRECOGNISED, problem="no transcript of a known agent")
         outcome, now = judged
         self._lines, self._size = now.lines, now.size
         return self._run(before, now.source, outcome)
 
-    def _run(self, before: File | None, source: Source, outcome: str) -> Ingested:
+    def _run(self, before: File | None, source: Source, outcome: str) -> IngestResult:
         if outcome == UNCHANGED:
             self._note_readable(before)
             return self._result(UNCHANGED, source)
@@ -192,8 +194,8 @@ class _Ingestion:
             if users.lock_existing(tx, self._user_id) is not None:
                 self._change(tx, **_UNFINISHED, problem=problem)
 
-    def _result(self, outcome: str, source: Source) -> Ingested:
-        return Ingested(
+    def _result(self, outcome: str, source: Source) -> IngestResult:
+        return IngestResult(
             self._key, outcome, self._stored, self._known, dict(sorted(self._skipped.items())), source.name
         )
 
@@ -202,7 +204,7 @@ class _Ingestion:
         with self._database.write() as tx:
             users.lock(tx, self._user_id, now)
             if self._how.reimport:
-                transcript_stops.lift(tx, self._user_id, self._key)
+                transcript_stops.remove(tx, self._user_id, self._key)
             if before is None and files.get(tx, self._user_id, self._key) is None:
                 files.add(tx, self._user_id, self._key, storable_id(Path(self._key).stem), source.name, now)
             elif not _is_as_judged(before, files.get(tx, self._user_id, self._key)):
@@ -254,7 +256,7 @@ class _Ingestion:
                     documents.delete(tx, self._user_id, document.id)
                     entries.remove(tx, self._user_id, document.id, document.text)
                 is_left = bool(found)
-                users.raise_epoch(tx, self._user_id)
+                users.bump_version(tx, self._user_id)
                 self._is_stopped = is_left and self._how.should_stop()
                 self._change(tx, purging=int(is_left), **(_UNFINISHED if self._is_stopped else {}))
 
@@ -269,7 +271,7 @@ class _Ingestion:
         batch = _Batch(start=state.read_through, end=state.read_through)
         for raw, end in reading.lines(self._lines, state.read_through, self._size):
             read = reading.read_line(source, reader, raw)
-            if batch.add(read if end > forgotten else Skipped("forgotten"), end):
+            if batch.add(read if end > forgotten else SkippedLine("forgotten"), end):
                 self._store(batch, reader, is_last=False)
                 batch = _Batch(start=batch.end, end=batch.end)
                 self._is_stopped = self._how.should_stop()
@@ -317,7 +319,7 @@ class _Ingestion:
         next_id = first_id + len(new)
         for document_id, document in enumerate(new, first_id):
             if document_id in stored:
-                next_id += grouping.add(Said(document_id, document.created_at), next_id)
+                next_id += grouping.add(StoredEntry(document_id, document.created_at), next_id)
         grouping.save(tx, self._user_id, self._key, state.session_id, now)
         sessions.extend(
             tx, self._user_id, state.session_id, max(stored), MAIN_GROUP, now, wanted=False, queued=False
@@ -381,4 +383,4 @@ def _let_grow(
         if was is not None:
             entries.remove(tx, user_id, *was)
             entries.add(tx, user_id, [store.entry_of(was[0], document, counted)], now)
-            users.raise_epoch(tx, user_id)
+            users.bump_version(tx, user_id)

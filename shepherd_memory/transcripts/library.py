@@ -16,7 +16,7 @@ from shepherd_memory.text.ids import checked_user_id, storable_id
 from shepherd_memory.transcripts import conversations, files, ingestion, processing
 from shepherd_memory.transcripts.conversations import MINUTE, STATUSES, Conversation
 from shepherd_memory.transcripts.files import File
-from shepherd_memory.transcripts.ingestion import How, Ingested
+from shepherd_memory.transcripts.ingestion import IngestOptions, IngestResult
 
 PAGE = 500
 
@@ -62,7 +62,7 @@ class Library:
         reimport: bool = False,
         should_stop: Callable[[], bool] = lambda: False,
         progress: Callable[[int], None] = lambda size: None,
-    ) -> Ingested:
+    ) -> IngestResult:
         """Take in what one file has that is not stored yet.
 
         Its key is its path from `base`, by default its folder's parent: the same file in a backup and in the
@@ -70,7 +70,7 @@ class Library:
         """
         self._check_can_store(user_id)
         config = self._config()
-        how = How(round(config.conversation_gap_minutes * MINUTE), reimport, should_stop, progress)
+        how = IngestOptions(round(config.conversation_gap_minutes * MINUTE), reimport, should_stop, progress)
         found = ingestion.ingest_file(
             self._database, user_id, path, base or path.absolute().parent.parent, how, self._clock
         )
@@ -97,7 +97,7 @@ class Library:
         if extraction_endpoint(config) is None:
             return moved
         limit, daily = config.memory_extraction_queue_limit, config.memory_extraction_daily_tokens
-        handed_on = processing.hand_on(self._database, limit, daily, now)
+        handed_on = processing.queue_ready(self._database, limit, daily, now)
         if handed_on:
             self._queued()
         return moved + handed_on

@@ -14,10 +14,10 @@ from shepherd_memory.transcripts import reading
 from shepherd_memory.transcripts.changes import GROWN, UNCHANGED, judge
 from shepherd_memory.transcripts.file_keys import file_key_of
 from shepherd_memory.transcripts.files import File
-from shepherd_memory.transcripts.folders import Found
+from shepherd_memory.transcripts.folders import TranscriptPath
 from shepherd_memory.transcripts.ingestion import FAILED, UNRECOGNISED
 from shepherd_memory.transcripts.sources import Source, source_named
-from shepherd_memory.transcripts.sources.entry import USER, Entry
+from shepherd_memory.transcripts.sources.entry import USER, TranscriptEntry
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,7 @@ class Estimate:
 
 
 def candidates(
-    found: Iterable[Found], known: Mapping[str, File], *, reimport: bool = False
+    found: Iterable[TranscriptPath], known: Mapping[str, File], *, reimport: bool = False
 ) -> Iterator[Candidate]:
     """Each file, against what is known of the files of a user by their keys; a file that two name once."""
     seen: set[str] = set()
@@ -89,7 +89,7 @@ def candidates(
             yield _candidate(one, key, known.get(key), reimport)
 
 
-def _candidate(found: Found, key: str, before: File | None, reimport: bool) -> Candidate:
+def _candidate(found: TranscriptPath, key: str, before: File | None, reimport: bool) -> Candidate:
     try:
         with reading.opened(found.path) as file:
             status = os.fstat(file.fileno())
@@ -132,7 +132,7 @@ def _read(
         lines = source.open(file)
         for raw, end in reading.lines(lines, candidate.start, candidate.size) if lines else ():
             read = reading.read_line(source, reader, raw)
-            if isinstance(read, Entry):
+            if isinstance(read, TranscriptEntry):
                 last_at = _count(found, read, last_at, gap_us)
             else:
                 found.skipped[read.reason] += 1
@@ -140,7 +140,7 @@ def _read(
             at = end
 
 
-def _count(found: Estimate, entry: Entry, last_at: int | None, gap_us: int) -> int | None:
+def _count(found: Estimate, entry: TranscriptEntry, last_at: int | None, gap_us: int) -> int | None:
     """Add an entry; when the latest of all was said."""
     found.entries += 1
     found.user_characters += len(entry.text) if entry.role == USER else 0

@@ -8,7 +8,13 @@ from shepherd_memory.storage import users
 from shepherd_memory.storage.clock import day_of, next_day
 from shepherd_memory.storage.database import Connection, Database
 from shepherd_memory.transcripts import conversations
-from shepherd_memory.transcripts.conversations import ARCHIVED, PROCESSING, READY, Allowance, Conversation
+from shepherd_memory.transcripts.conversations import (
+    ARCHIVED,
+    PROCESSING,
+    READY,
+    Conversation,
+    TokenAllowance,
+)
 
 AT_ONCE = 200
 """Conversations that are looked at in one poll; and with so many items open, no more are handed on."""
@@ -27,21 +33,21 @@ def poll(database: Database, gap_us: int, fewest: int, now: int) -> int:
     return ended + _each(database, done, _archive, now)
 
 
-def hand_on(database: Database, queue_limit: int, daily_tokens: int, now: int) -> int:
+def queue_ready(database: Database, queue_limit: int, daily_tokens: int, now: int) -> int:
     """Queue everybody's ready conversations while there is room; how many moved.
 
     The others wait as they are: above its limit the queue drops what has waited longest, and of more
     than it can do soon it has no use. What runs counts, since it may have to wait again. Who has spent the
     day's tokens takes no place until tomorrow, and gives back those of items that have not begun.
     """
-    allowance = Allowance(daily_tokens, day_of(now))
+    allowance = TokenAllowance(daily_tokens, day_of(now))
     with database.read() as connection:
         idle = conversations.to_give_back(connection, queue.KIND, allowance, AT_ONCE)
     given_back = _each(database, idle, _give_back, now)
     places = _Places(queue_limit, now)
     with database.read() as connection:
         room = places.free(connection)
-        wanted = conversations.to_hand_on(connection, queue.KIND, allowance, room) if room else []
+        wanted = conversations.next_to_queue(connection, queue.KIND, allowance, room) if room else []
 
     def move(tx: Connection, user_id: str, job_id: int, conversation: Conversation, now: int) -> bool:
         return places.are_left(tx) and _hand_on(tx, user_id, job_id, conversation, now)
@@ -112,7 +118,7 @@ def _give_back(tx: Connection, user_id: str, job_id: int, conversation: Conversa
     """Take its item out again, unless that was begun, and hand it on another day."""
     after, through = conversation.first_document - 1, conversation.last_document
     is_handed_on = conversation.status == PROCESSING
-    if not is_handed_on or not jobs.take_out(
+    if not is_handed_on or not jobs.withdraw(
         tx, user_id, queue.KIND, conversation.session_id, after, through
     ):
         return False

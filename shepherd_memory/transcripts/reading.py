@@ -11,10 +11,10 @@ from typing import Any, BinaryIO, Final
 
 import orjson
 
-from shepherd_memory.transcripts.sources import Entry, Reader, Skipped, Source
+from shepherd_memory.transcripts.sources import Reader, SkippedLine, Source, TranscriptEntry
 
 BLOCK_BYTES = 1 << 17
-LONGEST_LINE = 64 << 20
+MAX_LINE_BYTES = 64 << 20
 """A longer line is passed over: no message is that long, and it would have to be held in memory."""
 
 CHECKED_BYTES = 4096
@@ -52,16 +52,16 @@ def lines(file: BinaryIO, start: int, stop: int) -> Iterator[Line]:
     is_rest = not _is_at_line(file, start)
     at, rest = start, b""
     is_too_long = False
-    readline, longest = file.readline, LONGEST_LINE + 1
+    readline, longest = file.readline, MAX_LINE_BYTES + 1
     while at < stop and (piece := readline(min(stop - at, longest))):
         at += len(piece)
         if not piece.endswith(b"\n"):
             rest += piece
-            if len(rest) > LONGEST_LINE:
+            if len(rest) > MAX_LINE_BYTES:
                 rest, is_too_long = b"", True
             continue
         raw = rest + piece[:-1]
-        if is_too_long or len(raw) > LONGEST_LINE:
+        if is_too_long or len(raw) > MAX_LINE_BYTES:
             yield None, at
         elif not is_rest or raw.strip():
             yield raw, at
@@ -88,17 +88,17 @@ def parsed(raw: bytes) -> Any:
         return BROKEN
 
 
-def read_line(source: Source, reader: Reader, raw: bytes | None) -> Entry | Skipped:
+def read_line(source: Source, reader: Reader, raw: bytes | None) -> TranscriptEntry | SkippedLine:
     """What a line's bytes come to; None is a line that was too long."""
     if raw is None:
-        return Skipped("broken")
+        return SkippedLine("broken")
     if not raw.strip():
-        return Skipped("empty")
+        return SkippedLine("empty")
     skipped = source.can_skip(raw)
     if skipped is not None:
         return skipped
     line = parsed(raw)
-    return Skipped("broken") if line is BROKEN else reader.read(line)
+    return SkippedLine("broken") if line is BROKEN else reader.read(line)
 
 
 def size_of(file: BinaryIO) -> int:

@@ -13,7 +13,7 @@ from shepherd_memory.config import Config
 from shepherd_memory.config.identity import is_known
 from shepherd_memory.errors import DatabaseError, ShepherdError
 from shepherd_memory.transcripts.folders import files_under, is_candidate, is_through_link, watched
-from shepherd_memory.transcripts.ingestion import BUSY, Ingested
+from shepherd_memory.transcripts.ingestion import BUSY, IngestResult
 from shepherd_memory.transcripts.library import Library
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ class Watcher:
         library: Library,
         config: Callable[[], Config],
         user_id: str,
-        report: Callable[[Ingested], object] = lambda result: None,
+        report: Callable[[IngestResult], object] = lambda result: None,
     ) -> None:
         """`report` hears the result of each file that was read."""
         self._library = library

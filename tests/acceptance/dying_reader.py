@@ -16,14 +16,14 @@ from typing import NoReturn
 from shepherd_memory.storage.clock import now_us
 from shepherd_memory.storage.database import open_database
 from shepherd_memory.transcripts import ingestion
-from shepherd_memory.transcripts.ingestion import How, ingest_file
+from shepherd_memory.transcripts.ingestion import IngestOptions, ingest_file
 
 GAP_US = 3_600_000_000
 MOST_BATCHES = 4
 LONGEST_WAIT_SECONDS = 0.004
 
 
-def take_in(url: str, user_id: str, path: Path, how: How) -> None:
+def take_in(url: str, user_id: str, path: Path, how: IngestOptions) -> None:
     """As one process does; nobody waits for the lease of one that was killed."""
     ingestion.BATCH_ENTRIES = ingestion.PURGE_BATCH = 3
     ingestion.LEASE_US = 0
@@ -47,7 +47,7 @@ def be_child(url: str, user_id: str, path: Path, reimport: bool, stored: int) ->
         os.write(stored, b".")
 
     try:
-        take_in(url, user_id, path, How(GAP_US, reimport, progress=tell))
+        take_in(url, user_id, path, IngestOptions(GAP_US, reimport, progress=tell))
         os._exit(0)
     finally:
         traceback.print_exc()
@@ -77,8 +77,8 @@ def main(url: str, user_id: str, undisturbed: str, path: Path, wanted: int, seed
         kills += not is_through
         if is_through and kills < wanted:
             kills += is_killed(*child(url, user_id, path, reimport=True), chance)
-    take_in(url, user_id, path, How(GAP_US))
-    take_in(url, undisturbed, path, How(GAP_US))
+    take_in(url, user_id, path, IngestOptions(GAP_US))
+    take_in(url, undisturbed, path, IngestOptions(GAP_US))
     sys.stdout.write(f"kills {kills}\n")
 
 

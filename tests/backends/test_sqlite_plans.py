@@ -7,7 +7,7 @@ from typing import Any
 from shepherd_memory.extraction import jobs
 from shepherd_memory.storage.database import Connection, open_database
 from shepherd_memory.transcripts import conversations
-from shepherd_memory.transcripts.conversations import Allowance
+from shepherd_memory.transcripts.conversations import TokenAllowance
 
 ADA = "ada"
 
@@ -35,8 +35,8 @@ def test_a_poll_looks_only_at_what_is_open_and_at_its_own_items(tmp_path: Path) 
     with closing(open_database(f"{tmp_path}/memory.db")) as database, database.read() as connection:
         explaining: Any = Explaining(connection)
         conversations.is_any_open(explaining)
-        conversations.to_hand_on(explaining, "extract", Allowance(9, "2026-02-14"), 9)
-        conversations.to_give_back(explaining, "extract", Allowance(9, "2026-02-14"), 9)
+        conversations.next_to_queue(explaining, "extract", TokenAllowance(9, "2026-02-14"), 9)
+        conversations.to_give_back(explaining, "extract", TokenAllowance(9, "2026-02-14"), 9)
         conversations.to_archive(explaining, "extract", 9)
         jobs.has_open_stretch(explaining, ADA, "extract", "s", ("waiting", "failed"), 1, 9)
         conversations.for_grouping(explaining, ADA, "f")

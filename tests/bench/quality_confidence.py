@@ -12,9 +12,9 @@ import numpy as np
 from shepherd_memory.memory.entries import terms_of
 from shepherd_memory.recall.confidence import LOOKED_AT, Weights, confidences
 from shepherd_memory.recall.dates import read_dates
-from shepherd_memory.recall.keywords import MOST_TERMS, fetch_postings, score, shared_lengths, shortness
-from shepherd_memory.recall.ranking import POOL, Question, Ranked, rank, said_within, speakers_named
-from shepherd_memory.recall.user_index import Shelf, empty, extend, version_of
+from shepherd_memory.recall.keywords import MAX_TERMS, fetch_postings, score, shared_lengths, shortness
+from shepherd_memory.recall.ranking import POOL, Query, RankedEntry, rank, said_within, speakers_named
+from shepherd_memory.recall.user_index import UserIndex, empty, extend, version_of
 from shepherd_memory.service import Service
 from shepherd_memory.storage.clock import from_us, now_us
 from shepherd_memory.storage.database import Connection, Database
@@ -43,7 +43,7 @@ class Observed:
 
     corpus: str
     kind: str
-    ranked: Ranked
+    ranked: RankedEntry
     right: "Floats"
 
 
@@ -104,7 +104,7 @@ def _write_made(made: Sequence[Corpus], observed: Sequence[Observed], weights: W
     write_table("share abstained at 0.3 (sets made here, in the fit)", ("", ANSWERABLE, OTHER), rows)
 
 
-def _confidences(ranked: Ranked, weights: Weights) -> "Floats":
+def _confidences(ranked: RankedEntry, weights: Weights) -> "Floats":
     return confidences(ranked, weights, weights)
 
 
@@ -122,20 +122,20 @@ def _observe(service: Service, embedder: "Embedder | None", corpora: Sequence[Co
                 yield Observed(corpus.name, kind, ranked, right.astype(np.float32))
 
 
-def _shelf(database: Database, connection: Connection, corpus: Corpus, model: str) -> Shelf:
+def _shelf(database: Database, connection: Connection, corpus: Corpus, model: str) -> UserIndex:
     version = version_of(connection, corpus.name)
     assert version is not None
     return extend(database, connection, empty(version), corpus.name, version, model)
 
 
-def _ranked(connection: Connection, shelf: Shelf, embedder: "Embedder | None", query: str) -> Ranked:
+def _ranked(connection: Connection, shelf: UserIndex, embedder: "Embedder | None", query: str) -> RankedEntry:
     """What recall does with a query, without a cache."""
     speakers, bare = speakers_named(shelf, query)
-    terms = tuple(terms_of(bare))[:MOST_TERMS]
+    terms = tuple(terms_of(bare))[:MAX_TERMS]
     now = from_us(now_us())
     vector = embedder.embed([bare])[0] if embedder else None
     dates = read_dates(query, now)
-    question = Question(query, terms, vector, speakers, tuple(span for span, _ in dates), now)
+    question = Query(query, terms, vector, speakers, tuple(span for span, _ in dates), now)
     postings = fetch_postings(connection, shelf.version.number, terms, 0) if terms else {}
     short = shortness(shelf)
     dated = {term: said_within(shelf, [span]) for span, named in dates for term in terms_of(named)}
@@ -166,7 +166,7 @@ def _renamed(text: str, names: Sequence[str], others: Sequence[str]) -> str:
     return re.sub(r"\w+", lambda word: mapping.get(word[0], word[0]), text)
 
 
-def _first(ranked: Ranked, count: int) -> Ranked:
+def _first(ranked: RankedEntry, count: int) -> RankedEntry:
     return replace(
         ranked,
         places=ranked.places[:count],

@@ -21,9 +21,9 @@ from shepherd_memory import Config, Service, open_service
 from shepherd_memory.memory import documents, entries
 from shepherd_memory.memory.documents import NewDocument
 from shepherd_memory.recall import Recalled
-from shepherd_memory.recall.cache import ShelfCache
+from shepherd_memory.recall.cache import IndexCache
 from shepherd_memory.recall.hits import Scope
-from shepherd_memory.recall.recall import Recall
+from shepherd_memory.recall.recall import RecallEngine
 from shepherd_memory.storage import users
 from shepherd_memory.storage.clock import from_us
 from shepherd_memory.storage.database import Connection, Database
@@ -177,7 +177,7 @@ class Store:
         self.service = service
         self.database = service.database
         embedder = FixedEmbedder()
-        self._recall = Recall(self.database, lambda: embedder, ShelfCache(lambda: 2_000_000_000))
+        self._recall = RecallEngine(self.database, lambda: embedder, IndexCache(lambda: 2_000_000_000))
 
     def recall(self, user_id: str, query: str) -> Recalled:
         return self._recall.recall(user_id, query, 10, 0.0, from_us(NOW), Scope(), False)

@@ -8,7 +8,7 @@ from contextlib import ExitStack, contextmanager
 from shepherd_memory.extraction import queue
 from shepherd_memory.intake import store
 from shepherd_memory.intake.messages import read_messages
-from shepherd_memory.intake.store import Intake
+from shepherd_memory.intake.store import IntakeOptions
 from shepherd_memory.memory import documents, entries, sessions
 from shepherd_memory.memory.documents import MAIN_GROUP
 from shepherd_memory.storage import users
@@ -20,7 +20,7 @@ from tests.bench.workload import START, exchange
 
 EXCHANGES = 500
 WARM_UP = 50
-HOW = Intake(keep_documents=True, can_extract=True)
+HOW = IntakeOptions(keep_documents=True, can_extract=True)
 
 
 class Parts:

@@ -22,13 +22,13 @@ from shepherd_memory.storage.clock import now_us
 from shepherd_memory.storage.database import Database, open_database
 from shepherd_memory.text.redaction import redact_each
 from shepherd_memory.transcripts import ingestion, reading
-from shepherd_memory.transcripts.ingestion import How, ingest_file
-from shepherd_memory.transcripts.sources import Entry, source_named
+from shepherd_memory.transcripts.ingestion import IngestOptions, ingest_file
+from shepherd_memory.transcripts.sources import TranscriptEntry, source_named
 from tests.bench.figures import each_database, ratio, write_line, write_shares, write_table
 from tests.transcripts import agent_line, joined, output_line, user_line
 
 MEGABYTE = 1_000_000
-HOW = How(3_600_000_000)
+HOW = IngestOptions(3_600_000_000)
 REAL = Path(__file__).parents[3] / "shared" / "data" / "transcripts"
 EMBEDDED = 200
 REPEATS = 7
@@ -78,11 +78,11 @@ def lines_of(path: Path) -> Iterator[bytes | None]:
         yield from (raw for raw, _ in reading.lines(file, 0, path.stat().st_size))
 
 
-def entries_of(path: Path) -> list[Entry]:
+def entries_of(path: Path) -> list[TranscriptEntry]:
     source = source_named("claude-code")
     reader = source.reader()
     read = [reading.read_line(source, reader, raw) for raw in lines_of(path)]
-    return [entry for entry in read if isinstance(entry, Entry)]
+    return [entry for entry in read if isinstance(entry, TranscriptEntry)]
 
 
 def parts_of(path: Path, whole: float) -> dict[str, float]:
@@ -102,7 +102,7 @@ def parts_of(path: Path, whole: float) -> dict[str, float]:
 def report_speed(name: str, database: Database, label: str, path: Path) -> float:
     """Medians of runs in turn, so that what else the machine does falls on both alike."""
     size = path.stat().st_size / MEGABYTE
-    found: list[ingestion.Ingested] = []
+    found: list[ingestion.IngestResult] = []
 
     def take_in(user_id: str) -> None:
         found.append(ingest_file(database, user_id, path, path.parent, HOW, now_us))

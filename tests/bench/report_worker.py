@@ -10,7 +10,7 @@ from shepherd_memory.config import Config
 from shepherd_memory.extraction.extractor import extraction_client
 from shepherd_memory.extraction.worker import Worker
 from shepherd_memory.intake import store
-from shepherd_memory.intake.store import Intake
+from shepherd_memory.intake.store import IntakeOptions
 from shepherd_memory.llm.client import Client
 from shepherd_memory.memory.documents import MAIN_GROUP
 from shepherd_memory.storage.clock import now_us
@@ -78,7 +78,7 @@ class TimedDatabase:
 
 def put_items(database: Database, prefix: str, number: int) -> None:
     """One exchange each of so many users."""
-    how = Intake(keep_documents=True, can_extract=True)
+    how = IntakeOptions(keep_documents=True, can_extract=True)
     for index in range(number):
         store.remember(
             database, f"{prefix}{index}", exchange(index), "session", MAIN_GROUP, how, True, START + index

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from shepherd_memory.extraction import queue
-from shepherd_memory.extraction.queue import Said
+from shepherd_memory.extraction.queue import QueuedMessage
 from shepherd_memory.storage import users
 from shepherd_memory.storage.database import Database, open_database
 
@@ -36,10 +36,10 @@ CONTEXT = [
 ]
 
 
-def item(number: int) -> tuple[Said, ...]:
+def item(number: int) -> tuple[QueuedMessage, ...]:
     """Ten statements, about 4 KB as they are stored; each number is another one."""
     return tuple(
-        Said(index, f"message-{index:04}", START + index, f"{STATEMENT} ({number}.{index})")
+        QueuedMessage(index, f"message-{index:04}", START + index, f"{STATEMENT} ({number}.{index})")
         for index in range(1, 11)
     )
 

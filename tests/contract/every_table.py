@@ -26,10 +26,10 @@ def furnish(service: Service, clock: ManualClock, user_id: str, word: str) -> No
         row_id = users.lock(tx, user_id, clock())
         where = Provenance(clock(), "live")
         rejections.insert(
-            tx, user_id, row_id, rejections.Refused("fact", "a", word, "no", "", where), clock()
+            tx, user_id, row_id, rejections.NewRejection("fact", "a", word, "no", "", where), clock()
         )
-        ledger.record(tx, user_id, ledger.EXTRACTION, ledger.Spent(1, 1, 1, 1), clock())
-        tombstones.bury(tx, user_id, tombstones.CONTEXT, word, clock())
+        ledger.record(tx, user_id, ledger.EXTRACTION, ledger.TokenCost(1, 1, 1, 1), clock())
+        tombstones.add(tx, user_id, tombstones.CONTEXT, word, clock())
         tx.execute(
             "insert into vectors (user_id, id, part, model, seq, embedding)"
             " values (:user_id, 1, 0, :w, 1, :v)",

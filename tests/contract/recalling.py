@@ -11,8 +11,8 @@ import numpy as np
 from shepherd_memory.embedding import Embedder, Unavailable, backlog
 from shepherd_memory.memory import entries
 from shepherd_memory.recall import Hit
-from shepherd_memory.recall.cache import ShelfCache
-from shepherd_memory.recall.recall import Recall
+from shepherd_memory.recall.cache import IndexCache
+from shepherd_memory.recall.recall import RecallEngine
 from shepherd_memory.service import Service
 from shepherd_memory.storage.database import Connection, Database
 from shepherd_memory.text.words import content_stems
@@ -55,11 +55,11 @@ class TinyEmbedder:
         self.closed = True
 
 
-def use(service: Service, embedder: Embedder | None, most_bytes: int = 10**9) -> ShelfCache:
+def use(service: Service, embedder: Embedder | None, most_bytes: int = 10**9) -> IndexCache:
     """Let a service recall with this model, whatever is configured; its cache."""
-    cache = ShelfCache(lambda: most_bytes)
+    cache = IndexCache(lambda: most_bytes)
     # Where a cached property keeps its value.
-    vars(service)["_recall"] = Recall(service.database, lambda: embedder, cache)
+    vars(service)["_recall"] = RecallEngine(service.database, lambda: embedder, cache)
     return cache
 
 

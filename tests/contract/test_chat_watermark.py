@@ -12,7 +12,7 @@ from typing import Any
 from hypothesis import HealthCheck, example, given, note, settings
 from hypothesis import strategies as st
 
-from shepherd_memory.chat.events import Delta, Event, Evicted
+from shepherd_memory.chat.events import Event, MessagesEvicted, TextDelta
 from shepherd_memory.chat.session import ChatSession, Options
 from shepherd_memory.config import Config, LiveConfig, Provider
 from shepherd_memory.errors import DatabaseUnavailable
@@ -269,13 +269,13 @@ class World:
 
         def emit(event: Event) -> None:
             seen.append(event)
-            if answer == "cancelled" and isinstance(event, Delta):
+            if answer == "cancelled" and isinstance(event, TextDelta):
                 self._chat.cancel()
 
         self._chat.ask(f"my word is {token}, keep it in mind", emit, memory=memory)
         self._provider.forget()
         assert [type(event).__name__ in ENDED for event in seen] == [False] * (len(seen) - 1) + [True]
-        self.evicted += sum(event.messages for event in seen if isinstance(event, Evicted))
+        self.evicted += sum(event.messages for event in seen if isinstance(event, MessagesEvicted))
         (self.due if memory else self.private).add(token)
         if memory and not self._service.config.memory_documents and not self._can_extract():
             # Nothing is kept of it, and nobody would read it.

@@ -86,4 +86,4 @@ def test_an_erasure_also_covers_old_rows_that_are_not_moved_yet(database: Databa
     finally:
         with database.write() as tx:
             tx.execute_script("drop table legacy_facts")
-    assert legacy.adopt(database, 0) == 0
+    assert legacy.import_legacy_tables(database, 0) == 0

@@ -8,7 +8,7 @@ import pytest
 from shepherd_memory.errors import InvalidInput, NotFound
 from shepherd_memory.extraction import jobs
 from shepherd_memory.memory import facts
-from shepherd_memory.memory.rejections import KEPT_PER_USER, Refused
+from shepherd_memory.memory.rejections import KEPT_PER_USER, NewRejection
 from shepherd_memory.service import Service
 from shepherd_memory.storage import users
 from shepherd_memory.storage.rows import Provenance
@@ -331,8 +331,8 @@ def test_a_refusal_with_nothing_in_it_cannot_be_accepted(
             where = Provenance(clock(), "live")
             for offset, refused in enumerate(
                 [
-                    Refused("fact", "?", "x", "unusable", "", where),
-                    Refused("fact", "pet", "", "unusable", "", where),
+                    NewRejection("fact", "?", "x", "unusable", "", where),
+                    NewRejection("fact", "pet", "", "unusable", "", where),
                 ]
             ):
                 rejections.insert(tx, "ada", first + offset, refused, clock())
@@ -353,7 +353,7 @@ def test_only_so_many_refusals_are_kept_and_the_newest_stay(url: str, clock: Man
             first = users.lock(tx, "ada", clock(), rows=KEPT_PER_USER + 5)
             where = Provenance(clock(), "live")
             for offset in range(KEPT_PER_USER + 5):
-                refused = Refused("fact", f"k{offset}", "x", "not said", "", where)
+                refused = NewRejection("fact", f"k{offset}", "x", "not said", "", where)
                 rejections.insert(tx, "ada", first + offset, refused, clock())
         kept = service.rejected("ada")
         assert len(kept) == KEPT_PER_USER

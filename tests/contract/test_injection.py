@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from shepherd_memory.injection.prompting import KEPT_INJECTIONS
 from shepherd_memory.injection.stored_blocks import KEPT_SECONDS
-from shepherd_memory.recall.cache import ShelfCache
+from shepherd_memory.recall.cache import IndexCache
 from shepherd_memory.service import Service
 from shepherd_memory.text.block_seal import strip_injection
 from shepherd_memory.text.tokens import estimate_tokens
@@ -247,7 +247,7 @@ def test_use_is_counted_and_explained(furnished: Service, clock: ManualClock) ->
 
 def test_using_a_memory_leaves_what_is_cached_valid(furnished: Service) -> None:
     furnished.inject("ada", [user_says(QUESTION)])
-    cache: ShelfCache = furnished._recall._cache
+    cache: IndexCache = furnished._recall._cache
     before = cache.last_seen("ada", "")
     furnished.inject("ada", [user_says(QUESTION)])
     after = cache.last_seen("ada", "")

@@ -137,7 +137,7 @@ def test_what_the_user_deleted_is_not_stored_again_among_many(database: Database
     with database.write() as tx:
         users.lock(tx, "ada", NOON)
         for name in names[::3]:
-            tombstones.bury(tx, "ada", tombstones.DOCUMENT, name, NOON, "chat")
+            tombstones.add(tx, "ada", tombstones.DOCUMENT, name, NOON, "chat")
     wanted = [name for name in names if name not in names[::3]]
     assert store(database, "ada", [said(name) for name in names]) == wanted
 
@@ -146,5 +146,5 @@ def test_what_somebody_else_has_or_deleted_does_not_count(database: Database) ->
     assert store(database, "bob", [said("a"), said("b")]) == ["a", "b"]
     with database.write() as tx:
         users.lock(tx, "bob", NOON)
-        tombstones.bury(tx, "bob", tombstones.DOCUMENT, "c", NOON, "chat")
+        tombstones.add(tx, "bob", tombstones.DOCUMENT, "c", NOON, "chat")
     assert store(database, "ada", [said("a"), said("b"), said("c")]) == ["a", "b", "c"]

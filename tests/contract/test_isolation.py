@@ -23,16 +23,16 @@ from shepherd_memory.config.identity import is_known
 from shepherd_memory.embedding import backlog
 from shepherd_memory.errors import NotFound
 from shepherd_memory.extraction import guard, jobs, ledger, queue
-from shepherd_memory.extraction.answer import Answer
+from shepherd_memory.extraction.answer import ExtractionAnswer
 from shepherd_memory.extraction.guard import Proposal, Review
-from shepherd_memory.extraction.queue import KIND, Said
+from shepherd_memory.extraction.queue import KIND, QueuedMessage
 from shepherd_memory.injection import prompting, stored_blocks
-from shepherd_memory.injection.block import Block
-from shepherd_memory.injection.stored_blocks import Kept
+from shepherd_memory.injection.block import MemoryBlock
+from shepherd_memory.injection.stored_blocks import StoredBlock
 from shepherd_memory.intake import store
 from shepherd_memory.intake.exchange import Exchange
 from shepherd_memory.intake.messages import Message
-from shepherd_memory.intake.store import Intake
+from shepherd_memory.intake.store import IntakeOptions
 from shepherd_memory.maintenance import erasure, forgetting, portability, reindexing
 from shepherd_memory.memory import (
     api_keys,
@@ -45,8 +45,8 @@ from shepherd_memory.memory import (
     sessions,
 )
 from shepherd_memory.memory.documents import Facets, NewDocument
-from shepherd_memory.memory.rejections import Refused
-from shepherd_memory.memory.saved_chats import History, SavedChat
+from shepherd_memory.memory.rejections import NewRejection
+from shepherd_memory.memory.saved_chats import InputHistory, SavedChat
 from shepherd_memory.recall import Hit, Recalled, rows, user_index
 from shepherd_memory.recall import filters as recall_within
 from shepherd_memory.recall.hits import Scope
@@ -58,7 +58,7 @@ from shepherd_memory.storage.rows import Provenance
 from shepherd_memory.tools import advanced, basic
 from shepherd_memory.tools.tool import Arguments
 from shepherd_memory.transcripts import conversations, files, ingestion
-from shepherd_memory.transcripts.ingestion import How
+from shepherd_memory.transcripts.ingestion import IngestOptions
 from shepherd_memory.transcripts.library import Library
 from tests.contract.given import (
     NOON,
@@ -114,9 +114,9 @@ def pair(service: Service) -> Pair:
 
 def _insert_rows(service: Service, user_id: str, word: str) -> None:
     with service.database.write() as tx:
-        rejections.insert(tx, user_id, REFUSED, Refused("fact", "pet", word, "not said", "", WHERE), NOW)
-        ledger.record(tx, user_id, ledger.EXTRACTION, ledger.Spent(1, 0, 5, 5), NOW)
-        tombstones.bury(tx, user_id, tombstones.FACT, "gone", NOW)
+        rejections.insert(tx, user_id, REFUSED, NewRejection("fact", "pet", word, "not said", "", WHERE), NOW)
+        ledger.record(tx, user_id, ledger.EXTRACTION, ledger.TokenCost(1, 0, 5, 5), NOW)
+        tombstones.add(tx, user_id, tombstones.FACT, "gone", NOW)
         for job_id, status in ((PARKED, "failed"), (WAITING, "waiting"), (RUNNING, "running")):
             tx.execute(
                 "insert into jobs (user_id, id, kind, key, status, turn, claims, tries_left, queued_at,"
@@ -132,7 +132,7 @@ def _insert_rows(service: Service, user_id: str, word: str) -> None:
             user_id=user_id,
             vector=service.database.vector([1.0, 0.0]),
         )
-        stored_blocks.save(tx, user_id, "key", Kept(Block(word, 1, (), ())), NOW)
+        stored_blocks.save(tx, user_id, "key", StoredBlock(MemoryBlock(word, 1, (), ())), NOW)
         prompting_row = {"user_id": user_id, "word": word, "id": LOGGED}
         tx.execute(
             "insert into injections (user_id, id, request, session_id, query, kind, entry_id, score,"
@@ -193,13 +193,13 @@ def with_saved_chats(use: Callable[[str], Any]) -> Callable[[Pair], Any]:
         for user_id, word in ((pair.me, pair.mine), (pair.other, pair.others)):
             message = {"role": "user", "content": word, "id": "m1"}
             saved_chats.save(user_id, "/work", "lab", SavedChat("chat", [message]))
-            History(user_id).add(word)
+            InputHistory(user_id).add(word)
         result = use(pair.me)
         theirs = saved_chats.load(pair.other, "/work", "lab")
         assert theirs is not None
         assert theirs.messages[0]["content"] == pair.others
-        assert History(pair.other).entries() == [pair.others]
-        return result, History(pair.me).entries()
+        assert InputHistory(pair.other).entries() == [pair.others]
+        return result, InputHistory(pair.me).entries()
 
     return call
 
@@ -210,7 +210,7 @@ def _export_of_me(pair: Pair) -> Any:
 
 def _import(pair: Pair) -> Any:
     lines = io.BytesIO(b"".join(_export_of_me(pair)))
-    return portability.take_in(pair.database, pair.me, lines, NOW, lambda size: None)
+    return portability.import_user(pair.database, pair.me, lines, NOW, lambda size: None)
 
 
 def _refused_of_me(pair: Pair) -> rejections.Rejection:
@@ -243,12 +243,12 @@ def _extend_shelf(pair: Pair) -> Any:
 
 
 ENTRY = entries.Entry(9000, "document", "chat", "user", "", NOW, Counter(["adasword"]))
-BLOCK = Block("text", 1, ("city",), (FIRST_DOCUMENT,))
+BLOCK = MemoryBlock("text", 1, ("city",), (FIRST_DOCUMENT,))
 HIT = Hit(FIRST_DOCUMENT, "document", "text", 1.0, 1.0, from_us(NOW), "chat", "m1", "user", "")
 MESSAGE = user_says("my city is Rome", id="m3")
 EXCHANGE = Exchange("opening", 0, "my city is Rome", "")
 STORABLE = Message("m3", "user", "my city is Rome", None, "", "human", "", NOW)
-SAID = [Said(1, "m1", NOW, "my city is AdasWord")]
+SAID = [QueuedMessage(1, "m1", NOW, "my city is AdasWord")]
 REVIEW = Review(
     (Proposal("fact", "city", "Rome", WHERE), Proposal("context", "Where?", "Rome", WHERE, FIRST_PAIR)), ()
 )
@@ -309,19 +309,21 @@ CORE: dict[str, list[Case]] = {
     "extraction.guard.admit": [in_transaction(guard.admit, 9000, REVIEW, NOW)],
     "extraction.guard.admit_by_hand": [_accept_by_hand],
     "extraction.guard.review": [
-        in_transaction(guard.review, "chat", SAID, Answer((("city", "AdasWord"),), (("Where?", "AdasWord"),)))
+        in_transaction(
+            guard.review, "chat", SAID, ExtractionAnswer((("city", "AdasWord"),), (("Where?", "AdasWord"),))
+        )
     ],
     "config.identity.is_known": [lambda pair: is_known(pair.me)],
     "maintenance.reindexing.index_missing": [on_database(reindexing.index_missing, NOW), _index_again],
     "intake.store.add_document": [on_database(store.add_document, NEW, {"a": 1}, NOW)],
     "intake.store.remember_exchange": [
-        on_database(store.remember_exchange, EXCHANGE, "an answer", "chat", Intake(True, True), NOW)
+        on_database(store.remember_exchange, EXCHANGE, "an answer", "chat", IntakeOptions(True, True), NOW)
     ],
     "intake.store.store_messages": [
-        on_database(store.store_messages, [STORABLE], "chat", "main", Intake(True, True), True, NOW)
+        on_database(store.store_messages, [STORABLE], "chat", "main", IntakeOptions(True, True), True, NOW)
     ],
     "intake.store.remember": [
-        on_database(store.remember, [MESSAGE], "chat", "main", Intake(True, True), True, NOW)
+        on_database(store.remember, [MESSAGE], "chat", "main", IntakeOptions(True, True), True, NOW)
     ],
     "extraction.jobs.defer_user": [in_transaction(jobs.defer_user, KIND, NOW * 2, "later")],
     "extraction.jobs.drop": [
@@ -339,17 +341,17 @@ CORE: dict[str, list[Case]] = {
     ],
     "extraction.jobs.put": [in_transaction(jobs.put, 9000, KIND, "chat", NOW)],
     "extraction.jobs.retry": [on_database(jobs.retry, PARKED, NOW)],
-    "extraction.jobs.take_back": [in_transaction(jobs.take_back, KIND, "chat")],
-    "extraction.jobs.take_out": [in_transaction(jobs.take_out, KIND, "chat", 0, 0)],
+    "extraction.jobs.requeue": [in_transaction(jobs.requeue, KIND, "chat")],
+    "extraction.jobs.withdraw": [in_transaction(jobs.withdraw, KIND, "chat", 0, 0)],
     "extraction.ledger.listing": [in_transaction(ledger.listing)],
     "extraction.ledger.record": [
-        in_transaction(ledger.record, ledger.EXTRACTION, ledger.Spent(1, 1, 1, 1), NOW)
+        in_transaction(ledger.record, ledger.EXTRACTION, ledger.TokenCost(1, 1, 1, 1), NOW)
     ],
     "extraction.ledger.spent_on": [in_transaction(ledger.spent_on, ledger.EXTRACTION, NOW)],
     "maintenance.portability.export": [_export_of_me],
-    "maintenance.portability.take_in": [_import],
+    "maintenance.portability.import_user": [_import],
     "injection.prompting.compose": [
-        in_transaction(prompting.compose, [user_says("Where?")], Recalled(), prompting.Room(3, 600))
+        in_transaction(prompting.compose, [user_says("Where?")], Recalled(), prompting.PromptBudget(3, 600))
     ],
     "injection.prompting.conversation_key": [
         in_transaction(prompting.conversation_key, [user_says("Where?")])
@@ -359,25 +361,25 @@ CORE: dict[str, list[Case]] = {
         in_transaction(prompting.listing, "r"),
     ],
     "injection.prompting.record": [
-        on_database(prompting.record, "chat", "Where?", "key", Kept(BLOCK), [HIT], NOW)
+        on_database(prompting.record, "chat", "Where?", "key", StoredBlock(BLOCK), [HIT], NOW)
     ],
     "extraction.queue.drop": [on_database(queue.drop, WAITING, "no", NOW)],
-    "extraction.queue.leave_out": [in_transaction(queue.leave_out, "chat", FIRST_DOCUMENT)],
+    "extraction.queue.remove_document": [in_transaction(queue.remove_document, "chat", FIRST_DOCUMENT)],
     "extraction.queue.put": [in_transaction(queue.put, 9000, "chat", 10**6, NOW)],
     "extraction.queue.queue_session": [on_database(queue.queue_session, "stored only", NOW)],
     "recall.rows.fetch": [
         in_transaction(rows.fetch, [("document", FIRST_DOCUMENT), ("context", FIRST_PAIR), ("fact", 4)])
     ],
-    "recall.shelf.extend": [_extend_shelf],
-    "recall.shelf.version_of": [in_transaction(user_index.version_of)],
+    "recall.user_index.extend": [_extend_shelf],
+    "recall.user_index.version_of": [in_transaction(user_index.version_of)],
     "memory.rejections.delete_session": [in_transaction(rejections.delete_session, "chat")],
     "memory.rejections.insert": [
-        in_transaction(rejections.insert, 9000, Refused("fact", "a", "b", "c", "", WHERE), NOW)
+        in_transaction(rejections.insert, 9000, NewRejection("fact", "a", "b", "c", "", WHERE), NOW)
     ],
     "memory.rejections.listing": [in_transaction(rejections.listing)],
     "memory.rejections.take": [in_transaction(rejections.take, REFUSED)],
     "injection.stored_blocks.load": [in_transaction(stored_blocks.load, "key")],
-    "injection.stored_blocks.save": [in_transaction(stored_blocks.save, "key", Kept(BLOCK), NOW)],
+    "injection.stored_blocks.save": [in_transaction(stored_blocks.save, "key", StoredBlock(BLOCK), NOW)],
     "memory.api_keys.forget_name": [in_transaction(api_keys.forget_name)],
     "memory.saved_chats.forget": [
         with_saved_chats(saved_chats.forget),
@@ -406,8 +408,8 @@ CORE: dict[str, list[Case]] = {
     "storage.tombstones.after_deletion": [
         in_transaction(tombstones.after_deletion, tombstones.FACT, "gone", NOW)
     ],
-    "storage.tombstones.bury": [in_transaction(tombstones.bury, tombstones.FACT, "city", NOW)],
-    "storage.tombstones.is_buried": [in_transaction(tombstones.is_buried, tombstones.FACT, "gone", NOW)],
+    "storage.tombstones.add": [in_transaction(tombstones.add, tombstones.FACT, "city", NOW)],
+    "storage.tombstones.exists": [in_transaction(tombstones.exists, tombstones.FACT, "gone", NOW)],
     "tools.execute": [
         tool("search_memory", query="Where? my city", max_results=50),
         tool("store_memory", question="The same?", answer="the same"),
@@ -438,7 +440,7 @@ CORE: dict[str, list[Case]] = {
     "tools.advanced.recall": [by_tool(advanced.recall, query="Where? my city", min_confidence=0)],
     "storage.users.lock": [in_transaction(users.lock, NOW)],
     "storage.users.lock_existing": [in_transaction(users.lock_existing)],
-    "storage.users.raise_epoch": [in_transaction(users.raise_epoch)],
+    "storage.users.bump_version": [in_transaction(users.bump_version)],
 }
 
 SERVICE: dict[str, list[Case]] = {
@@ -560,7 +562,7 @@ def _claim_and_change(pair: Pair) -> Any:
 def _ingest_again(pair: Pair) -> Any:
     (file,) = pair.service.transcripts.files(pair.me)
     folder = Path(__file__).parent
-    how = How(1, reimport=True)
+    how = IngestOptions(1, reimport=True)
     return file, ingestion.ingest_file(
         pair.database, pair.me, folder / "nowhere" / "session.jsonl", folder, how, lambda: NOW
     )
@@ -585,17 +587,17 @@ def _set_status(pair: Pair) -> Any:
 def _stop_and_lift(pair: Pair) -> Any:
     """Each user's stop is their own, though the table knows no users."""
     with pair.database.write() as tx:
-        transcript_stops.keep(tx, pair.me)
-        transcript_stops.keep(tx, pair.other)
+        transcript_stops.record_erased(tx, pair.me)
+        transcript_stops.record_erased(tx, pair.other)
         theirs = transcript_stops.stopped_at(tx, pair.other, FILE_KEY)
-        transcript_stops.lift(tx, pair.me, FILE_KEY)
+        transcript_stops.remove(tx, pair.me, FILE_KEY)
         assert transcript_stops.stopped_at(tx, pair.me, FILE_KEY) == 0
         assert transcript_stops.stopped_at(tx, pair.other, FILE_KEY) == theirs > 0
 
 
 def _keep_mine(pair: Pair) -> Any:
     with pair.database.write() as tx:
-        transcript_stops.keep(tx, pair.me)
+        transcript_stops.record_erased(tx, pair.me)
         assert transcript_stops.stopped_at(tx, pair.other, FILE_KEY) == 0
         return transcript_stops.stopped_at(tx, pair.me, FILE_KEY)
 
@@ -643,8 +645,8 @@ TRANSCRIPTS: dict[str, list[Case]] = {
     "storage.transcript_stops.forgotten_through": [
         in_transaction(transcript_stops.forgotten_through, FILE_KEY)
     ],
-    "storage.transcript_stops.keep": [_keep_mine],
-    "storage.transcript_stops.lift": [_stop_and_lift],
+    "storage.transcript_stops.record_erased": [_keep_mine],
+    "storage.transcript_stops.remove": [_stop_and_lift],
     "storage.transcript_stops.stopped_at": [in_transaction(transcript_stops.stopped_at, FILE_KEY)],
     "transcripts.conversations.count": [in_transaction(conversations.count)],
     "transcripts.conversations.drop_empty": [in_transaction(conversations.drop_empty, FILE_KEY)],

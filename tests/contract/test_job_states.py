@@ -210,7 +210,7 @@ class JobTable(RuleBasedStateMachine):
         )
 
     @rule(data=st.data())
-    def take_out(self, data: st.DataObject) -> None:
+    def withdraw(self, data: st.DataObject) -> None:
         self.tick()
         if not self.rows:
             return
@@ -225,9 +225,9 @@ class JobTable(RuleBasedStateMachine):
             and one.tries_left == TRIES
         ]
         user_id, key, after, through = stretch
-        done = self.run("take_out", lambda tx: jobs.take_out(tx, user_id, KIND, key, after, through), [])
+        done = self.run("withdraw", lambda tx: jobs.withdraw(tx, user_id, KIND, key, after, through), [])
         assert done == bool(gone)
-        assert not gone or (WAITING, "take_out", NOTHING) in self.table
+        assert not gone or (WAITING, "withdraw", NOTHING) in self.table
         for place in gone:
             del self.rows[place]
 
@@ -307,12 +307,12 @@ class JobTable(RuleBasedStateMachine):
         )
 
     @rule(data=st.data(), wait=st.integers(0, 20), tries=st.integers(1, TRIES))
-    def step_aside(self, data: st.DataObject, wait: int, tries: int) -> None:
+    def defer(self, data: st.DataObject, wait: int, tries: int) -> None:
         run_at = self.tick() + wait
         self.on_held(
             data,
-            "step_aside",
-            lambda tx, job: jobs.step_aside(tx, job, run_at, "500", 5, tries),
+            "defer",
+            lambda tx, job: jobs.defer(tx, job, run_at, "500", 5, tries),
             lambda row: self.let_go(
                 row,
                 status=WAITING,
@@ -325,12 +325,12 @@ class JobTable(RuleBasedStateMachine):
         )
 
     @rule(data=st.data())
-    def park(self, data: st.DataObject) -> None:
+    def hold(self, data: st.DataObject) -> None:
         now = self.tick()
         self.on_held(
             data,
-            "park",
-            lambda tx, job: jobs.park(tx, job, "400", now),
+            "hold",
+            lambda tx, job: jobs.hold(tx, job, "400", now),
             lambda row: self.let_go(
                 row, status=FAILED, tries_left=0, last_error="400", outcome="failed", ended_at=now
             ),
@@ -361,14 +361,14 @@ class JobTable(RuleBasedStateMachine):
         assert done == (row is not None)
 
     @rule(user_id=USERS, key=KEYS)
-    def take_back(self, user_id: str, key: str) -> None:
+    def requeue(self, user_id: str, key: str) -> None:
         self.tick()
         running = [
             self.let_go(row, status=WAITING, run_at=0)
             for row in self.rows.values()
             if (row.user_id, row.key, row.status) == (user_id, key, RUNNING)
         ]
-        count = self.run("take_back", lambda tx: jobs.take_back(tx, user_id, KIND, key), running)
+        count = self.run("requeue", lambda tx: jobs.requeue(tx, user_id, KIND, key), running)
         assert count == len(running)
 
     @rule(passed=st.integers(0, 60), retry=st.integers(0, 3))
@@ -389,7 +389,7 @@ class JobTable(RuleBasedStateMachine):
         assert count == len(after)
 
     @rule(user_id=USERS, wait=st.integers(0, 30))
-    def defer(self, user_id: str, wait: int) -> None:
+    def defer_user(self, user_id: str, wait: int) -> None:
         run_at = self.tick() + wait
         after = [
             replace(row, run_at=run_at, last_error="tomorrow")

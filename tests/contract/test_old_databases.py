@@ -121,7 +121,7 @@ def test_an_interrupted_move_goes_on_at_the_next_start(database_url: str) -> Non
 
 
 def _adopted(database: Database) -> int:
-    return legacy.adopt(database, NOON)
+    return legacy.import_legacy_tables(database, NOON)
 
 
 def test_what_the_user_has_done_since_wins_over_what_is_moved_late(database_url: str) -> None:

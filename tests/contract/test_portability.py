@@ -64,9 +64,9 @@ def furnish(service: Service, clock: ManualClock, user_id: str, endpoint_used: b
     with service.database.write() as tx:
         row_id = users.lock(tx, user_id, clock())
         where = Provenance(clock(), "live", "chat", "m1")
-        refused = rejections.Refused("fact", "pet", "Rex", "not said by the user", "rex", where)
+        refused = rejections.NewRejection("fact", "pet", "Rex", "not said by the user", "rex", where)
         rejections.insert(tx, user_id, row_id, refused, clock())
-        ledger.record(tx, user_id, ledger.EXTRACTION, ledger.Spent(2, 1, 30, 4), clock())
+        ledger.record(tx, user_id, ledger.EXTRACTION, ledger.TokenCost(2, 1, 30, 4), clock())
 
 
 @pytest.mark.every_scheme

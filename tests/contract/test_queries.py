@@ -7,7 +7,7 @@ import pytest
 from shepherd_memory.extraction import jobs, ledger
 from shepherd_memory.extraction.jobs import FAILED, RUNNING, WAITING
 from shepherd_memory.memory import context, facts, rejections
-from shepherd_memory.memory.rejections import Refused
+from shepherd_memory.memory.rejections import NewRejection
 from shepherd_memory.memory.sessions import SessionSize
 from shepherd_memory.service import Service
 from shepherd_memory.storage import users
@@ -72,7 +72,7 @@ def state(service: Service, user_id: str, message_id: str) -> None:
         first = users.lock(tx, user_id, NOON, rows=3)
         facts.put(tx, user_id, f"city_{message_id}", user_id, where, NOON, first)
         context.put(tx, user_id, first + 1, f"Where in {message_id}?", user_id, where, NOON)
-        refused = Refused("fact", "pet", "cat", "not said", "", where)
+        refused = NewRejection("fact", "pet", "cat", "not said", "", where)
         rejections.insert(tx, user_id, first + 2, refused, NOON)
 
 
@@ -132,8 +132,8 @@ def test_tokens_spent_today_are_those_of_extraction_and_of_today(service: Servic
     with service.database.write() as tx:
         for user_id in USERS:
             users.lock(tx, user_id, NOON)
-            ledger.record(tx, user_id, ledger.EXTRACTION, ledger.Spent(1, 0, 5, 6), NOON)
-            ledger.record(tx, user_id, ledger.EXTRACTION, ledger.Spent(1, 0, 50, 60), NOON - DAY)
-            ledger.record(tx, user_id, "embedding", ledger.Spent(1, 0, 500, 600), NOON)
+            ledger.record(tx, user_id, ledger.EXTRACTION, ledger.TokenCost(1, 0, 5, 6), NOON)
+            ledger.record(tx, user_id, ledger.EXTRACTION, ledger.TokenCost(1, 0, 50, 60), NOON - DAY)
+            ledger.record(tx, user_id, "embedding", ledger.TokenCost(1, 0, 500, 600), NOON)
     assert service.tokens_spent_today("ada") == 11
     assert service.tokens_spent_today("eve") == 0

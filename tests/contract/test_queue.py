@@ -294,7 +294,7 @@ def test_jobs_that_ended_long_ago_are_forgotten_and_failed_ones_are_kept(
         held = jobs.claim(service.database, queue.KIND, "w", clock(), clock() + SECOND)
         assert held is not None
         with service.database.write() as tx:
-            jobs.park(tx, held, "no", clock())
+            jobs.hold(tx, held, "no", clock())
         work(service)
         clock.advance((KEEP_ENDED_DAYS - 1) * 86_400)
         work(service)

@@ -114,7 +114,7 @@ def test_two_processes_that_open_it_at_once_index_it_once(database_url: str) -> 
 
         def index(database: Database) -> None:
             try:
-                reindexing.index_everybody(database, NOON)
+                reindexing.reindex_all_users(database, NOON)
             except BaseException as error:  # noqa: BLE001 - shown below
                 failures.append(error)
 
@@ -147,7 +147,7 @@ class Interrupted:
 
 def test_what_is_deleted_while_it_is_indexed_stays_out(old_url: str, clock: ManualClock) -> None:
     with closing(open_database(old_url)) as database:
-        reindexing.index_everybody(Interrupted(database), NOON)  # type: ignore[arg-type]
+        reindexing.reindex_all_users(Interrupted(database), NOON)  # type: ignore[arg-type]
         check_indexes(database)
     with recalling(old_url, clock) as service:
         assert len(hits(service, "ada", WORD)) == 6

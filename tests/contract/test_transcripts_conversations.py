@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 
 from shepherd_memory.extraction import jobs, ledger, queue
-from shepherd_memory.extraction.ledger import Spent
+from shepherd_memory.extraction.ledger import TokenCost
 from shepherd_memory.service import Service
 from shepherd_memory.storage.clock import from_us, to_us
 from shepherd_memory.storage.database import Connection
 from shepherd_memory.transcripts import conversations, files, ingestion, processing
-from shepherd_memory.transcripts.conversations import Allowance, Conversation
+from shepherd_memory.transcripts.conversations import Conversation, TokenAllowance
 from shepherd_memory.transcripts.library import Library
 from tests.contract.given import ManualClock, drain, facts_of, memory, user_says, work
 from tests.endpoint import ScriptedEndpoint, by_content, echo, raw_reply, user_text
@@ -353,7 +353,7 @@ def finish_one(service: Service, clock: ManualClock) -> str:
     assert claimed is not None
     with service.database.write() as tx:
         assert jobs.finish(tx, claimed, "done", clock())
-        ledger.record(tx, claimed.user_id, ledger.EXTRACTION, Spent(calls=1, prompt_tokens=100), clock())
+        ledger.record(tx, claimed.user_id, ledger.EXTRACTION, TokenCost(calls=1, prompt_tokens=100), clock())
     return claimed.user_id
 
 
@@ -522,10 +522,10 @@ def test_what_a_conversation_got_after_the_poll_found_it_is_extracted_too(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     found_at = []
-    find = conversations.to_hand_on
+    find = conversations.next_to_queue
 
     def find_and_grow(
-        connection: Connection, kind: str, allowance: Allowance, limit: int
+        connection: Connection, kind: str, allowance: TokenAllowance, limit: int
     ) -> list[tuple[str, Conversation]]:
         found = find(connection, kind, allowance, limit)
         if found and not found_at:
@@ -535,7 +535,7 @@ def test_what_a_conversation_got_after_the_poll_found_it_is_extracted_too(
             processing.poll(service.database, MINUTE, 5, clock())
         return found
 
-    monkeypatch.setattr(conversations, "to_hand_on", find_and_grow)
+    monkeypatch.setattr(conversations, "next_to_queue", find_and_grow)
     take_in(service, path, exchange(0, 12))
     extract_all(service, clock)
     assert found_at

@@ -9,7 +9,7 @@ import pytest
 
 from shepherd_memory.service import Service
 from shepherd_memory.transcripts import ingestion
-from shepherd_memory.transcripts.ingestion import Ingested
+from shepherd_memory.transcripts.ingestion import IngestResult
 from tests.contract.given import ManualClock, memory, texts_of
 from tests.contract.recalling import check_indexes
 from tests.transcripts import append, exchange, taken_in, write
@@ -35,7 +35,7 @@ def small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ingestion, "PURGE_BATCH", 6)
 
 
-def ingest(service: Service, path: Path, user_id: str = ADA, **options: Any) -> Ingested:
+def ingest(service: Service, path: Path, user_id: str = ADA, **options: Any) -> IngestResult:
     return service.transcripts.ingest(user_id, path, **options)
 
 

@@ -13,7 +13,7 @@ from shepherd_memory.errors import DatabaseUnavailable
 from shepherd_memory.service import Service
 from shepherd_memory.storage.database import Database, open_database
 from shepherd_memory.transcripts import ingestion
-from shepherd_memory.transcripts.ingestion import How, Ingested, ingest_file
+from shepherd_memory.transcripts.ingestion import IngestOptions, IngestResult, ingest_file
 from shepherd_memory.transcripts.library import Library
 from tests.contract.given import ManualClock, config_for, memory, texts_of
 from tests.contract.recalling import check_indexes
@@ -41,7 +41,7 @@ def small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ingestion, "PURGE_BATCH", 2)
 
 
-def ingest(service: Service, path: Path, user_id: str = ADA, **options: Any) -> Ingested:
+def ingest(service: Service, path: Path, user_id: str = ADA, **options: Any) -> IngestResult:
     return service.transcripts.ingest(user_id, path, **options)
 
 
@@ -307,7 +307,7 @@ def test_two_that_take_in_the_same_file_at_once_double_nothing(
 
     def take_in() -> None:
         with closing(open_database(url)) as database:
-            how = How(GAP_US)
+            how = IngestOptions(GAP_US)
             outcomes.append(ingest_file(database, ADA, path, path.parent.parent, how, clock).outcome)
 
     threads = [threading.Thread(target=take_in, name=f"reader {number}") for number in range(4)]

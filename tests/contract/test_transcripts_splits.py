@@ -17,8 +17,8 @@ from tests.contract.given import ManualClock, examples, memory
 from tests.transcripts import BEGAN, MINUTE, agent_line, codex_lines, joined, output_line, taken_in, user_line
 
 GAP = 60
-LONGEST = 3000
-HUGE = b'{"type":"user","message":{"role":"user","content":"' + b"x" * LONGEST + b'"}}'
+MAX_LINE = 3000
+HUGE = b'{"type":"user","message":{"role":"user","content":"' + b"x" * MAX_LINE + b'"}}'
 USER_LINE = orjson.dumps(user_line(3, "said plainly"))
 
 numbers = itertools.count()
@@ -35,7 +35,7 @@ def _small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
     """So that a few lines are several batches, blocks and a line that is too long."""
     monkeypatch.setattr(ingestion, "BATCH_ENTRIES", 3)
     monkeypatch.setattr(reading, "BLOCK_BYTES", 700)
-    monkeypatch.setattr(reading, "LONGEST_LINE", LONGEST)
+    monkeypatch.setattr(reading, "MAX_LINE_BYTES", MAX_LINE)
 
 
 def timeless(line: dict[str, Any]) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tokenizers import Tokenizer
 
-from shepherd_memory.embedding.onnx import MOST_TOKENS, _vocabulary
+from shepherd_memory.embedding.onnx import MAX_TOKENS, _vocabulary
 from shepherd_memory.embedding.wordpiece import WordPiece, read_vocabulary
 from tests.sentence_transformers.test_engine import TEXTS, packaged_model
 from tests.unit.test_wordpiece import EXPECTED
@@ -66,9 +66,9 @@ def test_real_words_are_taken_alike(reference: Tokenizer, words: list[str], seam
 
 def test_long_texts_are_cut_alike(reference: Tokenizer) -> None:
     cut = Tokenizer.from_str(reference.to_str())
-    cut.enable_truncation(MOST_TOKENS)
+    cut.enable_truncation(MAX_TOKENS)
     for text in (*TEXTS, "unbelievably " * 400, "x" * 101, "x" * 100):
-        assert OURS.encode(text, MOST_TOKENS) == ids(cut, text)
+        assert OURS.encode(text, MAX_TOKENS) == ids(cut, text)
 
 
 @pytest.mark.parametrize("text", EXPECTED)

@@ -13,7 +13,7 @@ from starlette.types import Message
 from shepherd_memory.errors import DatabaseUnavailable
 from shepherd_memory.frontends.api.exporting import AT_ONCE, CHUNK_BYTES, ExportResponse
 from shepherd_memory.frontends.web.limits import ClientGone
-from shepherd_memory.frontends.web.threads import Threads
+from shepherd_memory.frontends.web.threads import ThreadPool
 from shepherd_memory.memory import documents
 from shepherd_memory.memory.documents import NewDocument
 from shepherd_memory.storage import users
@@ -98,7 +98,7 @@ async def _never() -> Message:
 
 
 def respond(lines: Iterator[bytes], send: object, receive: object = _never, stall: float = 0.05) -> None:
-    threads = Threads(1)
+    threads = ThreadPool(1)
     response = ExportResponse(threads, lines, stall_seconds=stall)
     scope = {"type": "http", "asgi": {"spec_version": "2.3"}}
     try:

@@ -12,7 +12,7 @@ from starlette.routing import Route
 from shepherd_memory import tools
 from shepherd_memory.frontends.api.app import ROUTES
 from shepherd_memory.memory import api_keys, rejections
-from shepherd_memory.memory.rejections import Refused
+from shepherd_memory.memory.rejections import NewRejection
 from shepherd_memory.service import Service
 from shepherd_memory.storage import users
 from shepherd_memory.storage.clock import now_us
@@ -155,7 +155,7 @@ def seed(service: Service, user_id: str, first_id: int = 1) -> dict[str, Any]:
         users.lock(tx, user_id, now_us(), rows=first_id)
         rejection = users.lock(tx, user_id, now_us())
         where = Provenance(now_us(), "chat", SESSION, "m1")
-        refused = Refused("fact", f"{secret}_key", f"a {secret}", "unsure", f"{secret}?", where)
+        refused = NewRejection("fact", f"{secret}_key", f"a {secret}", "unsure", f"{secret}?", where)
         rejections.insert(tx, user_id, rejection, refused, now_us())
     service.set_fact(user_id, KEY, f"a young {secret}")
     service.set_fact(user_id, KEY, f"an old {secret}")

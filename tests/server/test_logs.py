@@ -14,7 +14,7 @@ from shepherd_memory import open_service
 from shepherd_memory.config import load_config
 from shepherd_memory.errors import DatabaseError
 from shepherd_memory.frontends.api.app import api_application
-from shepherd_memory.frontends.cli.logs import JsonLine, Line
+from shepherd_memory.frontends.cli.logs import JsonLogFormatter, LogFormatter
 from shepherd_memory.frontends.web.process import running
 from shepherd_memory.service import Service
 from tests.acceptance.processes import Processes, wait_until
@@ -39,7 +39,7 @@ class Lines(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         self.records.append(record)
-        self.written += [form(debug=False).format(record) for form in (Line, JsonLine)]
+        self.written += [form(debug=False).format(record) for form in (LogFormatter, JsonLogFormatter)]
 
     @property
     def requests(self) -> list[dict[str, Any]]:

@@ -12,7 +12,7 @@ from starlette.routing import Route
 
 from shepherd_memory.frontends.api.memory_routes import MEMORY_OPERATIONS, MEMORY_ROUTES
 from shepherd_memory.memory import api_keys, rejections
-from shepherd_memory.memory.rejections import Refused
+from shepherd_memory.memory.rejections import NewRejection
 from shepherd_memory.storage.clock import now_us
 from shepherd_memory.storage.rows import Provenance
 from tests.provider import ScriptedProvider
@@ -63,7 +63,7 @@ def refuse(client: Client, word: str) -> None:
     where = Provenance(now_us(), "test", "chat", "m1")
     with client.running.service.database.write() as tx:
         rejections.insert(
-            tx, client.user, REFUSED, Refused("fact", "pet", word, "not said", "", where), now_us()
+            tx, client.user, REFUSED, NewRejection("fact", "pet", word, "not said", "", where), now_us()
         )
 
 

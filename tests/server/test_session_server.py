@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from shepherd_memory.frontends.session_server.routes import read_prompt
-from shepherd_memory.frontends.session_server.shared_session import MOST_WAITING
-from shepherd_memory.frontends.web.process import LONGEST_HEAD
+from shepherd_memory.frontends.session_server.shared_session import MAX_WAITING
+from shepherd_memory.frontends.web.process import MAX_HEAD_BYTES
 from tests.acceptance.processes import wait_until
 from tests.provider import (
     CUT,
@@ -137,7 +137,7 @@ def test_a_body_that_is_too_large_is_refused(share: StartSharing) -> None:
 
 
 def test_a_head_without_end_is_refused(share: StartSharing) -> None:
-    endless = b"POST /request HTTP/1.1\r\nHost: localhost\r\nX: " + b"a" * LONGEST_HEAD
+    endless = b"POST /request HTTP/1.1\r\nHost: localhost\r\nX: " + b"a" * MAX_HEAD_BYTES
     assert status_of(send_raw(share().url, endless)) == 400
 
 
@@ -247,7 +247,7 @@ def test_the_line_is_bounded(share: StartSharing, provider: ScriptedProvider, ga
     shared = share()
     shared.ask("runs", **{"async": True})
     shared.wait_until_running()
-    for _ in range(MOST_WAITING):
+    for _ in range(MAX_WAITING):
         assert shared.ask("waits", **{"async": True}, memory=False).status == 202
     refused = [shared.ask("too many"), shared.ask("too many", stream=True), shared.post("/clear")]
     assert [reply.status for reply in refused] == [503] * 3

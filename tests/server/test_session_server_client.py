@@ -28,7 +28,7 @@ class Heard(list[events.Event]):
     """What a client was told, by its kind."""
 
     def texts(self) -> str:
-        return "".join(one.text for one in self if isinstance(one, events.Delta))
+        return "".join(one.text for one in self if isinstance(one, events.TextDelta))
 
     def kinds(self) -> list[str]:
         return [type(one).__name__ for one in self]
@@ -60,9 +60,11 @@ def test_it_tells_the_events_of_a_chat(share: StartSharing, provider: ScriptedPr
         assert (session.user_id, session.messages) == ("steve", [])
         heard = ask(session, "Hi")
         assert heard.kinds() == ["Added", "Thought", "Delta", "Delta", "Added", "Completed"]
-        assert heard[-1] == events.Completed("Hello Steve.", 11, 7)
+        assert heard[-1] == events.TurnCompleted("Hello Steve.", 11, 7)
         assert [message["content"] for message in session.messages] == ["Hi", "Hello Steve."]
-        assert session.messages == [event.message for event in heard if isinstance(event, events.Added)]
+        assert session.messages == [
+            event.message for event in heard if isinstance(event, events.MessageAdded)
+        ]
     assert shared.contents() == ["Hi", "Hello Steve."]
 
 
@@ -106,9 +108,9 @@ def test_a_request_that_waits_says_so(share: StartSharing, provider: ScriptedPro
         shared.wait_until_running()
         with asking(other, "Second") as heard:
             wait_until(lambda: heard, "it is told something")
-            assert heard[0] == events.Noted("requests before this one: 1")
+            assert heard[0] == events.Notice("requests before this one: 1")
             gate.set()
-    assert isinstance(heard[-1], events.Completed)
+    assert isinstance(heard[-1], events.TurnCompleted)
 
 
 def test_cancelling_stops_the_answer_at_the_server(share: StartSharing, provider: ScriptedProvider) -> None:
@@ -121,9 +123,9 @@ def test_cancelling_stops_the_answer_at_the_server(share: StartSharing, provider
         with asking(session, "Hello") as heard:
             wait_until(lambda: heard.texts(), "words come")
             session.cancel()
-        assert heard[-1] == events.Cancelled("Half an ")
+        assert heard[-1] == events.TurnCancelled("Half an ")
         session.cancel()
-        assert ask(session, "Again")[-1] == events.Completed("whole", 11, 7)
+        assert ask(session, "Again")[-1] == events.TurnCompleted("whole", 11, 7)
     provider.wait_until_left(0)
     assert shared.contents() == ["Hello", "Half an ", "Again", "whole"]
 
@@ -139,9 +141,9 @@ def test_cancelling_takes_only_ones_own_request_out_of_the_line(
         with asking(other, "Second") as second:
             wait_until(lambda: second, "it waits")
             other.cancel()
-        assert second[-1] == events.Cancelled("")
+        assert second[-1] == events.TurnCancelled("")
         gate.set()
-    assert first[-1] == events.Completed("first", 11, 7)
+    assert first[-1] == events.TurnCompleted("first", 11, 7)
     assert shared.contents() == ["First", "first"]
 
 
@@ -153,7 +155,7 @@ def test_cancelling_twice_stops_listening(provider: ScriptedProvider) -> None:
         wait_until(lambda: provider.requests, "the server is asked")
         session.cancel()
         session.cancel()
-    assert heard == [events.Cancelled("")]
+    assert heard == [events.TurnCancelled("")]
     session.close()
 
 
@@ -171,7 +173,7 @@ def test_a_problem_of_the_provider_is_told_as_one(share: StartSharing, provider:
     provider.script(openai_stream("Half ", RESET))
     with open_remote(share().url) as session:
         last = ask(session, "Hello")[-1]
-    assert isinstance(last, events.Failed)
+    assert isinstance(last, events.TurnFailed)
     assert last.code == events.PROVIDER_FAILED
 
 
@@ -185,7 +187,7 @@ def test_a_wrong_key_is_told_with_what_to_do(share: StartSharing) -> None:
         ):
             pass
     with open_remote(shared.url, f" {key} ") as session:
-        assert isinstance(ask(session, "Hello")[-1], events.Completed)
+        assert isinstance(ask(session, "Hello")[-1], events.TurnCompleted)
 
 
 def test_nobody_listening_there_is_told_with_what_to_do() -> None:
@@ -248,7 +250,7 @@ def test_a_server_that_goes_away_or_talks_nonsense_is_told(
     provider.script(Stream(stream))
     session = RemoteSession(provider.url)
     last = ask(session, "Hello")[-1]
-    assert isinstance(last, events.Failed)
+    assert isinstance(last, events.TurnFailed)
     assert says in last.problem
     session.close()
 

@@ -15,7 +15,7 @@ from shepherd_memory.chat.event_json import event_to_json
 from shepherd_memory.frontends.session_server.routes import ROUTES
 from shepherd_memory.frontends.session_server.shared_session import PromptRequest
 from shepherd_memory.frontends.session_server.streams import observe
-from shepherd_memory.frontends.session_server.update_log import LatestUpdates
+from shepherd_memory.frontends.session_server.update_log import UpdateLog
 from shepherd_memory.frontends.session_server.updates import CLEARED, STATUSES, CodeBlock, CodeBlocks, Update
 from shepherd_memory.injection.prompting import Injected
 
@@ -59,8 +59,8 @@ def test_a_block_is_told_with_the_piece_that_closes_it_and_once() -> None:
     assert blocks.end() == []
 
 
-def filled(number: int, **bounds: int) -> LatestUpdates:
-    updates = LatestUpdates(**bounds)
+def filled(number: int, **bounds: int) -> UpdateLog:
+    updates = UpdateLog(**bounds)
     for at in range(1, number + 1):
         updates.add(Update("delta", {"number": at}))
     return updates
@@ -77,7 +77,7 @@ def test_of_many_updates_the_latest_are_kept() -> None:
 
 
 def test_large_updates_leave_room_for_few_but_the_last_is_always_there() -> None:
-    updates = LatestUpdates(most_bytes=1000)
+    updates = UpdateLog(most_bytes=1000)
     for _ in range(3):
         updates.add(Update("delta", {"text": "x" * 5000}))
     assert updates.missed(0) == 2
@@ -85,7 +85,7 @@ def test_large_updates_leave_room_for_few_but_the_last_is_always_there() -> None
 
 
 def test_a_write_takes_only_so_much() -> None:
-    updates = LatestUpdates()
+    updates = UpdateLog()
     for _ in range(20):
         updates.add(Update("delta", {"text": "x" * 20_000}))
     assert len(updates.after(0)) == 4
@@ -164,15 +164,15 @@ def test_the_reference_has_every_route_error_and_event_of_a_shared_session() -> 
 
 
 EVENTS: list[events.Event] = [
-    events.Added({"role": "user"}),
-    events.Told(Injected([])),
-    events.Delta(""),
-    events.Thought(""),
+    events.MessageAdded({"role": "user"}),
+    events.MemoryInjected(Injected([])),
+    events.TextDelta(""),
+    events.ReasoningDelta(""),
     events.ToolCalled("", "", ""),
-    events.ToolAnswered("", "", ""),
-    events.Evicted(1),
-    events.Noted(""),
-    events.Completed("", 0, 0),
-    events.Cancelled(""),
-    events.Failed(""),
+    events.ToolFinished("", "", ""),
+    events.MessagesEvicted(1),
+    events.Notice(""),
+    events.TurnCompleted("", 0, 0),
+    events.TurnCancelled(""),
+    events.TurnFailed(""),
 ]

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shepherd_memory.frontends.api.splicing import Tail, splice
+from shepherd_memory.frontends.api.splicing import SplicePoint, splice
 
 MARK = "«spliced»"
 PASSED = 5_000
@@ -121,16 +121,16 @@ def made_of(members: list[bytes]) -> re.Pattern[bytes]:
     return re.compile(rb"\s*\{\s*" + rb"\s*,\s*".join(map(re.escape, members)) + rb"\s*\}\s*")
 
 
-def tail_for(message: Mapping[str, Any], place: int, text: str) -> Tail:
-    return Tail(place, text if isinstance(message["content"], str) else {"type": "text", "text": text})
+def tail_for(message: Mapping[str, Any], place: int, text: str) -> SplicePoint:
+    return SplicePoint(place, text if isinstance(message["content"], str) else {"type": "text", "text": text})
 
 
-def inserted_by(tail: Tail) -> bytes:
+def inserted_by(tail: SplicePoint) -> bytes:
     encoded = orjson.dumps(tail.addition)
     return encoded[1:-1] if isinstance(tail.addition, str) else b"," + encoded
 
 
-def with_tail(request: Any, tail: Tail) -> Any:
+def with_tail(request: Any, tail: SplicePoint) -> Any:
     message = request["messages"][tail.place]
     message["content"] += tail.addition if isinstance(tail.addition, str) else [tail.addition]
     return request
@@ -254,12 +254,12 @@ def test_a_model_that_is_also_to_go_is_removed() -> None:
     ],
 )
 def test_text_goes_where_a_parser_would_read_it(body: bytes, spliced: bytes) -> None:
-    assert splice(body, tail=Tail(0, "+")) == spliced
+    assert splice(body, tail=SplicePoint(0, "+")) == spliced
 
 
 def test_a_part_is_the_last_of_the_list_before_its_bracket() -> None:
     body = b'{"messages": ["x", {"content": [ {"text": "]"} ]}, 3]}'
-    assert splice(body, tail=Tail(1, {"text": "ü"})) == (
+    assert splice(body, tail=SplicePoint(1, {"text": "ü"})) == (
         '{"messages": ["x", {"content": [ {"text": "]"} ,{"text":"ü"}]}, 3]}'.encode()
     )
 
@@ -267,19 +267,19 @@ def test_a_part_is_the_last_of_the_list_before_its_bracket() -> None:
 @pytest.mark.parametrize(
     ("body", "tail"),
     [
-        (b'{"messages":[{"content":[ ]}]}', Tail(0, {"text": "x"})),
-        (b'{"messages":[{"content":null}]}', Tail(0, "x")),
-        (b'{"messages":[{"content":{"a":1}}]}', Tail(0, {"text": "x"})),
-        (b'{"messages":[{"content":"a"}]}', Tail(0, {"text": "x"})),
-        (b'{"messages":[{"content":["a"]}]}', Tail(0, "x")),
-        (b'{"messages":[{"role":"user"}]}', Tail(0, "x")),
-        (b'{"messages":[{"content":"a"}]}', Tail(1, "x")),
-        (b'{"messages":[{"content":"a"}],"b":["c",{"content":"d"}]}', Tail(3, "x")),
-        (b'{"messages":["content"]}', Tail(0, "x")),
-        (b"{}", Tail(0, "x")),
+        (b'{"messages":[{"content":[ ]}]}', SplicePoint(0, {"text": "x"})),
+        (b'{"messages":[{"content":null}]}', SplicePoint(0, "x")),
+        (b'{"messages":[{"content":{"a":1}}]}', SplicePoint(0, {"text": "x"})),
+        (b'{"messages":[{"content":"a"}]}', SplicePoint(0, {"text": "x"})),
+        (b'{"messages":[{"content":["a"]}]}', SplicePoint(0, "x")),
+        (b'{"messages":[{"role":"user"}]}', SplicePoint(0, "x")),
+        (b'{"messages":[{"content":"a"}]}', SplicePoint(1, "x")),
+        (b'{"messages":[{"content":"a"}],"b":["c",{"content":"d"}]}', SplicePoint(3, "x")),
+        (b'{"messages":["content"]}', SplicePoint(0, "x")),
+        (b"{}", SplicePoint(0, "x")),
     ],
 )
-def test_a_tail_that_has_no_place_is_refused(body: bytes, tail: Tail) -> None:
+def test_a_tail_that_has_no_place_is_refused(body: bytes, tail: SplicePoint) -> None:
     with pytest.raises(ValueError, match=r"\w"):
         splice(body, tail=tail)
 
@@ -289,7 +289,7 @@ def test_a_tail_that_has_no_place_is_refused(body: bytes, tail: Tail) -> None:
 def test_what_nests_deeply_is_measured_to_its_end(opening: str, depth: int) -> None:
     deep = opening * depth + '"}]"' + ("]" if opening.startswith("[") else "}") * depth
     body = f'{{"deep":{deep},"messages":[{deep},{{"deep":{deep},"content":"a"}},{deep}],"memory":{deep}}}'
-    spliced = splice(body.encode(), tail=Tail(1, "+"), without={"memory", "deep"})
+    spliced = splice(body.encode(), tail=SplicePoint(1, "+"), without={"memory", "deep"})
     assert spliced.decode() == f'{{"messages":[{deep},{{"deep":{deep},"content":"a+"}},{deep}]}}'
     assert orjson.loads(spliced)["messages"][1]["content"] == "a+"
 
@@ -304,7 +304,7 @@ def test_what_nests_deeply_is_measured_to_its_end(opening: str, depth: int) -> N
 def test_a_content_of_megabytes_is_spliced(repeated: str, megabytes: int) -> None:
     content = repeated.encode() * (megabytes * 1_000_000 // len(repeated.encode()))
     body = b'{"memory":true,"messages":[{"content":"' + content + b'"}],"model":"a"}'
-    spliced = splice(body, without=["memory"], model="b", tail=Tail(0, "+"))
+    spliced = splice(body, without=["memory"], model="b", tail=SplicePoint(0, "+"))
     assert spliced == b'{"messages":[{"content":"' + content + b'+"}],"model":"b"}'
 
 
@@ -312,5 +312,5 @@ def test_a_content_of_megabytes_is_spliced(repeated: str, megabytes: int) -> Non
 def test_a_long_list_before_the_message_is_passed_over(many: str) -> None:
     passed = b",".join([many.encode()] * PASSED)
     body = b'{"x":[[' + passed + b'],{}],"messages":[' + passed + b',{"content":"a"}]}'
-    spliced = splice(body, tail=Tail(PASSED, "+"))
+    spliced = splice(body, tail=SplicePoint(PASSED, "+"))
     assert spliced == body[:-4] + b'+"}]}'

@@ -21,7 +21,7 @@ from shepherd_memory.frontends.cli import cli
 from shepherd_memory.frontends.terminal import slash_commands
 from shepherd_memory.frontends.terminal.invocation import Invocation
 from shepherd_memory.memory import saved_chats
-from shepherd_memory.memory.saved_chats import History
+from shepherd_memory.memory.saved_chats import InputHistory
 from shepherd_memory.service import SAVED_CHATS, Service, open_service
 from shepherd_sqlite import database
 from tests.contract.given import config_for, texts_of
@@ -95,12 +95,12 @@ class Talk:
 
     def answer(self, text: str, **how: Any) -> str:
         last = self.ask(text, **how)[-1]
-        assert isinstance(last, events.Completed), last
+        assert isinstance(last, events.TurnCompleted), last
         return last.text
 
-    def failure(self, text: str) -> events.Failed:
+    def failure(self, text: str) -> events.TurnFailed:
         last = self.ask(text)[-1]
-        assert isinstance(last, events.Failed)
+        assert isinstance(last, events.TurnFailed)
         return last
 
 
@@ -122,7 +122,7 @@ def test_events_come_in_the_order_in_which_things_happen(lab: Lab) -> None:
     with lab.chat() as talk:
         told = talk.ask("Hello?")
     assert names(told) == ["Added", "Told", "Thought", "Delta", "Delta", "Added", "Completed"]
-    assert told[-1] == events.Completed("Hello.", 11, 7)
+    assert told[-1] == events.TurnCompleted("Hello.", 11, 7)
 
 
 def test_what_a_local_model_thinks_in_its_answer_is_shown_and_neither_sent_again_nor_remembered(
@@ -134,7 +134,7 @@ def test_what_a_local_model_thinks_in_its_answer_is_shown_and_neither_sent_again
         talk.ask("Again?")
         assert texts_of(talk.service, "ann") == ["Hello?", "Hello.", "Again?", "Yes."]
     assert names(told) == ["Added", "Told", "Thought", "Thought", "Delta", "Delta", "Added", "Completed"]
-    assert told[-1] == events.Completed("Hello.", 11, 7)
+    assert told[-1] == events.TurnCompleted("Hello.", 11, 7)
     assert [message["content"] for message in lab.bodies()[1]["messages"]][:2] == ["Hello?", "Hello."]
 
 
@@ -142,7 +142,7 @@ def test_a_provider_that_counts_nothing_leaves_an_estimate(lab: Lab) -> None:
     lab.provider.script(openai_stream("Hello.", usage={}))
     with lab.chat() as talk:
         last = talk.ask("Hello?")[-1]
-    assert isinstance(last, events.Completed)
+    assert isinstance(last, events.TurnCompleted)
     assert last.prompt_tokens > 0
     assert last.completion_tokens > 0
 
@@ -214,7 +214,7 @@ def test_the_model_uses_all_six_tools_for_the_user_of_the_chat(lab: Lab) -> None
         talk.service.set_fact("bob", "city", "Rome")
         lab.provider.script(*(openai_stream("Wait.", call) for call in SIX_TOOLS), chat("Done."))
         told = talk.ask("Use them")
-        answers = [event.text for event in told if isinstance(event, events.ToolAnswered)]
+        answers = [event.text for event in told if isinstance(event, events.ToolFinished)]
         assert [event.name for event in told if isinstance(event, events.ToolCalled)] == [
             call.name for call in SIX_TOOLS
         ]
@@ -245,9 +245,9 @@ def test_a_call_that_cannot_be_made_is_answered_and_the_chat_goes_on(lab: Lab, c
     lab.provider.script(openai_stream(call), chat("Sorry."))
     with lab.chat(Options(memtools=True)) as talk:
         told = talk.ask("Use it")
-        (answered,) = (event for event in told if isinstance(event, events.ToolAnswered))
+        (answered,) = (event for event in told if isinstance(event, events.ToolFinished))
         assert answered.text.startswith("Error:")
-        assert told[-1] == events.Completed("Sorry.", 11, 7)
+        assert told[-1] == events.TurnCompleted("Sorry.", 11, 7)
 
 
 def test_several_calls_of_one_round_are_answered_in_their_order(lab: Lab) -> None:
@@ -316,7 +316,7 @@ def test_a_provider_that_is_not_there_is_named(lab: Lab) -> None:
 
 def test_without_a_provider_nothing_is_said_and_the_problem_says_what_to_do(lab: Lab) -> None:
     with lab.chat(provider="") as talk:
-        assert talk.ask("Hello?") == [events.Failed(talk.failure("Hello?").problem, events.NO_PROVIDER)]
+        assert talk.ask("Hello?") == [events.TurnFailed(talk.failure("Hello?").problem, events.NO_PROVIDER)]
         assert talk.session.messages == []
         assert talk.session.context_window() == 0
         assert talk.session.model() == ""
@@ -339,10 +339,10 @@ def test_a_cancelled_stream_keeps_what_was_said(lab: Lab) -> None:
     with lab.chat() as talk:
 
         def stop(event: Event) -> None:
-            if isinstance(event, events.Delta):
+            if isinstance(event, events.TextDelta):
                 talk.session.cancel()
 
-        assert talk.ask("Tell me", stop)[-1] == events.Cancelled("Half of")
+        assert talk.ask("Tell me", stop)[-1] == events.TurnCancelled("Half of")
         lab.provider.wait_until_left()
         assert texts_of(talk.service, "ann") == ["Tell me", "Half of"]
         assert talk.answer("Go on") == "Hello there."
@@ -355,11 +355,11 @@ def test_a_call_that_gets_no_answer_at_all_can_be_cancelled(lab: Lab) -> None:
         lab.provider.wait_for(1)
         talk.session.cancel()
         ended(thread)
-        assert told[-1] == events.Cancelled("")
+        assert told[-1] == events.TurnCancelled("")
         assert texts_of(talk.service, "ann") == ["Hello?"]
 
 
-@pytest.mark.parametrize("moment", [events.Added, events.Told])
+@pytest.mark.parametrize("moment", [events.MessageAdded, events.MemoryInjected])
 def test_cancelling_before_the_provider_is_asked_stops_it_too(lab: Lab, moment: type[Event]) -> None:
     lab.provider.default = openai_stream(threading.Event(), "never")
     with lab.chat() as talk:
@@ -368,7 +368,7 @@ def test_cancelling_before_the_provider_is_asked_stops_it_too(lab: Lab, moment: 
             if isinstance(event, moment):
                 talk.session.cancel()
 
-        assert talk.ask("Hello?", stop)[-1] == events.Cancelled("")
+        assert talk.ask("Hello?", stop)[-1] == events.TurnCancelled("")
         assert texts_of(talk.service, "ann") == ["Hello?"]
 
 
@@ -378,10 +378,10 @@ def test_cancelling_between_rounds_of_tools_stops_the_loop(lab: Lab) -> None:
     with lab.chat(Options(memtools=True)) as talk:
 
         def stop(event: Event) -> None:
-            if isinstance(event, events.ToolAnswered):
+            if isinstance(event, events.ToolFinished):
                 talk.session.cancel()
 
-        assert talk.ask("Use it", stop)[-1] == events.Cancelled("")
+        assert talk.ask("Use it", stop)[-1] == events.TurnCancelled("")
         assert roles(talk.session.messages) == ["user", "assistant", "tool"]
         lab.provider.default = chat("Fine.")
         assert talk.answer("And?") == "Fine."
@@ -401,8 +401,8 @@ def test_a_context_that_the_provider_finds_too_long_is_shortened_and_sent_again(
             talk.answer(f"{number} " * 200)
         lab.provider.script(openai_error(400, TOO_LONG), openai_error(400, TOO_LONG), chat("Fits."))
         told = talk.ask("And now?")
-        assert told[-1] == events.Completed("Fits.", 11, 7)
-        gone = sum(event.messages for event in told if isinstance(event, events.Evicted))
+        assert told[-1] == events.TurnCompleted("Fits.", 11, 7)
+        gone = sum(event.messages for event in told if isinstance(event, events.MessagesEvicted))
         assert gone == 8 + 2 - len(talk.session.messages)
         assert len(texts_of(talk.service, "ann")) == 10, "eviction takes nothing from memory"
     sizes = [len(json.dumps(body["messages"])) for body in lab.bodies()[-3:]]
@@ -546,8 +546,8 @@ def test_a_full_database_stops_no_chat_and_gets_what_was_said_later(lab: Lab) ->
         talk.answer("before")
         with full(talk.service):
             told = talk.ask(LONG)
-            assert isinstance(told[-1], events.Completed)
-            (noted, *_) = (event.text for event in told if isinstance(event, events.Noted))
+            assert isinstance(told[-1], events.TurnCompleted)
+            (noted, *_) = (event.text for event in told if isinstance(event, events.Notice))
             assert "not stored yet" in noted
             assert texts_of(talk.service, "ann") == ["before", "Hello there."]
         talk.answer("after")
@@ -588,8 +588,8 @@ def test_a_tool_that_was_not_offered_is_not_used(lab: Lab, options: Options) -> 
     with lab.chat(options) as talk:
         talk.service.set_fact("ann", "city", "Lisbon")
         told = talk.ask("Where do I live?")
-        assert isinstance(told[-1], events.Failed)
-        assert not any(isinstance(event, events.ToolAnswered) for event in told)
+        assert isinstance(told[-1], events.TurnFailed)
+        assert not any(isinstance(event, events.ToolFinished) for event in told)
     assert all("tool_calls" not in message for body in lab.bodies() for message in body["messages"])
 
 
@@ -598,7 +598,7 @@ def test_an_answer_that_was_cut_at_its_length_is_said_to_be(lab: Lab) -> None:
     lab.provider.default = Stream((b"data: " + json.dumps(cut).encode() + b"\n\n", b"data: [DONE]\n\n"))
     with lab.chat() as talk:
         told = talk.ask("Tell me everything.")
-        assert any(isinstance(event, events.Noted) and "chat_max_tokens" in event.text for event in told)
+        assert any(isinstance(event, events.Notice) and "chat_max_tokens" in event.text for event in told)
 
 
 def test_what_can_never_be_stored_is_said_at_the_end(lab: Lab) -> None:
@@ -615,8 +615,8 @@ def test_a_locked_database_stops_no_chat(lab: Lab, monkeypatch: pytest.MonkeyPat
         with closing(sqlite3.connect(lab.folder / "memory.db", isolation_level=None)) as other:
             other.execute("begin immediate")
             told = talk.ask("meanwhile")
-            assert isinstance(told[-1], events.Completed)
-            assert any(isinstance(event, events.Noted) for event in told)
+            assert isinstance(told[-1], events.TurnCompleted)
+            assert any(isinstance(event, events.Notice) for event in told)
             other.execute("rollback")
         talk.answer("after")
         assert texts_of(talk.service, "ann")[2:5:2] == ["meanwhile", "after"]
@@ -679,7 +679,7 @@ def test_a_document_that_is_deleted_meanwhile_is_not_saved_again(lab: Lab) -> No
     with lab.chat(SAVING) as talk:
         talk.answer("the quokka")
         talk.answer("the wombat")
-        History("ann").add("the quokka")
+        InputHistory("ann").add("the quokka")
         document = talk.service.documents("ann")[0]
         talk.service.forget("ann", document=document.id)
         assert not files_with("quokka")
@@ -690,7 +690,7 @@ def test_a_document_that_is_deleted_meanwhile_is_not_saved_again(lab: Lab) -> No
 def test_erasing_a_user_removes_their_chats_and_says_so(lab: Lab) -> None:
     with lab.chat(SAVING) as talk:
         talk.answer("the quokka")
-        History("ann").add("the quokka")
+        InputHistory("ann").add("the quokka")
         receipt = talk.service.erase("ann")
         assert receipt.rows[SAVED_CHATS] == 2
         assert not files_with("quokka")
@@ -704,11 +704,11 @@ def test_two_users_in_one_folder_with_one_provider_share_nothing(lab: Lab) -> No
         talk.service.set_fact("ann", "dog_name", "AnnsDog")
         talk.service.add_context("ann", "Where is the key?", "AnnsShelf")
         talk.answer("AnnsWords about the dog")
-        History("ann").add("AnnsLine")
+        InputHistory("ann").add("AnnsLine")
     lab.provider.forget()
     with lab.service() as service, open_chat(service, "bob", options, resume=True) as session:
         assert session.messages == []
-        assert History("bob").entries() == []
+        assert InputHistory("bob").entries() == []
         lab.provider.script(
             openai_stream(
                 ToolCall("c1", "search_memory", '{"query": "dog key words", "user_id": "ann"}'),

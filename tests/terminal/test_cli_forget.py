@@ -3,7 +3,7 @@
 import pytest
 
 from shepherd_memory.memory import saved_chats
-from shepherd_memory.memory.saved_chats import History, SavedChat
+from shepherd_memory.memory.saved_chats import InputHistory, SavedChat
 from tests.terminal.shell import data, good, run
 
 NOTHING = {"facts": 0, "context": 0, "documents": 0}
@@ -33,12 +33,12 @@ def test_a_document_is_forgotten_with_what_chats_have_of_it() -> None:
     stored = data("documents")[0]
     message = {"role": "user", "content": "I live in Bonn", "id": stored["message_id"]}
     saved_chats.save("ann", "/work", "lab", SavedChat("s", [message]))
-    History("ann").add("I live in Bonn")
+    InputHistory("ann").add("I live in Bonn")
     assert data("forget", "--document", str(stored["id"])) == {**NOTHING, "documents": 1}
     saved = saved_chats.load("ann", "/work", "lab")
     assert saved is not None
     assert saved.messages == []
-    assert History("ann").entries() == []
+    assert InputHistory("ann").entries() == []
 
 
 def test_a_session_is_forgotten_whole() -> None:

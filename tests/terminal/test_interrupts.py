@@ -8,13 +8,13 @@ from contextlib import contextmanager
 import click
 import pytest
 
-from shepherd_memory.frontends.terminal.interrupts import Signals, Told, exit_code
+from shepherd_memory.frontends.terminal.interrupts import Interrupt, InterruptRouter, exit_code
 from shepherd_memory.frontends.terminal.signals import INTERRUPTED, interrupted
 
 
 @pytest.fixture
-def signals() -> Iterator[Signals]:
-    signals = Signals()
+def signals() -> Iterator[InterruptRouter]:
+    signals = InterruptRouter()
     with signals.handled():
         yield signals
 
@@ -24,7 +24,7 @@ def press(number: int = signal.SIGINT) -> None:
     os.kill(os.getpid(), number)
 
 
-def test_one_that_nobody_takes_is_raised(signals: Signals) -> None:
+def test_one_that_nobody_takes_is_raised(signals: InterruptRouter) -> None:
     with pytest.raises(KeyboardInterrupt):
         press()
     with pytest.raises(SystemExit) as left:
@@ -32,10 +32,10 @@ def test_one_that_nobody_takes_is_raised(signals: Signals) -> None:
     assert exit_code(left.value) == 128 + signal.SIGTERM
 
 
-def test_one_goes_to_whoever_takes_it_now(signals: Signals) -> None:
-    taken: list[tuple[str, Told]] = []
+def test_one_goes_to_whoever_takes_it_now(signals: InterruptRouter) -> None:
+    taken: list[tuple[str, Interrupt]] = []
 
-    def taker(name: str, told: Told) -> bool:
+    def taker(name: str, told: Interrupt) -> bool:
         taken.append((name, told))
         return True
 
@@ -46,8 +46,8 @@ def test_one_goes_to_whoever_takes_it_now(signals: Signals) -> None:
     assert [(name, exit_code(told)) for name, told in taken] == [("inner", 130), ("outer", 129)]
 
 
-def test_one_that_comes_between_two_is_for_the_second(signals: Signals) -> None:
-    taken: list[Told] = []
+def test_one_that_comes_between_two_is_for_the_second(signals: InterruptRouter) -> None:
+    taken: list[Interrupt] = []
     with signals.kept():
         with signals.taken_by(lambda told: False):
             press()
@@ -55,7 +55,7 @@ def test_one_that_comes_between_two_is_for_the_second(signals: Signals) -> None:
             assert [exit_code(told) for told in taken] == [130]
 
 
-def test_one_that_waits_is_offered_again_on_demand(signals: Signals) -> None:
+def test_one_that_waits_is_offered_again_on_demand(signals: InterruptRouter) -> None:
     is_ready = False
     with signals.taken_by(lambda told: is_ready):
         press()
@@ -63,7 +63,7 @@ def test_one_that_waits_is_offered_again_on_demand(signals: Signals) -> None:
         signals.hand_on()
 
 
-def test_what_is_being_closed_is_closed_before_one_is_raised(signals: Signals) -> None:
+def test_what_is_being_closed_is_closed_before_one_is_raised(signals: InterruptRouter) -> None:
     steps: list[str] = []
 
     @contextmanager
@@ -77,7 +77,7 @@ def test_what_is_being_closed_is_closed_before_one_is_raised(signals: Signals) -
     assert steps == ["open", "closed"]
 
 
-def test_while_it_is_used_one_is_raised_at_once(signals: Signals) -> None:
+def test_while_it_is_used_one_is_raised_at_once(signals: InterruptRouter) -> None:
     steps: list[str] = []
 
     @contextmanager
@@ -97,7 +97,7 @@ def test_while_it_is_used_one_is_raised_at_once(signals: Signals) -> None:
     assert steps == ["closed"]
 
 
-def test_a_second_ctrl_c_does_not_wait(signals: Signals) -> None:
+def test_a_second_ctrl_c_does_not_wait(signals: InterruptRouter) -> None:
     steps: list[str] = []
 
     def close() -> None:
@@ -112,14 +112,16 @@ def test_a_second_ctrl_c_does_not_wait(signals: Signals) -> None:
     assert steps == ["after the first"]
 
 
-def test_only_the_first_that_tells_us_to_leave_counts(signals: Signals) -> None:
+def test_only_the_first_that_tells_us_to_leave_counts(signals: InterruptRouter) -> None:
     with pytest.raises(SystemExit):
         press(signal.SIGHUP)
     press(signal.SIGHUP)
     press(signal.SIGTERM)
 
 
-def test_one_that_is_raised_where_it_was_kept_leaves_the_others_as_they_were(signals: Signals) -> None:
+def test_one_that_is_raised_where_it_was_kept_leaves_the_others_as_they_were(
+    signals: InterruptRouter,
+) -> None:
     with signals.kept():
         press()
         with pytest.raises(KeyboardInterrupt), signals.raised():
@@ -129,7 +131,7 @@ def test_one_that_is_raised_where_it_was_kept_leaves_the_others_as_they_were(sig
             raise AssertionError("not reached")
 
 
-def test_ctrl_c_that_leaves_is_an_exit_code_without_a_word(signals: Signals) -> None:
+def test_ctrl_c_that_leaves_is_an_exit_code_without_a_word(signals: InterruptRouter) -> None:
     with pytest.raises(click.exceptions.Exit) as left, interrupted():
         press()
     assert left.value.exit_code == INTERRUPTED

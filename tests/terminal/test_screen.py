@@ -2,7 +2,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from shepherd_memory.frontends.terminal.safe_text import block, one_line, safe_json
+from shepherd_memory.frontends.terminal.safe_text import escape_block, escape_line, safe_json
 from shepherd_memory.frontends.terminal.tables import aligned, clip, width
 from shepherd_memory.frontends.terminal.times import age, local
 from tests.terminal.shell import good, on_terminal
@@ -20,11 +20,11 @@ from tests.terminal.shell import good, on_terminal
     ],
 )
 def test_a_line_cannot_drive_the_terminal(text: str, shown: str) -> None:
-    assert one_line(text) == shown
+    assert escape_line(text) == shown
 
 
 def test_a_block_keeps_its_lines_and_nothing_else() -> None:
-    assert block("a\n\tb\x1bc\r") == "a\n\tb\\x1bc\\r"
+    assert escape_block("a\n\tb\x1bc\r") == "a\n\tb\\x1bc\\r"
 
 
 def test_json_is_escaped_as_json() -> None:

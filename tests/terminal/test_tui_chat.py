@@ -16,18 +16,18 @@ from shepherd_memory.chat.session import Options, open_chat
 from shepherd_memory.config import load_config, state_folder
 from shepherd_memory.errors import DatabaseError
 from shepherd_memory.frontends.cli import cli
-from shepherd_memory.frontends.terminal.interrupts import Signals
+from shepherd_memory.frontends.terminal.interrupts import InterruptRouter
 from shepherd_memory.frontends.terminal.invocation import Invocation
 from shepherd_memory.frontends.tui.app import TuiApp
-from shepherd_memory.frontends.tui.chat.answer_view import Reply
-from shepherd_memory.frontends.tui.chat.messages import Fold
+from shepherd_memory.frontends.tui.chat.answer_view import AnswerView
+from shepherd_memory.frontends.tui.chat.messages import CollapsibleText
 from shepherd_memory.frontends.tui.chat.prompt import Prompt
 from shepherd_memory.frontends.tui.chat.recall_panel import RecallPanel
-from shepherd_memory.frontends.tui.chat.scrollback import Conversation
+from shepherd_memory.frontends.tui.chat.scrollback import Scrollback
 from shepherd_memory.frontends.tui.chat.status_line import StatusLine
 from shepherd_memory.frontends.tui.help_screen import HelpScreen
 from shepherd_memory.frontends.tui.memory import MemoryScreen
-from shepherd_memory.memory.saved_chats import History
+from shepherd_memory.memory.saved_chats import InputHistory
 from shepherd_memory.service import open_service
 from tests.provider import CUT, RESET, ScriptedProvider, ToolCall, chat, openai_stream
 from tests.terminal.chat_site import ANN, ChatSite
@@ -114,7 +114,9 @@ async def opened(
         chosen = Options(**{"place": str(site.home), **options})
         session = stack.enter_context(open_chat(service, ANN, chosen, resume=resume))
         invocation = Invocation(site.path, service=service, user_id=ANN, commands=cli)
-        app = TuiApp(around(service), around(session), invocation, History(ANN, chosen.memory), Signals())
+        app = TuiApp(
+            around(service), around(session), invocation, InputHistory(ANN, chosen.memory), InterruptRouter()
+        )
         # To draw each step of a movement costs more than most of what is tested.
         app.animation_level = "none"
         async with app.run_test(size=size, notifications=True) as pilot:
@@ -224,7 +226,7 @@ async def test_a_line_of_an_answer_is_drawn_once(site: ChatSite, provider: Scrip
     async with opened(site) as hands:
         await hands.say("Many")
         await hands.sees("One bold line.")
-        reply = hands.one(Reply)
+        reply = hands.one(AnswerView)
         await hands.until(lambda: reply.region.height > 150, "all lines")
         before = reply.render_lines(reply.region.reset_offset)[0]
         gate.set()
@@ -242,9 +244,9 @@ async def test_thoughts_are_one_line_until_they_are_opened(
         await hands.say("What is the answer?")
         await hands.sees("thought for", "It is 42.")
         assert "Six times seven." not in hands.seen()
-        await hands.pilot.click(Fold)
+        await hands.pilot.click(CollapsibleText)
         await hands.sees("Six times seven.")
-        hands.one(Fold).focus()
+        hands.one(CollapsibleText).focus()
         await hands.press("enter")
         await hands.until(lambda: "Six times seven." not in hands.seen())
 
@@ -259,7 +261,7 @@ async def test_a_tool_call_is_one_line_with_its_answer_below(
     async with opened(site, memtools=True) as hands:
         await hands.say("Which colour?")
         await hands.sees("get_fact →", "Tom is grey.")
-        await hands.pilot.click(Fold)
+        await hands.pilot.click(CollapsibleText)
         await hands.sees('{"key": "cat"}')
 
 
@@ -365,7 +367,7 @@ async def test_keys_of_a_shell_edit_the_line(site: ChatSite) -> None:
 
 @driven
 async def test_history_is_shared_with_other_chats_and_keeps_what_was_being_typed(site: ChatSite) -> None:
-    History(ANN).add("from the chat")
+    InputHistory(ANN).add("from the chat")
     async with opened(site) as hands:
         await hands.say("from here")
         await hands.answered()
@@ -377,7 +379,7 @@ async def test_history_is_shared_with_other_chats_and_keeps_what_was_being_typed
         assert prompt.text == "from the chat"
         await hands.press("down", "down")
         assert prompt.text == "a draft"
-    assert History(ANN).entries() == ["from the chat", "from here"]
+    assert InputHistory(ANN).entries() == ["from the chat", "from here"]
 
 
 @driven
@@ -478,10 +480,10 @@ async def test_it_follows_the_end_unless_one_has_scrolled_away(
         await hands.sees("Line 99.")
         await hands.press("pageup", "pageup")
         await hands.until(lambda: "Line 99." not in hands.seen())
-        place = hands.one(Conversation).scroll_y
+        place = hands.one(Scrollback).scroll_y
         gate.set()
         await hands.answered()
-        assert hands.one(Conversation).scroll_y == place
+        assert hands.one(Scrollback).scroll_y == place
         await hands.press("ctrl+end")
         await hands.sees("The very end.")
 
@@ -496,7 +498,7 @@ async def test_an_answer_of_a_hundred_thousand_characters_arrives_whole(
         await hands.say("All of it")
         await hands.answered()
         await hands.sees("Paragraph 349 has")
-        assert len(hands.app.chat.query_one(Conversation).last_answer) > 90_000
+        assert len(hands.app.chat.query_one(Scrollback).last_answer) > 90_000
 
 
 @driven
@@ -507,7 +509,7 @@ async def test_what_a_model_says_drives_nothing(site: ChatSite, provider: Script
         await hands.sees("[reverse]Hi[/]", "\\x1b[31mred \\x07", "[bold red]x[/]", "(file:///etc/passwd)")
         meta = [
             style
-            for line in hands.one(Reply).render_lines(hands.one(Reply).region.reset_offset)
+            for line in hands.one(AnswerView).render_lines(hands.one(AnswerView).region.reset_offset)
             for style in line
         ]
         assert not any(segment.style and "@click" in segment.style.meta for segment in meta)
@@ -565,7 +567,7 @@ async def test_without_memory_nothing_is_stored_and_the_line_says_so(site: ChatS
         await hands.say("Keep nothing of this")
         await hands.answered()
     assert site.said() == []
-    assert History(ANN).entries() == []
+    assert InputHistory(ANN).entries() == []
 
 
 class Broken:

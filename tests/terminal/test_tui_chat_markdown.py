@@ -6,8 +6,8 @@ from hypothesis import strategies as st
 from textual.geometry import Size
 from textual.selection import Selection
 
-from shepherd_memory.frontends.tui.chat.answer_view import Reply
-from shepherd_memory.frontends.tui.chat.chunks import LINES, SIZE, Chunk, Chunks
+from shepherd_memory.frontends.tui.chat.answer_view import AnswerView
+from shepherd_memory.frontends.tui.chat.chunks import LINES, SIZE, Chunk, MarkdownChunks
 from shepherd_memory.frontends.tui.chat.markdown import laid_out
 
 MARKDOWN = st.text(alphabet="ab *_`#->|[]()!~1.\n\t\\<&é猫", max_size=400)
@@ -51,7 +51,7 @@ def test_no_line_is_wider_than_the_screen(text: str, width: int) -> None:
 
 
 def pieces(text: str, size: int) -> list[Chunk]:
-    chunks = Chunks()
+    chunks = MarkdownChunks()
     closed = [chunk for at in range(0, len(text), size) for chunk in chunks.feed(text[at : at + size])]
     return [*closed, chunks.open]
 
@@ -102,7 +102,7 @@ def test_line_ends_of_any_kind_are_line_ends() -> None:
 
 def shown(text: str, size: int = 50) -> list[str]:
     """What stands on the screen after all of it has come in."""
-    reply = Reply()
+    reply = AnswerView()
     for at in range(0, len(text), size):
         reply.add(text[at : at + size])
     reply.get_content_height(Size(40, 20), Size(40, 20), 40)

@@ -24,7 +24,7 @@ from shepherd_memory.frontends.tui.memory.page_parts import Detail
 from shepherd_memory.frontends.tui.memory.user_memory import PAGE, UserMemory
 from shepherd_memory.frontends.tui.memory.views import REASONS
 from shepherd_memory.memory import context, facts, rejections
-from shepherd_memory.memory.rejections import Refused
+from shepherd_memory.memory.rejections import NewRejection
 from shepherd_memory.service import Service, open_service
 from shepherd_memory.storage import users
 from shepherd_memory.storage.clock import parse_us
@@ -217,7 +217,9 @@ def refuse(
 ) -> None:
     """Refuse a fact as the guard does."""
     at = moment("2026-02-10T08:00:00Z")
-    refused = Refused("fact", name, content, reason, detail, Provenance(at, "live", session_id, message_id))
+    refused = NewRejection(
+        "fact", name, content, reason, detail, Provenance(at, "live", session_id, message_id)
+    )
     with service.database.write() as tx:
         rejections.insert(tx, user_id, users.lock(tx, user_id, at), refused, at)
 

@@ -16,8 +16,8 @@ import pytest
 
 from shepherd_memory.config import Config
 from shepherd_memory.embedding import Unavailable, open_embedder
-from shepherd_memory.embedding.chunks import LONGEST_PIECE, MOST_PIECES, split_text
-from shepherd_memory.embedding.engine import Refused, bare_name, model_name
+from shepherd_memory.embedding.chunks import MAX_PIECE_CHARS, MAX_PIECES, split_text
+from shepherd_memory.embedding.engine import UnembeddableText, bare_name, model_name
 from shepherd_memory.embedding.onnx import OnnxEmbedder, _model_file, _open_session
 from shepherd_memory.embedding.openai import OpenAIEmbedder
 from tests.endpoint import (
@@ -150,13 +150,13 @@ def test_names_of_models_are_the_same_wherever_they_are_found(tmp_path: Path) ->
 def test_long_texts_come_in_pieces_and_nothing_is_lost() -> None:
     text = " ".join(f"Sentence number {number} says something." for number in range(600))
     pieces = split_text(text)
-    assert all(len(piece) <= LONGEST_PIECE for piece in pieces)
+    assert all(len(piece) <= MAX_PIECE_CHARS for piece in pieces)
     assert " ".join(pieces) == text
     assert split_text("short") == ["short"]
     assert split_text("") == [""]
     assert "".join(split_text("x" * 5000)) == "x" * 5000
     assert "".join(split_text("我的猫叫小白。" * 500)).replace(" ", "") == "我的猫叫小白。" * 500
-    assert len(split_text("A sentence. " * 100_000)) == MOST_PIECES
+    assert len(split_text("A sentence. " * 100_000)) == MAX_PIECES
 
 
 def vector_of(text: str) -> list[float]:
@@ -256,12 +256,12 @@ def test_a_text_that_is_refused_is_told_from_a_server_that_fails(
     server: ScriptedEndpoint, remote: OpenAIEmbedder
 ) -> None:
     server.script(status(400))
-    with pytest.raises(Refused):
+    with pytest.raises(UnembeddableText):
         remote.embed(["text"])
     server.script(status(503))
     with pytest.raises(Unavailable) as raised:
         remote.embed(["text"])
-    assert not isinstance(raised.value, Refused)
+    assert not isinstance(raised.value, UnembeddableText)
 
 
 @pytest.mark.parametrize("step", [hang(), hang(after_headers=True), drip()])

@@ -8,9 +8,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shepherd_memory.errors import ItemRejected
-from shepherd_memory.extraction.answer import LONGEST_ANSWER, LONGEST_TEXT, MOST_ENTRIES, Answer, read_answer
+from shepherd_memory.extraction.answer import (
+    MAX_ANSWER_CHARS,
+    MAX_ENTRIES,
+    MAX_TEXT_CHARS,
+    ExtractionAnswer,
+    read_answer,
+)
 
-STEVE = Answer(facts=(("name", "Steve"),))
+STEVE = ExtractionAnswer(facts=(("name", "Steve"),))
 PLAIN = '{"facts": {"name": "Steve"}, "context": []}'
 
 
@@ -62,7 +68,7 @@ def test_a_fact_is_read_however_it_is_dressed_up(text: str) -> None:
     ],
 )
 def test_nothing_to_remember_is_an_empty_answer(text: str) -> None:
-    assert read_answer(text) == Answer()
+    assert read_answer(text) == ExtractionAnswer()
 
 
 @pytest.mark.parametrize(
@@ -79,9 +85,9 @@ def test_nothing_to_remember_is_an_empty_answer(text: str) -> None:
         "[[[",
         '{"a":' * 100_00,
         '{"facts":' + "[" * 100_000,
-        "{" * LONGEST_ANSWER,
-        "\n" * LONGEST_ANSWER + "x",
-        "x" * (LONGEST_ANSWER + 1),
+        "{" * MAX_ANSWER_CHARS,
+        "\n" * MAX_ANSWER_CHARS + "x",
+        "x" * (MAX_ANSWER_CHARS + 1),
     ],
 )
 def test_what_makes_no_sense_is_the_items_fault(text: str) -> None:
@@ -124,12 +130,12 @@ def test_values_keep_the_form_in_which_they_were_written(written: str, kept: str
         ('[["a"]]', "nested too deeply"),
         ('[{"a": 1}]', "nested too deeply"),
         ('{"a": {"b": 1}}', "nested too deeply"),
-        (json.dumps("x" * (LONGEST_TEXT + 1)), f"longer than {LONGEST_TEXT} characters"),
+        (json.dumps("x" * (MAX_TEXT_CHARS + 1)), f"longer than {MAX_TEXT_CHARS} characters"),
     ],
 )
 def test_an_entry_that_cannot_be_used_is_skipped_and_the_rest_kept(written: str, why: str) -> None:
     answer = read_answer(f'{{"facts": {{"x": {written}, "name": "Steve"}}}}')
-    assert answer == Answer(facts=(("name", "Steve"),), skipped=(f"fact 1: {why}",))
+    assert answer == ExtractionAnswer(facts=(("name", "Steve"),), skipped=(f"fact 1: {why}",))
 
 
 def test_a_nested_object_gives_a_fact_for_each_of_its_values() -> None:
@@ -149,7 +155,7 @@ def test_a_nested_object_gives_a_fact_for_each_of_its_values() -> None:
     ],
 )
 def test_context_is_read_in_its_usual_shapes(entry: str) -> None:
-    assert read_answer(f'{{"context": {entry}}}') == Answer(context=(("Which editor?", "vim"),))
+    assert read_answer(f'{{"context": {entry}}}') == ExtractionAnswer(context=(("Which editor?", "vim"),))
 
 
 @pytest.mark.parametrize(
@@ -166,7 +172,7 @@ def test_context_is_read_in_its_usual_shapes(entry: str) -> None:
     ],
 )
 def test_wrong_types_are_skipped_with_a_reason(sections: str, skipped: tuple[str, ...]) -> None:
-    assert read_answer("{" + sections + "}") == Answer(skipped=skipped)
+    assert read_answer("{" + sections + "}") == ExtractionAnswer(skipped=skipped)
 
 
 @pytest.mark.parametrize(
@@ -189,10 +195,10 @@ def test_a_cut_off_answer_gives_its_complete_entries(text: str, facts: list[str]
 
 
 def test_a_model_that_runs_away_is_bounded() -> None:
-    many = {f"key_{n}": "x" for n in range(MOST_ENTRIES + 50)}
+    many = {f"key_{n}": "x" for n in range(MAX_ENTRIES + 50)}
     answer = read_answer(json.dumps({"facts": many}))
-    assert len(answer.facts) == MOST_ENTRIES
-    assert answer.skipped == (f"fact {MOST_ENTRIES + 1} and later: more than {MOST_ENTRIES} entries",)
+    assert len(answer.facts) == MAX_ENTRIES
+    assert answer.skipped == (f"fact {MAX_ENTRIES + 1} and later: more than {MAX_ENTRIES} entries",)
 
 
 def test_reasons_do_not_quote_the_entry() -> None:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from shepherd_memory.extraction.answer import read_answer
 from shepherd_memory.extraction.prompt import (
-    LONGEST_STATEMENT,
+    MAX_STATEMENT_CHARS,
     SCHEMA,
     Statement,
     build_messages,
@@ -122,7 +122,7 @@ def test_no_text_forges_a_marker(text: str) -> None:
 
 
 def test_a_message_up_to_the_limit_is_sent_whole() -> None:
-    text = "x" * LONGEST_STATEMENT
+    text = "x" * MAX_STATEMENT_CHARS
     assert shorten(text) == text
 
 
@@ -131,7 +131,7 @@ def test_a_longer_message_is_sent_as_head_and_tail_with_a_note() -> None:
     short = shorten(text)
     found = re.fullmatch(r"(a+)\n\[\.\.\. (\d+) characters left out \.\.\.\]\n(z+)", short)
     assert found is not None
-    assert len(short) <= LONGEST_STATEMENT
+    assert len(short) <= MAX_STATEMENT_CHARS
     assert len(found[1]) + len(found[3]) + int(found[2]) == len(text)
     assert short in said(text)
 

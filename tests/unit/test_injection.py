@@ -9,9 +9,9 @@ import pytest
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
-from shepherd_memory.injection.block import Block, Piece, build_block
+from shepherd_memory.injection.block import MemoryBlock, RecalledItem, build_block
 from shepherd_memory.injection.prompt import inject
-from shepherd_memory.intake.messages import last_said, text_of
+from shepherd_memory.intake.messages import last_user_message, text_of
 from shepherd_memory.text.block_seal import strip_content, strip_injection
 from shepherd_memory.text.tokens import estimate_tokens
 from shepherd_memory.text.words import stems
@@ -50,7 +50,7 @@ LONG_TEXTS = st.lists(st.one_of(TEXTS, st.just("the cat sat in Berlin ")), max_s
 FACTS = st.lists(st.tuples(TEXTS, TEXTS), max_size=6)
 PIECES = st.lists(
     st.builds(
-        Piece,
+        RecalledItem,
         entry_id=st.integers(min_value=1),
         kind=st.sampled_from(["context", "document"]),
         date=st.sampled_from(["2026-02-14", "", "2026) x"]),
@@ -65,7 +65,7 @@ PIECES = st.lists(
 
 
 @st.composite
-def blocks(draw: st.DrawFn) -> Block:
+def blocks(draw: st.DrawFn) -> MemoryBlock:
     facts, pieces = draw(FACTS), draw(PIECES)
     block = build_block([*facts, ("name", "Steve")], pieces, draw(st.integers(60, 900)), ["name"])
     assert block is not None
@@ -136,7 +136,7 @@ def read_piece(text: str) -> tuple[str, list[tuple[str, str]]]:
     return unescape(date), [(unescape(label), unescape(said))]
 
 
-def expected_piece(piece: Piece) -> tuple[str, list[tuple[str, str]]]:
+def expected_piece(piece: RecalledItem) -> tuple[str, list[tuple[str, str]]]:
     if piece.question or piece.answer:
         said = [("User", piece.question), ("Assistant", piece.answer)]
     else:
@@ -144,17 +144,17 @@ def expected_piece(piece: Piece) -> tuple[str, list[tuple[str, str]]]:
     return visible(piece.date), [(label, visible(text)) for label, text in said if visible(text)]
 
 
-def document(entry_id: int, text: str, *, speaker: str = "Ann", words: str = "") -> Piece:
-    return Piece(entry_id, "document", "2026-02-14", speaker, text, words=tuple(stems(words)))
+def document(entry_id: int, text: str, *, speaker: str = "Ann", words: str = "") -> RecalledItem:
+    return RecalledItem(entry_id, "document", "2026-02-14", speaker, text, words=tuple(stems(words)))
 
 
-def pair(entry_id: int, question: str, answer: str) -> Piece:
-    return Piece(entry_id, "context", "2026-02-14", "", "", question, answer)
+def pair(entry_id: int, question: str, answer: str) -> RecalledItem:
+    return RecalledItem(entry_id, "context", "2026-02-14", "", "", question, answer)
 
 
 def built(
-    facts: Sequence[tuple[str, str]] = (), pieces: Sequence[Piece] = (), max_tokens: int = PLENTY
-) -> Block:
+    facts: Sequence[tuple[str, str]] = (), pieces: Sequence[RecalledItem] = (), max_tokens: int = PLENTY
+) -> MemoryBlock:
     block = build_block(facts, pieces, max_tokens)
     assert block is not None
     return block
@@ -203,7 +203,7 @@ def test_a_memory_cannot_speak_as_somebody_else() -> None:
 
 @given(FACTS, PIECES)
 def test_exactly_the_given_facts_and_pieces_are_read_back(
-    facts: list[tuple[str, str]], pieces: list[Piece]
+    facts: list[tuple[str, str]], pieces: list[RecalledItem]
 ) -> None:
     block = build_block(facts, pieces, PLENTY)
     expected = [expected_piece(piece) for piece in pieces]
@@ -220,7 +220,7 @@ def test_exactly_the_given_facts_and_pieces_are_read_back(
 
 @given(FACTS, PIECES, st.integers(-5, 700), st.lists(TEXTS, max_size=3))
 def test_the_budget_holds_and_what_got_in_was_given(
-    facts: list[tuple[str, str]], pieces: list[Piece], max_tokens: int, most_relevant: list[str]
+    facts: list[tuple[str, str]], pieces: list[RecalledItem], max_tokens: int, most_relevant: list[str]
 ) -> None:
     block = build_block(facts, pieces, max_tokens, most_relevant)
     if block is None:
@@ -248,7 +248,7 @@ def assert_is_excerpt(
 
 @given(FACTS, PIECES, st.integers(0, 700))
 def test_the_same_memories_give_the_same_bytes(
-    facts: list[tuple[str, str]], pieces: list[Piece], max_tokens: int
+    facts: list[tuple[str, str]], pieces: list[RecalledItem], max_tokens: int
 ) -> None:
     again = build_block(copy.deepcopy(facts), copy.deepcopy(pieces), max_tokens)
     assert build_block(facts, pieces, max_tokens) == again
@@ -378,20 +378,20 @@ ENDINGS = st.sampled_from(["", "\n", "\n\n", "\n\n\n", "\r\n", "\u2028", " ", *L
 USER_TEXTS = st.builds(str.__add__, ANY_TEXT, ENDINGS)
 
 
-def given_to(content: Any, block: Block) -> Any:
+def given_to(content: Any, block: MemoryBlock) -> Any:
     return inject([{"role": "user", "content": content}], block)[0]["content"]
 
 
 @given(USER_TEXTS, blocks())
 @example("", built([("name", "Steve")]))
-def test_strip_takes_off_exactly_what_inject_put_on(text: str, block: Block) -> None:
+def test_strip_takes_off_exactly_what_inject_put_on(text: str, block: MemoryBlock) -> None:
     injected = given_to(text, block)
     assert injected == f"{text}\n\n{block.text}"
     assert strip_injection(injected) == strip_content(injected) == text
 
 
 @given(USER_TEXTS, blocks(), blocks())
-def test_strip_takes_off_one_block_only(text: str, first: Block, second: Block) -> None:
+def test_strip_takes_off_one_block_only(text: str, first: MemoryBlock, second: MemoryBlock) -> None:
     once = given_to(text, first)
     assert strip_injection(given_to(once, second)) == once
 
@@ -409,7 +409,7 @@ def test_text_that_looks_like_a_block_is_kept(text: str) -> None:
 
 
 @given(st.text(max_size=20), blocks(), st.data())
-def test_a_block_that_was_changed_is_kept(text: str, block: Block, data: st.DataObject) -> None:
+def test_a_block_that_was_changed_is_kept(text: str, block: MemoryBlock, data: st.DataObject) -> None:
     injected = given_to(text, block)
     place = data.draw(st.integers(len(text), len(injected) - 1))
     changed = injected[:place] + data.draw(st.characters()) + injected[place + 1 :]
@@ -418,7 +418,7 @@ def test_a_block_that_was_changed_is_kept(text: str, block: Block, data: st.Data
 
 
 @given(st.text(max_size=20), blocks(), st.text(min_size=1, max_size=5))
-def test_a_block_is_ours_only_at_the_very_end(text: str, block: Block, after: str) -> None:
+def test_a_block_is_ours_only_at_the_very_end(text: str, block: MemoryBlock, after: str) -> None:
     assert strip_injection(given_to(text, block) + after) == given_to(text, block) + after
 
 
@@ -443,7 +443,9 @@ CONTENT_LISTS = st.lists(PARTS, max_size=5).map(lambda parts: [*parts, SAYING, *
 
 
 @given(CONTENT_LISTS, blocks())
-def test_a_list_gets_one_more_part_at_its_end_and_loses_it_again(content: list[Any], block: Block) -> None:
+def test_a_list_gets_one_more_part_at_its_end_and_loses_it_again(
+    content: list[Any], block: MemoryBlock
+) -> None:
     before = copy.deepcopy(content)
     injected = given_to(content, block)
     assert injected[:-1] == content == before
@@ -454,7 +456,7 @@ def test_a_list_gets_one_more_part_at_its_end_and_loses_it_again(content: list[A
 
 
 @given(CONTENT_LISTS, blocks())
-def test_the_block_is_taken_off_the_text_of_a_list_too(content: list[Any], block: Block) -> None:
+def test_the_block_is_taken_off_the_text_of_a_list_too(content: list[Any], block: MemoryBlock) -> None:
     assert strip_injection(text_of(given_to(content, block))) == text_of(content)
     assert strip_injection(text_of(given_to([IMAGE], block))) == ""
 
@@ -523,11 +525,13 @@ MESSAGES = st.lists(
 
 
 @given(MESSAGES, blocks())
-def test_only_the_tail_of_the_last_user_message_changes(messages: list[dict[str, Any]], block: Block) -> None:
+def test_only_the_tail_of_the_last_user_message_changes(
+    messages: list[dict[str, Any]], block: MemoryBlock
+) -> None:
     before = copy.deepcopy(messages)
     injected = inject(messages, block)
     assert messages == before
-    place = last_said(messages)
+    place = last_user_message(messages)
     for index, (old, new) in enumerate(zip(messages, injected, strict=True)):
         if index == place:
             assert list(new) == list(old)

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from shepherd_memory.recall.confidence import confidences
 from shepherd_memory.recall.dates import Span
 from shepherd_memory.recall.keywords import Keywords, score, shared_lengths, shortness
-from shepherd_memory.recall.ranking import POOL, Question, Ranked, rank, speakers_named
-from shepherd_memory.recall.user_index import KINDS, Shelf, Version
+from shepherd_memory.recall.ranking import POOL, Query, RankedEntry, rank, speakers_named
+from shepherd_memory.recall.user_index import KINDS, UserIndex, Version
 from shepherd_memory.recall.vectors import Vectors
 from shepherd_memory.storage.clock import to_us
 
@@ -35,7 +35,7 @@ class Row:
     vector: tuple[float, float] | None = None
 
 
-def shelf_of(*rows: Row) -> Shelf:
+def shelf_of(*rows: Row) -> UserIndex:
     """A shelf with these entries, whose ids are 1, 2, 3…"""
     size = len(rows)
     before, after = np.full(size + 1, size), np.full(size + 1, size)
@@ -46,7 +46,7 @@ def shelf_of(*rows: Row) -> Shelf:
     roles = tuple(dict.fromkeys(row.role for row in rows))
     speakers = tuple(dict.fromkeys(row.speaker for row in rows))
     embedded = [(index, row.vector) for index, row in enumerate(rows) if row.vector is not None]
-    return Shelf(
+    return UserIndex(
         version=Version(1, size, 0),
         ids=np.arange(1, size + 1),
         kinds=np.asarray([KINDS.index(row.kind) for row in rows]),
@@ -66,7 +66,7 @@ def shelf_of(*rows: Row) -> Shelf:
     )
 
 
-def words_in(shelf: Shelf, **places: Sequence[int]) -> Keywords:
+def words_in(shelf: UserIndex, **places: Sequence[int]) -> Keywords:
     """The keyword scores of a query of these words, each of which stands once at these places."""
     postings: Postings = {
         term: (np.asarray(shelf.ids[list(where)]), np.ones(len(where), dtype=np.int64))
@@ -77,15 +77,15 @@ def words_in(shelf: Shelf, **places: Sequence[int]) -> Keywords:
 
 
 def ranked(
-    shelf: Shelf,
+    shelf: UserIndex,
     query: str = "what was it?",
     keywords: Keywords | None = None,
     vector: tuple[float, float] | None = None,
     spans: Sequence[Span] = (),
     pool: int = POOL,
     allowed: Any = None,
-) -> Ranked:
-    question = Question(
+) -> RankedEntry:
+    question = Query(
         query,
         (),
         None if vector is None else np.asarray(vector, dtype=np.float32),
@@ -97,11 +97,11 @@ def ranked(
     return rank(shelf, question, keywords or Keywords(none, none), shortness(shelf), allowed, pool)
 
 
-def order(result: Ranked) -> list[int]:
+def order(result: RankedEntry) -> list[int]:
     return [int(place) for place in result.places]
 
 
-def part(result: Ranked, name: str) -> list[float]:
+def part(result: RankedEntry, name: str) -> list[float]:
     """This part of the score by place on the shelf."""
     values = dict(zip(order(result), result.parts[name], strict=True))
     return [round(float(values[place]), 4) for place in sorted(values)]
@@ -124,7 +124,7 @@ def test_the_closest_vector_comes_first() -> None:
 
 def test_words_alone_rank_where_a_vector_is_of_another_length() -> None:
     shelf = shelf_of(Row(0, vector=(1, 0)), Row(1, vector=(0, 1)))
-    question = Question("lemon", (), np.ones(3, dtype=np.float32), (), (), NOW)
+    question = Query("lemon", (), np.ones(3, dtype=np.float32), (), (), NOW)
     result = rank(shelf, question, words_in(shelf, lemon=[0]), shortness(shelf), None, POOL)
     assert order(result) == [0, 1]
     assert result.cosines is None
@@ -287,9 +287,9 @@ def test_the_parts_sum_to_the_score_and_the_scores_fall(rows: list[Row], data: s
 
 def hit(
     coverage: Sequence[float], cosines: Sequence[float] | None, by_others: Sequence[float] = ()
-) -> Ranked:
+) -> RankedEntry:
     size = len(coverage)
-    return Ranked(
+    return RankedEntry(
         np.arange(size),
         np.linspace(1, 0, size),
         {},
@@ -337,7 +337,7 @@ def test_words_that_name_a_time_are_covered_by_what_was_said_then() -> None:
 
 
 def test_a_good_best_hit_does_not_lift_what_has_nothing_of_the_query() -> None:
-    ranked = Ranked(
+    ranked = RankedEntry(
         places=np.arange(2),
         scores=np.asarray([1.0, 0.0]),
         coverage=np.asarray([1.0, 0.0]),

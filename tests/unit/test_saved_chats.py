@@ -13,7 +13,7 @@ import pytest
 from shepherd_memory.config import private_files, state_folder
 from shepherd_memory.errors import InvalidInput, ShepherdError
 from shepherd_memory.memory import saved_chats
-from shepherd_memory.memory.saved_chats import LONGEST_HISTORY, VERSION, History, SavedChat
+from shepherd_memory.memory.saved_chats import MAX_HISTORY_LINES, VERSION, InputHistory, SavedChat
 from shepherd_memory.text.canonical import dump_json, load_json
 
 PLACE = "/home/ada/work"
@@ -87,7 +87,7 @@ def test_a_users_id_never_becomes_a_path(user_id: str) -> None:
 def test_secrets_are_in_no_file() -> None:
     messages = [said("user", f"my key is {SECRET}", 1), said("assistant", f"so it is {SECRET}", 2)]
     saved_chats.save("ada", PLACE, "lab", SavedChat("s1", messages))
-    History("ada").add(f"/provider add lab --api-key {SECRET}")
+    InputHistory("ada").add(f"/provider add lab --api-key {SECRET}")
     assert files()
     for path in files():
         assert SECRET.encode() not in path.read_bytes()
@@ -99,18 +99,18 @@ def test_secrets_are_in_no_file() -> None:
 
 def test_nobody_else_may_read_what_is_saved() -> None:
     saved_chats.save("ada", PLACE, "lab", CHAT)
-    History("ada").add("hello")
+    InputHistory("ada").add("hello")
     assert all(stat.S_IMODE(path.stat().st_mode) == 0o600 for path in files())
     assert {stat.S_IMODE(path.parent.stat().st_mode) for path in files()} == {0o700}
 
 
 def test_text_that_no_file_can_hold_is_made_storable() -> None:
     saved_chats.save("ada", PLACE, "lab", SavedChat("s1", [said("user", "half \ud800 and \0", 1)]))
-    History("ada").add("half \ud800 and \0")
+    InputHistory("ada").add("half \ud800 and \0")
     loaded = saved_chats.load("ada", PLACE, "lab")
     assert loaded is not None
     assert loaded.messages[0]["content"] == "half \ufffd and \ufffd"
-    assert History("ada").entries() == ["half \ufffd and \ufffd"]
+    assert InputHistory("ada").entries() == ["half \ufffd and \ufffd"]
 
 
 def test_what_a_newer_version_wrote_is_refused_and_left_alone() -> None:
@@ -180,7 +180,7 @@ def test_a_folder_that_cannot_be_written_is_an_error_for_a_chat_and_none_for_his
     state_folder().chmod(0o500)
     with pytest.raises(OSError, match="Permission denied"):
         saved_chats.save("ada", PLACE, "lab", CHAT)
-    history = History("ada")
+    history = InputHistory("ada")
     history.add("one")
     history.add("two")
     assert history.entries() == ["one", "two"]
@@ -192,7 +192,7 @@ def test_a_file_in_the_place_of_the_folder_is_an_error_for_a_chat_and_none_for_h
     state_folder().write_text("")
     with pytest.raises(OSError, match=r"Not a directory|File exists"):
         saved_chats.save("ada", PLACE, "lab", CHAT)
-    history = History("ada")
+    history = InputHistory("ada")
     history.add("one")
     history.add("two")
     assert history.entries() == ["one", "two"]
@@ -203,23 +203,23 @@ def test_forgetting_a_user_removes_everything_of_theirs_and_of_nobody_else() -> 
     for user_id in ("ada", "bob"):
         saved_chats.save(user_id, PLACE, "lab", CHAT)
         saved_chats.save(user_id, PLACE, "cloud", CHAT)
-        History(user_id).add("hello")
+        InputHistory(user_id).add("hello")
     assert saved_chats.forget("ada") == 3
     assert saved_chats.load("ada", PLACE, "lab") is None
-    assert History("ada").entries() == []
+    assert InputHistory("ada").entries() == []
     assert saved_chats.load("bob", PLACE, "lab") == CHAT
-    assert History("bob").entries() == ["hello"]
+    assert InputHistory("bob").entries() == ["hello"]
     assert len({path.parent for path in files()}) == 1
     assert saved_chats.forget("ada") == 0
 
 
 def test_a_history_that_is_open_does_not_bring_back_what_was_erased() -> None:
-    history = History("ada")
+    history = InputHistory("ada")
     history.add("before")
     saved_chats.forget("ada")
     assert history.entries() == []
     history.add("after")
-    assert History("ada").entries() == ["after"]
+    assert InputHistory("ada").entries() == ["after"]
 
 
 def test_forgetting_a_session_removes_its_chats_and_what_cannot_be_read() -> None:
@@ -234,7 +234,7 @@ def test_forgetting_a_session_removes_its_chats_and_what_cannot_be_read() -> Non
 
 def test_deleted_texts_leave_chats_and_history() -> None:
     saved_chats.save("ada", PLACE, "lab", CHAT)
-    history = History("ada")
+    history = InputHistory("ada")
     for line in ("In Bonn.", "  In Bonn. ", "/In Bonn.", "In Bonn or not"):
         history.add(line)
     saved_chats.forget_said("ada", {"m4"}, {"In Bonn."})
@@ -288,43 +288,43 @@ def test_what_cannot_be_removed_is_said() -> None:
 
 
 def test_history_keeps_the_last_of_each_line_newest_last() -> None:
-    history = History("ada")
+    history = InputHistory("ada")
     for line in ("one", "two", "three\nlines\nlong", "one"):
         history.add(line)
-    assert History("ada").entries() == ["two", "three\nlines\nlong", "one"]
+    assert InputHistory("ada").entries() == ["two", "three\nlines\nlong", "one"]
 
 
 def test_history_is_bounded() -> None:
-    path = History("ada")
+    path = InputHistory("ada")
     path.add("first")
     file = next(one for one in files() if one.name == saved_chats.HISTORY)
-    file.write_bytes(b"".join(f'"{number}"\n'.encode() for number in range(LONGEST_HISTORY * 3)))
-    History("ada").add("last")
-    entries = History("ada").entries()
-    assert len(entries) == LONGEST_HISTORY
+    file.write_bytes(b"".join(f'"{number}"\n'.encode() for number in range(MAX_HISTORY_LINES * 3)))
+    InputHistory("ada").add("last")
+    entries = InputHistory("ada").entries()
+    assert len(entries) == MAX_HISTORY_LINES
     assert entries[-1] == "last"
-    assert file.read_bytes().count(b"\n") == LONGEST_HISTORY
+    assert file.read_bytes().count(b"\n") == MAX_HISTORY_LINES
 
 
 def test_lines_of_a_history_that_cannot_be_read_are_left_out() -> None:
-    History("ada").add("one")
+    InputHistory("ada").add("one")
     file = next(one for one in files() if one.name == saved_chats.HISTORY)
     file.write_bytes(file.read_bytes() + b'\xff\n7\n{"a": 1}\n"tw')
-    assert History("ada").entries() == ["one"]
-    History("ada").add("three")
-    assert History("ada").entries() == ["one", "three"]
+    assert InputHistory("ada").entries() == ["one"]
+    InputHistory("ada").add("three")
+    assert InputHistory("ada").entries() == ["one", "three"]
 
 
 @pytest.mark.parametrize("user_id", ["unknown", "", " "])
 def test_nothing_is_kept_for_nobody(user_id: str) -> None:
-    history = History(user_id)
+    history = InputHistory(user_id)
     history.add("hello")
     assert history.entries() == ["hello"]
     assert files() == []
 
 
 def test_a_history_that_is_not_to_be_kept_is_in_no_file() -> None:
-    history = History("ada", is_kept=False)
+    history = InputHistory("ada", is_kept=False)
     history.add("hello")
     assert history.entries() == ["hello"]
     assert files() == []
@@ -361,7 +361,7 @@ def test_two_processes_lose_none_of_each_others_lines(two_writers: list["subproc
         process.stdin.flush()
     assert [process.wait(60) for process in two_writers] == [0, 0]
     expected = {f"{name} {number}" for name in ("left", "right") for number in range(40)}
-    assert set(History("ada").entries()) == expected
+    assert set(InputHistory("ada").entries()) == expected
     loaded = saved_chats.load("ada", "/home/ada", "lab")
     assert loaded is not None
     assert loaded.messages[0]["content"] in ("left" * 1000, "right" * 1000)

@@ -8,7 +8,7 @@ import pytest
 from shepherd_memory.errors import InvalidInput
 from shepherd_memory.frontends.cli.transcripts.folders import choose
 from shepherd_memory.transcripts.file_keys import file_key_of
-from shepherd_memory.transcripts.folders import files_under, usual, watched
+from shepherd_memory.transcripts.folders import default_folders, files_under, watched
 
 
 @pytest.fixture
@@ -67,7 +67,7 @@ def test_a_session_that_codex_archives_keeps_its_key(projects: Path, tmp_path: P
         made(tmp_path / ".codex" / "archived_sessions"),
     )
     live = a_file(sessions / "2026" / "02" / "23" / name)
-    assert [folder.path for folder in usual()] == [projects, sessions, archive]
+    assert [folder.path for folder in default_folders()] == [projects, sessions, archive]
     key = file_key_of(live, sessions)
     archived = live.rename(archive / name)
     assert key_of_named(archived) == file_key_of(archived, archive) == key == f"2026/02/23/{name}"
@@ -88,7 +88,9 @@ def test_every_agent_is_looked_for_where_its_variables_say(tmp_path: Path) -> No
         "PI_CODING_AGENT_DIR": made(tmp_path / "pi" / "sessions").parent,
     }
     given = {name: str(path) for name, path in moved.items()}
-    folders = [(folder.agent, folder.path) for folder in usual({"HOME": str(tmp_path / "no"), **given})]
+    folders = [
+        (folder.agent, folder.path) for folder in default_folders({"HOME": str(tmp_path / "no"), **given})
+    ]
     assert folders == [
         ("claude-code", tmp_path / "claude" / "projects"),
         ("claude-code", tmp_path / "config" / "claude" / "projects"),
@@ -102,8 +104,8 @@ def test_the_sessions_of_pi_alone_may_be_elsewhere(tmp_path: Path) -> None:
     elsewhere = made(tmp_path / "talks")
     for value in ("~/talks", str(elsewhere)):
         environ = {"HOME": str(tmp_path), "PI_CODING_AGENT_SESSION_DIR": value}
-        assert [folder.path for folder in usual(environ)] == [elsewhere]
-    assert usual({"HOME": str(tmp_path), "PI_CODING_AGENT_SESSION_DIR": "~nobody/talks"}) == []
+        assert [folder.path for folder in default_folders(environ)] == [elsewhere]
+    assert default_folders({"HOME": str(tmp_path), "PI_CODING_AGENT_SESSION_DIR": "~nobody/talks"}) == []
 
 
 def test_a_link_that_leads_out_of_the_folder_is_known_by_its_own_name(projects: Path, tmp_path: Path) -> None:

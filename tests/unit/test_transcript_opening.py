@@ -11,11 +11,11 @@ from typing import Any, BinaryIO
 import pytest
 
 from shepherd_memory.transcripts import files, reading
-from shepherd_memory.transcripts.changes import GROWN, REWRITTEN, UNCHANGED, outcome_of, recognised
+from shepherd_memory.transcripts.changes import GROWN, REWRITTEN, UNCHANGED, compare, recognised
 from shepherd_memory.transcripts.files import File
-from shepherd_memory.transcripts.sources import SOURCES, Entry, Reader, Skipped, Source
+from shepherd_memory.transcripts.sources import SOURCES, Reader, SkippedLine, Source, TranscriptEntry
 from shepherd_memory.transcripts.sources.claude_code import CLAUDE_CODE
-from shepherd_memory.transcripts.sources.entry import USER, About
+from shepherd_memory.transcripts.sources.entry import USER, FileInfo
 
 Writer = Callable[[Path, Sequence[str]], None]
 
@@ -39,7 +39,7 @@ class Exported:
     def reader(self, state: dict[str, Any] | None = None) -> Reader:
         return ExportedReader(state or {"read": 0})
 
-    def can_skip(self, raw: bytes) -> Skipped | None:
+    def can_skip(self, raw: bytes) -> SkippedLine | None:
         return None
 
 
@@ -47,13 +47,17 @@ class ExportedReader:
     def __init__(self, state: dict[str, Any]) -> None:
         self._read = int(state["read"])
 
-    def read(self, line: object) -> Entry | Skipped:
+    def read(self, line: object) -> TranscriptEntry | SkippedLine:
         self._read += 1
         said = line.get("said") if isinstance(line, dict) else None
-        return Entry(str(self._read), USER, said, None) if isinstance(said, str) else Skipped("broken")
+        return (
+            TranscriptEntry(str(self._read), USER, said, None)
+            if isinstance(said, str)
+            else SkippedLine("broken")
+        )
 
-    def about(self) -> About:
-        return About()
+    def about(self) -> FileInfo:
+        return FileInfo()
 
     def state(self) -> dict[str, Any]:
         return {"read": self._read}
@@ -95,7 +99,7 @@ def read_from(path: Path, start: int, state: dict[str, Any] | None) -> tuple[lis
         reader = found.source.reader(state)
         lines = list(reading.lines(found.lines, start, found.size))
         read = [reading.read_line(found.source, reader, raw) for raw, _ in lines]
-        return [one.text for one in read if isinstance(one, Entry)], lines[-1][1], reader
+        return [one.text for one in read if isinstance(one, TranscriptEntry)], lines[-1][1], reader
 
 
 @pytest.mark.parametrize(("source", "write"), KINDS)
@@ -144,7 +148,7 @@ def test_what_became_of_it_is_seen_by_its_lines(
         lines = source.open(file)
         assert lines is not None
         # Written later than it was read.
-        assert outcome_of(lines, reading.size_of(lines), 2, before, False) == outcome
+        assert compare(lines, reading.size_of(lines), 2, before, False) == outcome
 
 
 def as_read(path: Path, source: Source) -> File:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from shepherd_memory.transcripts.changes import recognised
 from shepherd_memory.transcripts.reading import read_line
-from shepherd_memory.transcripts.sources import SOURCES, Entry, Source
+from shepherd_memory.transcripts.sources import SOURCES, Source, TranscriptEntry
 from tests.unit.test_transcript_sources import VALID, is_sound
 
 NOON = "2026-03-04T12:00:00.250Z"
@@ -126,7 +126,7 @@ def test_a_file_is_recognised_and_read_however_it_begins(kind: str, dress: str) 
     assert source.name == name
     reader = source.reader()
     read = [read_line(source, reader, raw) for raw in data.split(b"\n")]
-    said = [one.text for one in read if isinstance(one, Entry)]
+    said = [one.text for one in read if isinstance(one, TranscriptEntry)]
     assert said == ([] if kind.startswith("a sub-agent") else ["Why?"])
 
 

@@ -14,7 +14,14 @@ from hypothesis import strategies as st
 
 from shepherd_memory.errors import InvalidInput
 from shepherd_memory.text.canonical import canonical_text
-from shepherd_memory.transcripts.sources import SOURCES, Entry, Skipped, Source, source_named, source_of
+from shepherd_memory.transcripts.sources import (
+    SOURCES,
+    SkippedLine,
+    Source,
+    TranscriptEntry,
+    source_named,
+    source_of,
+)
 from tests.real_transcripts import EDGE_CASES, FOLDER, REAL_FILES, RealFile
 
 REASONS = {
@@ -234,8 +241,8 @@ def mutations(draw: st.DrawFn) -> Any:
 LINES = st.lists(mutations() | ANY_JSON | st.sampled_from(VALID), max_size=8)
 
 
-def is_sound(read: Entry | Skipped) -> bool:
-    if isinstance(read, Skipped):
+def is_sound(read: TranscriptEntry | SkippedLine) -> bool:
+    if isinstance(read, SkippedLine):
         return read.reason in REASONS
     texts = (read.entry_id, read.text, read.cwd, *read.tool_names)
     return (
@@ -260,7 +267,7 @@ def test_any_json_comes_to_an_entry_or_a_reason(source: Source, lines: list[Any]
 @pytest.mark.parametrize("depth", [10, 900])
 def test_deep_lines_do_no_harm(source: Source, depth: int) -> None:
     for line in (nested(depth), {"type": "user", "message": {"role": "user", "content": nested(depth)}}):
-        assert isinstance(source.reader().read(line), Skipped)
+        assert isinstance(source.reader().read(line), SkippedLine)
 
 
 @of_each_source
@@ -354,7 +361,7 @@ def test_real_files_have_as_many_entries_as_another_count_says(file: RealFile) -
     assert source is not None
     reader = source.reader()
     read = [reader.read(line) for line in lines]
-    entries = [one for one in read if isinstance(one, Entry)]
+    entries = [one for one in read if isinstance(one, TranscriptEntry)]
     assert source.name == file.source
     assert Counter(one.role for one in entries) == COUNTED[source.name](lines)
     assert len({one.entry_id for one in entries}) == len(entries)
@@ -371,12 +378,16 @@ def test_lines_of_real_files_that_are_skipped_unread_have_the_right_reason(file:
     assert read_with_skips(source, lines) == read_whole(source, lines)
 
 
-def read_whole(source: Source, lines: list[tuple[bytes, Any]]) -> tuple[list[Entry | Skipped], object]:
+def read_whole(
+    source: Source, lines: list[tuple[bytes, Any]]
+) -> tuple[list[TranscriptEntry | SkippedLine], object]:
     reader = source.reader()
     return [reader.read(line) for _, line in lines], reader.about()
 
 
-def read_with_skips(source: Source, lines: list[tuple[bytes, Any]]) -> tuple[list[Entry | Skipped], object]:
+def read_with_skips(
+    source: Source, lines: list[tuple[bytes, Any]]
+) -> tuple[list[TranscriptEntry | SkippedLine], object]:
     reader = source.reader()
     return [source.can_skip(raw) or reader.read(line) for raw, line in lines], reader.about()
 
@@ -409,5 +420,5 @@ def test_any_real_file_comes_to_entries_and_reasons() -> None:
 def test_the_edge_cases_are_counted_and_not_silently_dropped() -> None:
     reader = source_named("claude-code").reader()
     read = [reader.read(line) for _, line in parsed(EDGE_CASES.path())]
-    reasons = Counter(one.reason for one in read if isinstance(one, Skipped))
+    reasons = Counter(one.reason for one in read if isinstance(one, SkippedLine))
     assert reasons == {"broken": 6, "tool-output": 2, "meta": 1, "unknown": 1, "summary": 1}

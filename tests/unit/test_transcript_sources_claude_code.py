@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from shepherd_memory.transcripts.sources import Entry, Skipped
+from shepherd_memory.transcripts.sources import SkippedLine, TranscriptEntry
 from shepherd_memory.transcripts.sources.claude_code import BOOKKEEPING_TYPES, CLAUDE_CODE
 from shepherd_memory.transcripts.sources.streamed_blocks import BLOCKS, MESSAGES
 
@@ -47,24 +47,24 @@ RESULT = {"type": "tool_result", "tool_use_id": "toolu_1", "content": "42 passed
 IMAGE = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "AAAA"}}
 
 
-def read(line: object) -> Entry | Skipped:
+def read(line: object) -> TranscriptEntry | SkippedLine:
     return CLAUDE_CODE.reader().read(line)
 
 
-def entry(line: object) -> Entry:
+def entry(line: object) -> TranscriptEntry:
     found = read(line)
-    assert isinstance(found, Entry), found
+    assert isinstance(found, TranscriptEntry), found
     return found
 
 
 def reason(line: object) -> str:
     found = read(line)
-    assert isinstance(found, Skipped), found
+    assert isinstance(found, SkippedLine), found
     return found.reason
 
 
 def test_what_a_user_typed_is_kept_with_its_time_and_place() -> None:
-    assert entry(user(" Why does it hang? \n")) == Entry(
+    assert entry(user(" Why does it hang? \n")) == TranscriptEntry(
         "u-1", "user", "Why does it hang?", NOON_US, "/home/ada/engine"
     )
 
@@ -240,7 +240,7 @@ def test_the_blocks_of_one_message_are_entries_of_their_own() -> None:
         assistant(tool("Read", "t2", file_path="a"), uuid="a-3"),
         assistant(text("Done."), uuid="a-4"),
     ]
-    found = [one for one in map(reader.read, lines) if isinstance(one, Entry)]
+    found = [one for one in map(reader.read, lines) if isinstance(one, TranscriptEntry)]
     assert [one.text for one in found] == ["I look.", "[Read: a]", "[Read: a]", "Done."]
     assert len({one.entry_id for one in found}) == 4
 
@@ -249,9 +249,9 @@ def test_a_block_that_is_written_again_is_no_second_entry() -> None:
     reader = CLAUDE_CODE.reader()
     lines = [assistant(text("I look."), tool("Read", "t1")), assistant(text("Other."), message_id="msg_2")]
     first = [reader.read(line) for line in lines]
-    assert all(isinstance(one, Entry) for one in first)
+    assert all(isinstance(one, TranscriptEntry) for one in first)
     again = [reader.read({**line, "uuid": "b", "requestId": "r"}) for line in lines]
-    assert again == [Skipped("duplicate")] * 2
+    assert again == [SkippedLine("duplicate")] * 2
     assert [CLAUDE_CODE.reader().read(line) for line in lines] == first
 
 
@@ -261,7 +261,7 @@ def test_a_repetition_too_late_to_be_remembered_has_the_same_id() -> None:
     for number in range(MESSAGES + 1):
         reader.read(assistant(text("x"), message_id=f"msg_{number + 2}"))
     again = reader.read(assistant(text("I look."), uuid="later"))
-    assert isinstance(first, Entry)
+    assert isinstance(first, TranscriptEntry)
     assert again == first
 
 
@@ -269,28 +269,28 @@ def test_a_text_that_grows_keeps_its_id_and_stands_for_the_earlier_one() -> None
     reader = CLAUDE_CODE.reader()
     versions = ["I look", "I look at the", "I look at the parser."]
     found = [reader.read(assistant(text(said), uuid=f"a-{len(said)}")) for said in versions]
-    entries = [one for one in found if isinstance(one, Entry)]
+    entries = [one for one in found if isinstance(one, TranscriptEntry)]
     assert [one.text for one in entries] == versions
     assert len({one.entry_id for one in entries}) == 1
-    assert reader.read(assistant(text("I look"))) == Skipped("duplicate")
+    assert reader.read(assistant(text("I look"))) == SkippedLine("duplicate")
 
 
 def test_a_message_that_is_written_whole_again_and_again_adds_what_is_new() -> None:
     reader = CLAUDE_CODE.reader()
     first = reader.read(assistant(text("I look.")))
     second = reader.read(assistant(text("I look."), tool("Read", "t1", file_path="a")))
-    assert isinstance(first, Entry)
-    assert isinstance(second, Entry)
+    assert isinstance(first, TranscriptEntry)
+    assert isinstance(second, TranscriptEntry)
     assert (first.text, second.text) == ("I look.", "[Read: a]")
     grown = reader.read(assistant(text("I look. More."), tool("Read", "t1", file_path="a")))
-    assert isinstance(grown, Entry)
+    assert isinstance(grown, TranscriptEntry)
     assert (grown.entry_id, grown.text) == (first.entry_id, "I look. More.\n[Read: a]")
 
 
 def test_the_same_words_in_two_messages_are_two_entries() -> None:
     reader = CLAUDE_CODE.reader()
     found = [reader.read(assistant(text("Done."), message_id=f"msg_{number}")) for number in (1, 2)]
-    assert len({one.entry_id for one in found if isinstance(one, Entry)}) == 2
+    assert len({one.entry_id for one in found if isinstance(one, TranscriptEntry)}) == 2
 
 
 def test_a_line_without_any_id_is_named_by_what_it_says() -> None:
@@ -340,7 +340,7 @@ def test_a_line_without_a_place_was_said_where_the_last_one_was() -> None:
     reader = CLAUDE_CODE.reader()
     lines = [user("a", cwd="/one"), assistant(text("b"), cwd=None), user("c", cwd="/two", uuid="u-2")]
     found = [reader.read(line) for line in lines]
-    assert [one.cwd for one in found if isinstance(one, Entry)] == ["/one", "/one", "/two"]
+    assert [one.cwd for one in found if isinstance(one, TranscriptEntry)] == ["/one", "/one", "/two"]
     assert reader.about().cwd == "/one"
 
 

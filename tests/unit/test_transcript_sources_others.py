@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from shepherd_memory.maintenance import portability
-from shepherd_memory.transcripts.sources import Entry, Skipped, Source, source_of
+from shepherd_memory.transcripts.sources import SkippedLine, Source, TranscriptEntry, source_of
 from shepherd_memory.transcripts.sources.codex import CODEX, EVENTS, ITEMS, LINES, TURNS
 from shepherd_memory.transcripts.sources.pi import PI
 from shepherd_memory.transcripts.sources.pi_converted import PI_CONVERTED
@@ -52,18 +52,18 @@ def answered(text: str) -> dict[str, Any]:
     return wrapped("response_item", message("assistant", text))
 
 
-def all_of(source: Source, lines: Sequence[object]) -> list[Entry | Skipped]:
+def all_of(source: Source, lines: Sequence[object]) -> list[TranscriptEntry | SkippedLine]:
     reader = source.reader()
     return [reader.read(line) for line in lines]
 
 
-def entries_of(source: Source, lines: Sequence[object]) -> list[Entry]:
-    return [one for one in all_of(source, lines) if isinstance(one, Entry)]
+def entries_of(source: Source, lines: Sequence[object]) -> list[TranscriptEntry]:
+    return [one for one in all_of(source, lines) if isinstance(one, TranscriptEntry)]
 
 
 def reason(source: Source, line: object) -> str:
     found = source.reader().read(line)
-    assert isinstance(found, Skipped), found
+    assert isinstance(found, SkippedLine), found
     return found.reason
 
 
@@ -190,7 +190,7 @@ def test_later_versions_say_what_was_typed_in_the_items_of_a_turn() -> None:
 @pytest.mark.parametrize("order", [1, -1])
 def test_a_version_that_says_what_was_typed_in_two_events_is_heard_once(order: int) -> None:
     both = [user_item("Why?"), typed("Why?")][::order]
-    reasons = [one.reason for one in all_of(CODEX, both * 2) if isinstance(one, Skipped)]
+    reasons = [one.reason for one in all_of(CODEX, both * 2) if isinstance(one, SkippedLine)]
     assert reasons == ["duplicate"] * 2
     assert [one.text for one in entries_of(CODEX, both * 2)] == ["Why?"] * 2
 
@@ -286,7 +286,7 @@ def test_a_rollout_says_what_it_is_about_and_where_each_turn_was() -> None:
     assert (about.cwd, about.git_branch, about.is_subagent) == ("/home/ada/engine", "main", False)
     reader.read(wrapped("turn_context", {"cwd": "/elsewhere"}))
     found = reader.read(typed("x"))
-    assert isinstance(found, Entry)
+    assert isinstance(found, TranscriptEntry)
     assert (found.cwd, reader.about().cwd) == ("/elsewhere", "/home/ada/engine")
 
 
@@ -295,9 +295,9 @@ def test_what_a_sub_agent_of_codex_was_told_is_not_the_users_word() -> None:
     spawned = {"subagent": {"thread_spawn": {"parent_thread_id": "0199-a"}}}
     reader.read(wrapped("session_meta", {**META, "id": "0199-b", "source": spawned}))
     assert reader.about().is_subagent
-    assert reader.read(typed("Look into it")) == Skipped("sidechain")
-    assert reader.read(answered("Done")) == Skipped("sidechain")
-    assert reader.read(event("token_count")) == Skipped("bookkeeping")
+    assert reader.read(typed("Look into it")) == SkippedLine("sidechain")
+    assert reader.read(answered("Done")) == SkippedLine("sidechain")
+    assert reader.read(event("token_count")) == SkippedLine("bookkeeping")
 
 
 def uuid7(moment_us: int) -> str:
@@ -359,7 +359,7 @@ def test_sessions_that_codex_has_with_itself_are_no_users(fields: dict[str, Any]
     reader = CODEX.reader()
     reader.read(wrapped("session_meta", {**META, **fields}))
     assert reader.about().is_subagent == is_subagent
-    assert isinstance(reader.read(user_item("Why?")), Skipped) == is_subagent
+    assert isinstance(reader.read(user_item("Why?")), SkippedLine) == is_subagent
 
 
 OLD = [
@@ -390,7 +390,7 @@ def test_rollouts_of_older_versions_are_read_without_what_nobody_typed() -> None
     assert {(one.said_at, one.cwd) for one in found} == {(NOON_US, "/home/ada/old")}
     assert len({one.entry_id for one in found}) == 4
     reader = CODEX.reader()
-    reasons = [one.reason for one in map(reader.read, OLD) if isinstance(one, Skipped)]
+    reasons = [one.reason for one in map(reader.read, OLD) if isinstance(one, SkippedLine)]
     assert reasons == [*["bookkeeping"] * 5, "thinking", "tool-output"]
     assert (reader.about().session_id, reader.about().cwd) == ("old-1", "/home/ada/old")
 
@@ -460,9 +460,9 @@ def test_of_a_session_of_pi_what_was_typed_and_answered_is_kept() -> None:
     ]
     assert source_of(lines) is PI
     assert entries_of(PI, lines) == [
-        Entry("a1", "user", "Why?", NOON_US, "/home/ada/pi"),
-        Entry("a2", "assistant", "I look.\n[bash: ls]", NOON_US, "/home/ada/pi", ("bash",)),
-        Entry("a3", "user", "!git status", NOON_US, "/home/ada/pi"),
+        TranscriptEntry("a1", "user", "Why?", NOON_US, "/home/ada/pi"),
+        TranscriptEntry("a2", "assistant", "I look.\n[bash: ls]", NOON_US, "/home/ada/pi", ("bash",)),
+        TranscriptEntry("a3", "user", "!git status", NOON_US, "/home/ada/pi"),
     ]
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from shepherd_memory.transcripts.sources import Entry, Skipped
+from shepherd_memory.transcripts.sources import SkippedLine, TranscriptEntry
 from shepherd_memory.transcripts.sources.claude_code import CLAUDE_CODE
 
 NOON = "2026-03-04T12:00:00.250Z"
@@ -39,7 +39,7 @@ def typed(text: str, **fields: object) -> dict[str, Any]:
     )
 
 
-def entries_of(lines: Sequence[object]) -> list[Entry]:
+def entries_of(lines: Sequence[object]) -> list[TranscriptEntry]:
     """What the lines come to; the same whether one reader reads them, or each goes on where another was."""
     reader = CLAUDE_CODE.reader()
     read = [reader.read(line) for line in lines]
@@ -48,7 +48,7 @@ def entries_of(lines: Sequence[object]) -> list[Entry]:
         reader = CLAUDE_CODE.reader(state)
         assert reader.read(line) == expected
         state = json.loads(json.dumps(reader.state()))
-    return [one for one in read if isinstance(one, Entry)]
+    return [one for one in read if isinstance(one, TranscriptEntry)]
 
 
 def texts_of(lines: Sequence[object]) -> list[str]:
@@ -57,13 +57,13 @@ def texts_of(lines: Sequence[object]) -> list[str]:
 
 def reason(line: object) -> str:
     found = CLAUDE_CODE.reader().read(line)
-    assert isinstance(found, Skipped), found
+    assert isinstance(found, SkippedLine), found
     return found.reason
 
 
 def test_a_prompt_that_was_attached_is_the_users_word() -> None:
     [found] = entries_of([attached("and the tests too", origin={"kind": "human"})])
-    assert found == Entry("q-1", "user", "and the tests too", NOON_US, "/home/ada/engine")
+    assert found == TranscriptEntry("q-1", "user", "and the tests too", NOON_US, "/home/ada/engine")
 
 
 @pytest.mark.parametrize(

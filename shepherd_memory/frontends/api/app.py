@@ -11,17 +11,17 @@ from shepherd_memory.config import Config
 from shepherd_memory.frontends.api.memory_routes import MEMORY_ROUTES
 from shepherd_memory.frontends.api.models import Model, Models
 from shepherd_memory.frontends.api.openapi import openapi
-from shepherd_memory.frontends.api.proxy import Chat, pass_through
+from shepherd_memory.frontends.api.proxy import ChatRoute, pass_through
 from shepherd_memory.frontends.api.state import State
 from shepherd_memory.frontends.api.tool_routes import TOOL_ROUTES
 from shepherd_memory.frontends.api.upstream import open_session
 from shepherd_memory.frontends.mcp.http import MCP_ROUTES
 from shepherd_memory.frontends.web import health, hosts
-from shepherd_memory.frontends.web.auth import Auth, Doorkeeper
-from shepherd_memory.frontends.web.gate import Gate
+from shepherd_memory.frontends.web.auth import Auth, Authenticator
+from shepherd_memory.frontends.web.gate import RequestGate
 from shepherd_memory.frontends.web.http_errors import ANTHROPIC, OPENAI
 from shepherd_memory.frontends.web.process import Application
-from shepherd_memory.frontends.web.threads import Threads
+from shepherd_memory.frontends.web.threads import ThreadPool
 from shepherd_memory.service import Service
 
 MODEL_SECONDS = 10.0
@@ -34,7 +34,7 @@ def api_application(service: Service, host: str) -> Application:
     return Application(lambda threads, quick, auth: create_app(service, threads, quick, host=host, auth=auth))
 
 
-def create_app(service: Service, threads: Threads, quick: Threads, *, host: str, auth: Auth) -> ASGIApp:
+def create_app(service: Service, threads: ThreadPool, quick: ThreadPool, *, host: str, auth: Auth) -> ASGIApp:
     """The server for one service; its state is made when it starts, and taken down when it stops."""
     states: list[State] = []
 
@@ -45,11 +45,11 @@ def create_app(service: Service, threads: Threads, quick: Threads, *, host: str,
             yield
 
     routes = Router(ROUTES, redirect_slashes=False, default=elsewhere, lifespan=lifespan)
-    return Gate(routes, lambda: states[-1])
+    return RequestGate(routes, lambda: states[-1])
 
 
 async def _open_state(
-    stack: AsyncExitStack, service: Service, threads: Threads, quick: Threads, host: str, auth: Auth
+    stack: AsyncExitStack, service: Service, threads: ThreadPool, quick: ThreadPool, host: str, auth: Auth
 ) -> State:
     upstream = await stack.enter_async_context(open_session())
     if _uses_memory(service.config):
@@ -57,7 +57,7 @@ async def _open_state(
         with suppress(TimeoutError):
             await threads.run_within(MODEL_SECONDS, service.embedding.embedder)
     names = hosts.allowed_names(service.config.server_allowed_hosts, host)
-    return State(service, threads, quick, Doorkeeper(service, quick, auth), names, upstream=upstream)
+    return State(service, threads, quick, Authenticator(service, quick, auth), names, upstream=upstream)
 
 
 def _uses_memory(config: Config) -> bool:
@@ -75,8 +75,8 @@ async def elsewhere(scope: Scope, receive: Receive, send: Send) -> None:
 
 
 ROUTES: list[BaseRoute] = [
-    Route("/v1/chat/completions", Chat(OPENAI)),
-    Route("/v1/messages", Chat(ANTHROPIC)),
+    Route("/v1/chat/completions", ChatRoute(OPENAI)),
+    Route("/v1/messages", ChatRoute(ANTHROPIC)),
     Route("/v1/models", Models()),
     Route("/v1/models/{model:path}", Model()),
     *MEMORY_ROUTES,

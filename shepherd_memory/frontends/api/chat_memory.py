@@ -7,15 +7,15 @@ from typing import Any
 from shepherd_memory.config import Config
 from shepherd_memory.config.identity import is_known
 from shepherd_memory.errors import DatabaseError, ShepherdError
-from shepherd_memory.frontends.api.splicing import Tail
+from shepherd_memory.frontends.api.splicing import SplicePoint
 from shepherd_memory.frontends.api.state import State
-from shepherd_memory.injection.prompt import addition
+from shepherd_memory.injection.prompt import block_suffix
 from shepherd_memory.injection.prompting import Injected
-from shepherd_memory.intake.messages import last_said
+from shepherd_memory.intake.messages import last_user_message
 from shepherd_memory.llm.request import ReadAnswer
 
 ON, OFF, UNKNOWN_USER, FAILED, TIMEOUT = "on", "off", "unknown-user", "failed", "timeout"
-MOST_IDS = 100
+MAX_IDS = 100
 
 logger = logging.getLogger("shepherd_memory.frontends.server.chat_memory")
 
@@ -48,9 +48,9 @@ class ChatMemory:
         """Whether the exchange is to be remembered: also when recalling for it failed."""
         return self.status not in (OFF, UNKNOWN_USER)
 
-    async def tail(self) -> Tail | None:
+    async def tail(self) -> SplicePoint | None:
         """What memory adds to the user's last message; nothing if it has none, fails, or takes too long."""
-        place = last_said(self._messages)
+        place = last_user_message(self._messages)
         if not self.is_on or place is None:
             return None
         begun = time.perf_counter()
@@ -67,7 +67,7 @@ class ChatMemory:
             self._state.metrics.recall_seconds.observe(time.perf_counter() - begun)
         block = self._injected.block if self._injected else None
         self._count(block.tokens if block else 0)
-        return Tail(place, addition(self._messages[place]["content"], block)) if block else None
+        return SplicePoint(place, block_suffix(self._messages[place]["content"], block)) if block else None
 
     def headers(self) -> list[tuple[bytes, bytes]]:
         """What memory did, for the client: on or off, and what was injected."""
@@ -77,7 +77,7 @@ class ChatMemory:
             headers["x-shepherd-injected"] = str(len(self._injected.told))
             headers["x-shepherd-injected-tokens"] = str(block.tokens if block else 0)
             headers["x-shepherd-abstained"] = str(self._injected.recalled.abstained).lower()
-            ids = [f"{kind}:{number}" for kind, number in self._injected.told[:MOST_IDS]]
+            ids = [f"{kind}:{number}" for kind, number in self._injected.told[:MAX_IDS]]
             headers |= {"x-shepherd-injected-ids": ",".join(ids)} if ids else {}
             if self._injected.request:
                 headers["x-shepherd-request"] = self._injected.request

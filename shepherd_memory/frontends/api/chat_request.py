@@ -7,7 +7,7 @@ from typing import Any
 
 import orjson
 
-from shepherd_memory.frontends.web.http_errors import ANTHROPIC, Refusal
+from shepherd_memory.frontends.web.http_errors import ANTHROPIC, HttpError
 
 # What Claude Code sends as its user: an installation and a session. Taken for a user's id, each session
 # would have a memory of its own, and a key that acts for one user would be refused.
@@ -15,7 +15,7 @@ _INSTALLATION = re.compile(r"user_[0-9a-f]{64}_account_[0-9a-f-]*_session_([0-9a
 
 
 @dataclass(frozen=True)
-class Asked:
+class ChatRequest:
     """The body as it came, and what is in it."""
 
     body: bytes
@@ -59,12 +59,12 @@ class Asked:
         return memory if isinstance(memory, bool) else None
 
 
-def read_asked(body: bytes, wire: str) -> Asked:
+def read_asked(body: bytes, wire: str) -> ChatRequest:
     """The request that `body` holds, or a refusal."""
     fields = _parsed(body)
     if not isinstance(fields, dict):
-        raise Refusal(400, "the body must be a JSON object")
-    return Asked(body, fields, wire)
+        raise HttpError(400, "the body must be a JSON object")
+    return ChatRequest(body, fields, wire)
 
 
 def _parsed(body: bytes) -> Any:
@@ -80,4 +80,4 @@ def _parsed_leniently(body: bytes) -> Any:
         return json.loads(body.decode())
     except (ValueError, RecursionError) as error:
         what = "too deep" if isinstance(error, RecursionError) else str(error)
-        raise Refusal(400, f"the body is not JSON: {what}") from None
+        raise HttpError(400, f"the body is not JSON: {what}") from None

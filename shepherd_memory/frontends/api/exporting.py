@@ -8,18 +8,18 @@ from starlette.responses import Response, StreamingResponse
 from starlette.types import Message, Receive, Scope, Send
 
 from shepherd_memory.frontends.api.operations import NDJSON
-from shepherd_memory.frontends.web.limits import ClientGone, Slots
-from shepherd_memory.frontends.web.threads import Threads
+from shepherd_memory.frontends.web.limits import ClientGone, ConcurrencyLimit
+from shepherd_memory.frontends.web.threads import ThreadPool
 
 CHUNK_BYTES = 64 * 1024
 STALL_SECONDS = 30
 AT_ONCE = 4
 """Each holds a connection of the database until its client has everything."""
 
-_slots = Slots()
+_slots = ConcurrencyLimit()
 
 
-class Chunks:
+class ExportChunks:
     """Lines joined into chunks; made and ended in whichever thread, one at a time."""
 
     def __init__(self, lines: Iterator[bytes]) -> None:
@@ -48,11 +48,11 @@ class ExportResponse(Response):
     """JSON lines as they are read; what fails before the first chunk is an error in good form."""
 
     def __init__(
-        self, threads: Threads, lines: Iterator[bytes], stall_seconds: float = STALL_SECONDS
+        self, threads: ThreadPool, lines: Iterator[bytes], stall_seconds: float = STALL_SECONDS
     ) -> None:
         super().__init__(media_type=NDJSON)
         self._threads = threads
-        self._chunks = Chunks(lines)
+        self._chunks = ExportChunks(lines)
         self._stall_seconds = stall_seconds
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:

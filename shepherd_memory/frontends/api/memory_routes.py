@@ -29,8 +29,15 @@ from shepherd_memory.frontends.api.memory_shapes import (
     Stats,
     Why,
 )
-from shepherd_memory.frontends.api.operations import NDJSON, Asked, ForUser, Given, Operation, routes_of
-from shepherd_memory.frontends.web.http_errors import Refusal
+from shepherd_memory.frontends.api.operations import (
+    NDJSON,
+    BodyInput,
+    ForUser,
+    Operation,
+    OperationInput,
+    routes_of,
+)
+from shepherd_memory.frontends.web.http_errors import HttpError
 from shepherd_memory.intake.store import Remembered
 from shepherd_memory.maintenance.erasure import Receipt
 from shepherd_memory.maintenance.forgetting import Forgotten
@@ -46,72 +53,72 @@ USER_ROW = "users"
 T = TypeVar("T")
 
 
-def remember(given: Given[Asked, Remember]) -> Remembered:
+def remember(given: BodyInput[OperationInput, Remember]) -> Remembered:
     said = given.body
     return given.service.remember(
         given.user_id, said.messages, said.session_id, extract=said.extract, group=said.group
     )
 
 
-def recall(given: Given[Recall, None]) -> Recalled:
+def recall(given: BodyInput[Recall, None]) -> Recalled:
     return _recall(given, given.parameters)
 
 
-def recall_by_body(given: Given[Asked, Recall]) -> Recalled:
+def recall_by_body(given: BodyInput[OperationInput, Recall]) -> Recalled:
     return _recall(given, given.body)
 
 
-def _recall(given: Given[Recall, None] | Given[Asked, Recall], asked: Recall) -> Recalled:
+def _recall(given: BodyInput[Recall, None] | BodyInput[OperationInput, Recall], asked: Recall) -> Recalled:
     return given.service.recall(
         given.user_id, asked.query, asked.limit, asked.threshold, asked.now, asked.kinds, asked.explain
     )
 
 
-def list_facts(given: Given[ForUser, None]) -> Facts:
+def list_facts(given: BodyInput[ForUser, None]) -> Facts:
     return Facts(given.service.facts(given.user_id))
 
 
-def get_fact(given: Given[FactOf, None]) -> Fact:
+def get_fact(given: BodyInput[FactOf, None]) -> Fact:
     fact = given.service.get_fact(given.user_id, given.parameters.key)
     return _found(fact, "fact", given.parameters.key)
 
 
-def put_fact(given: Given[FactKey, FactValue]) -> Fact:
+def put_fact(given: BodyInput[FactKey, FactValue]) -> Fact:
     return given.service.set_fact(given.user_id, given.parameters.key, given.body.value)
 
 
-def delete_fact(given: Given[FactOf, None]) -> Forgotten:
+def delete_fact(given: BodyInput[FactOf, None]) -> Forgotten:
     gone = given.service.forget(given.user_id, fact=given.parameters.key)
     return _forgotten(gone, "fact", given.parameters.key)
 
 
-def fact_history(given: Given[FactOf, None]) -> History:
+def fact_history(given: BodyInput[FactOf, None]) -> History:
     past = given.service.fact_history(given.user_id, given.parameters.key)
     return History(_found(past, "fact", given.parameters.key))
 
 
-def list_context(given: Given[Page, None]) -> ContextPage:
+def list_context(given: BodyInput[Page, None]) -> ContextPage:
     page = given.parameters
     pairs = given.service.context(given.user_id, after_id=page.after_id, limit=page.limit)
     return ContextPage(pairs, _next_after(pairs, page))
 
 
-def add_context(given: Given[Asked, Pair]) -> PairStored:
+def add_context(given: BodyInput[OperationInput, Pair]) -> PairStored:
     result = given.service.add_context(given.user_id, given.body.question, given.body.answer)
     return PairStored(cast(Literal["stored", "refreshed"], result))
 
 
-def get_context(given: Given[RowOf, None]) -> Context:
+def get_context(given: BodyInput[RowOf, None]) -> Context:
     pair = given.service.get_context(given.user_id, given.parameters.id)
     return _found(pair, "context", given.parameters.id)
 
 
-def delete_context(given: Given[RowOf, None]) -> Forgotten:
+def delete_context(given: BodyInput[RowOf, None]) -> Forgotten:
     gone = given.service.forget(given.user_id, context=given.parameters.id)
     return _forgotten(gone, "context", given.parameters.id)
 
 
-def list_documents(given: Given[DocumentPage, None]) -> Documents:
+def list_documents(given: BodyInput[DocumentPage, None]) -> Documents:
     page = given.parameters
     found = given.service.documents(
         given.user_id,
@@ -131,7 +138,7 @@ def list_documents(given: Given[DocumentPage, None]) -> Documents:
     return Documents(found, None if page.newest else _next_after(found, page))
 
 
-def add_document(given: Given[Asked, DocumentGiven]) -> DocumentStored:
+def add_document(given: BodyInput[OperationInput, DocumentGiven]) -> DocumentStored:
     document = given.body
     document_id = given.service.add_document(
         given.user_id,
@@ -154,61 +161,61 @@ def add_document(given: Given[Asked, DocumentGiven]) -> DocumentStored:
     return DocumentStored(document_id or None)
 
 
-def get_document(given: Given[RowOf, None]) -> Document:
+def get_document(given: BodyInput[RowOf, None]) -> Document:
     document = given.service.get_document(given.user_id, given.parameters.id)
     return _found(document, "document", given.parameters.id)
 
 
-def delete_document(given: Given[RowOf, None]) -> Forgotten:
+def delete_document(given: BodyInput[RowOf, None]) -> Forgotten:
     gone = given.service.forget(given.user_id, document=given.parameters.id)
     return _forgotten(gone, "document", given.parameters.id)
 
 
-def delete_session(given: Given[SessionOf, None]) -> Forgotten:
+def delete_session(given: BodyInput[SessionOf, None]) -> Forgotten:
     gone = given.service.forget(given.user_id, session=given.parameters.session_id)
     return _forgotten(gone, "session", given.parameters.session_id)
 
 
-def stats(given: Given[ForUser, None]) -> Stats:
+def stats(given: BodyInput[ForUser, None]) -> Stats:
     service, user_id = given.service, given.user_id
     rows = {table: number for table, number in service.row_counts(user_id).items() if table != USER_ROW}
     return Stats(user_id, rows, service.unembedded(user_id), service.usage(user_id))
 
 
-def rejected(given: Given[ForUser, None]) -> Rejected:
+def rejected(given: BodyInput[ForUser, None]) -> Rejected:
     return Rejected(given.service.rejected(given.user_id))
 
 
-def accept(given: Given[RowId, ForUser]) -> Rejection:
+def accept(given: BodyInput[RowId, ForUser]) -> Rejection:
     return given.service.accept(given.user_id, given.parameters.id)
 
 
-def why(given: Given[Why, None]) -> Injections:
+def why(given: BodyInput[Why, None]) -> Injections:
     asked = given.parameters
     return Injections(given.service.why(given.user_id, asked.request, asked.limit))
 
 
-def export(given: Given[ForUser, None]) -> ExportResponse:
+def export(given: BodyInput[ForUser, None]) -> ExportResponse:
     return ExportResponse(given.threads, given.service.export(given.user_id))
 
 
-def import_(given: Given[ForUser, bytes]) -> Imported:
+def import_(given: BodyInput[ForUser, bytes]) -> Imported:
     return given.service.import_lines(given.user_id, io.BytesIO(given.body))
 
 
-def erase(given: Given[Asked, ForUser]) -> Receipt:
+def erase(given: BodyInput[OperationInput, ForUser]) -> Receipt:
     return given.service.erase(given.user_id)
 
 
 def _found(value: T | None, what: str, name: object) -> T:
     if not value:
-        raise Refusal(404, f"this user has no {what} {name!r}")
+        raise HttpError(404, f"this user has no {what} {name!r}")
     return value
 
 
 def _forgotten(gone: Forgotten, what: str, name: object) -> Forgotten:
     if not gone.total:
-        raise Refusal(404, f"this user has no {what} {name!r}")
+        raise HttpError(404, f"this user has no {what} {name!r}")
     return gone
 
 

@@ -7,24 +7,24 @@ from typing import Annotated, Any, Literal
 from msgspec import Meta
 
 from shepherd_memory.extraction.ledger import Usage
-from shepherd_memory.frontends.api.operations import Asked, ForUser
+from shepherd_memory.frontends.api.operations import ForUser, OperationInput
 from shepherd_memory.injection.prompting import Injection
 from shepherd_memory.memory.context import Context
 from shepherd_memory.memory.documents import CATEGORIES, MAIN_GROUP, SPEAKER_TYPES, TYPES, Document
 from shepherd_memory.memory.facts import Fact, PastFact
 from shepherd_memory.memory.rejections import Rejection
 
-LARGEST_ID = 2**63 - 1
-LONGEST_TEXT = 100_000
+MAX_ID = 2**63 - 1
+MAX_TEXT_CHARS = 100_000
 PAGE = 100
 
-Id = Annotated[int, Meta(ge=1, le=LARGEST_ID)]
+Id = Annotated[int, Meta(ge=1, le=MAX_ID)]
 Limit = Annotated[int, Meta(ge=1, le=1000, description="At most so many.")]
 AfterId = Annotated[
-    int, Meta(ge=0, le=LARGEST_ID, description="Only those stored after it: the last page's `next_after_id`.")
+    int, Meta(ge=0, le=MAX_ID, description="Only those stored after it: the last page's `next_after_id`.")
 ]
 Name = Annotated[str, Meta(min_length=1, max_length=1000)]
-Said = Annotated[str, Meta(min_length=1, max_length=LONGEST_TEXT)]
+Said = Annotated[str, Meta(min_length=1, max_length=MAX_TEXT_CHARS)]
 Share = Annotated[float, Meta(ge=0, le=1)]
 Moment = Annotated[datetime, Meta(tz=True)]
 
@@ -59,7 +59,7 @@ class Recall(ForUser, frozen=True, kw_only=True):
     explain: Annotated[bool, Meta(description="Whether to say what each score is made of.")] = False
 
 
-class FactKey(Asked, frozen=True, kw_only=True):
+class FactKey(OperationInput, frozen=True, kw_only=True):
     key: Name
 
 
@@ -78,7 +78,7 @@ class Page(ForUser, frozen=True, kw_only=True):
     limit: Limit = PAGE
 
 
-class RowId(Asked, frozen=True, kw_only=True):
+class RowId(OperationInput, frozen=True, kw_only=True):
     id: Id
 
 

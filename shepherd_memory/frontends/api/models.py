@@ -13,7 +13,7 @@ from shepherd_memory.config.providers import list_providers
 from shepherd_memory.errors import EndpointError
 from shepherd_memory.frontends.api.proxy import forward, pass_through, target_of
 from shepherd_memory.frontends.api.state import State, state_of
-from shepherd_memory.frontends.api.upstream import Request, choose
+from shepherd_memory.frontends.api.upstream import UpstreamRequest, choose
 from shepherd_memory.frontends.web.json_body import json_response
 from shepherd_memory.frontends.web.responses import until_disconnect
 from shepherd_memory.frontends.web.state import admit, config_of
@@ -35,7 +35,7 @@ class Models:
         others = [other for other in list_providers(config) if other.name != provider.name]
         async with until_disconnect(scope, receive):
             if not others:
-                request = Request(config, provider, "GET", target_of(scope), scope["headers"])
+                request = UpstreamRequest(config, provider, "GET", target_of(scope), scope["headers"])
                 return await forward(state, request, b"", send)
             lists = await asyncio.gather(*(_models_of(state, one, scope) for one in [provider, *others]))
         joined = lists[0] + [
@@ -59,7 +59,7 @@ class Model:
         target = target_of(scope)
         if model != asked:
             target = f"/v1/models/{quote(model, safe='')}"
-        request = Request(config_of(scope), provider, "GET", target, scope["headers"])
+        request = UpstreamRequest(config_of(scope), provider, "GET", target, scope["headers"])
         async with until_disconnect(scope, receive):
             await forward(state, request, b"", send)
 
@@ -67,7 +67,7 @@ class Model:
 async def _models_of(state: State, provider: Provider, scope: Scope) -> list[dict[str, Any]]:
     """What one provider lists; nothing if it cannot be asked now."""
     try:
-        request = Request(config_of(scope), provider, "GET", "/v1/models", [])
+        request = UpstreamRequest(config_of(scope), provider, "GET", "/v1/models", [])
         async with asyncio.timeout(LIST_SECONDS), request.send(state.upstream, b"") as response:
             listed = orjson.loads(await response.read()) if response.status == 200 else None
     except (aiohttp.ClientError, EndpointError, TimeoutError, OSError, ValueError):

@@ -12,7 +12,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from shepherd_memory.frontends.api.memory_routes import MEMORY_OPERATIONS
-from shepherd_memory.frontends.api.operations import JSON, NDJSON, Asked, Operation
+from shepherd_memory.frontends.api.operations import JSON, NDJSON, Operation, OperationInput
 from shepherd_memory.frontends.api.tool_routes import TOOL_OPERATIONS
 from shepherd_memory.frontends.web.http_errors import ANTHROPIC, MCP, OPENAI, wire_of
 
@@ -128,7 +128,7 @@ ERRORS: dict[str, type[object]] = {OPENAI: Error, ANTHROPIC: AnthropicError, MCP
 """How each wire format says no."""
 
 
-class ModelId(Asked, frozen=True, kw_only=True):
+class ModelId(OperationInput, frozen=True, kw_only=True):
     model: str
 
 
@@ -293,9 +293,9 @@ def _headers(operation: Operation) -> list[dict[str, Any]]:
     ]
 
 
-def _structs(operation: Operation) -> list[type[Asked]]:
+def _structs(operation: Operation) -> list[type[OperationInput]]:
     kinds = (operation.parameters, operation.body)
-    return [kind for kind in kinds if isinstance(kind, type) and issubclass(kind, Asked)]
+    return [kind for kind in kinds if isinstance(kind, type) and issubclass(kind, OperationInput)]
 
 
 def _responses(operation: Operation, schemas: _Schemas) -> dict[str, Any]:

@@ -14,11 +14,11 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
 from shepherd_memory.frontends.api.state import request_state
-from shepherd_memory.frontends.web.http_errors import Refusal
+from shepherd_memory.frontends.web.http_errors import HttpError
 from shepherd_memory.frontends.web.json_body import decoded, json_response, misfit
-from shepherd_memory.frontends.web.limits import Slots, read_body
+from shepherd_memory.frontends.web.limits import ConcurrencyLimit, read_body
 from shepherd_memory.frontends.web.state import admit, user_of
-from shepherd_memory.frontends.web.threads import Threads
+from shepherd_memory.frontends.web.threads import ThreadPool
 from shepherd_memory.service import Service
 from shepherd_memory.text.ids import MAX_ID_LENGTH
 
@@ -34,11 +34,11 @@ User = Annotated[
 ]
 
 
-class Asked(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class OperationInput(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What a request says: in its path and query, or in its body."""
 
 
-class ForUser(Asked, frozen=True, kw_only=True):
+class ForUser(OperationInput, frozen=True, kw_only=True):
     """Whom a request is for."""
 
     user: User = ""
@@ -49,11 +49,11 @@ B = TypeVar("B")
 
 
 @dataclass(frozen=True)
-class Given(Generic[P, B]):
+class BodyInput(Generic[P, B]):
     """What an operation works with: the service, the user, and what the request says."""
 
     service: Service
-    threads: Threads
+    threads: ThreadPool
     user_id: str
     parameters: P
     body: B
@@ -71,13 +71,13 @@ class Operation:
     path: str
     summary: str
     answer: Any
-    call: Callable[[Given[Any, Any]], Any] | None = None
-    parameters: type[Asked] = Asked
+    call: Callable[[BodyInput[Any, Any]], Any] | None = None
+    parameters: type[OperationInput] = OperationInput
     body: Any = None
     media_types: tuple[str, ...] = (JSON,)
     is_public: bool = False
     at_once: int = ANY_NUMBER
-    slots: Slots = field(default_factory=Slots, compare=False)
+    slots: ConcurrencyLimit = field(default_factory=ConcurrencyLimit, compare=False)
 
     @property
     def body_media_type(self) -> str:
@@ -92,7 +92,7 @@ class Operation:
         named = getattr(parameters, "user", "") or getattr(body, "user", "")
         user_id = await user_of(request.scope, caller, named)
         state = request_state(request)
-        given = Given(state.service, state.threads, user_id, parameters, body)
+        given = BodyInput(state.service, state.threads, user_id, parameters, body)
         with self.slots.one(self.at_once):
             result = await state.threads.run(self.call, given)
         return result if isinstance(result, Response) else json_response(result)
@@ -103,12 +103,12 @@ class Operation:
         media_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
         if media_type != self.body_media_type:
             # Browsers send a page's form to any server, but none with such a type.
-            raise Refusal(415, f"the body must come with Content-Type: {self.body_media_type}")
+            raise HttpError(415, f"the body must come with Content-Type: {self.body_media_type}")
         raw = await read_body(request.scope, request.receive, most)
         return raw if self.body is bytes else decoded(self.body, raw)
 
 
-def read_parameters(kind: type[Asked], request: Request) -> Any:
+def read_parameters(kind: type[OperationInput], request: Request) -> Any:
     """What path and query say, as `kind`; refused if they say more, or something else."""
     _check_encoding(request)
     types = _types_of(kind)
@@ -124,7 +124,7 @@ def read_parameters(kind: type[Asked], request: Request) -> Any:
 
 # Looking into a type takes longer than everything else that is done with it.
 @cache
-def _types_of(kind: type[Asked]) -> Mapping[str, inspect.Type]:
+def _types_of(kind: type[OperationInput]) -> Mapping[str, inspect.Type]:
     described = inspect.type_info(kind)
     assert isinstance(described, inspect.StructType)
     return {field.name: _plain(field.type) for field in described.fields}
@@ -143,7 +143,7 @@ def _from_text(name: str, kind: inspect.Type | None, texts: Sequence[str]) -> An
     if isinstance(kind, inspect.ListType):
         return texts
     if len(texts) > 1:
-        raise Refusal(400, f"the path or query does not fit: {name!r} is given more than once")
+        raise HttpError(400, f"the path or query does not fit: {name!r} is given more than once")
     return _READERS.get(type(kind), str)(texts[0])
 
 
@@ -189,4 +189,4 @@ def _check_encoding(request: Request) -> None:
         for raw in (request.scope["raw_path"], request.scope["query_string"]):
             unquote_to_bytes(raw).decode()
     except UnicodeDecodeError:
-        raise Refusal(400, "the path or query does not fit: it must be in UTF-8") from None
+        raise HttpError(400, "the path or query does not fit: it must be in UTF-8") from None

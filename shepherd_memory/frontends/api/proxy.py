@@ -10,13 +10,13 @@ from starlette.types import Receive, Scope, Send
 from shepherd_memory.config import Provider
 from shepherd_memory.config.providers import extraction_enabled
 from shepherd_memory.frontends.api.chat_memory import ChatMemory
-from shepherd_memory.frontends.api.chat_request import Asked, read_asked
+from shepherd_memory.frontends.api.chat_request import ChatRequest, read_asked
 from shepherd_memory.frontends.api.relay import relay, relay_chat
 from shepherd_memory.frontends.api.splicing import splice
 from shepherd_memory.frontends.api.state import State, state_of
-from shepherd_memory.frontends.api.upstream import Request, choose, readable_codings
+from shepherd_memory.frontends.api.upstream import UpstreamRequest, choose, readable_codings
 from shepherd_memory.frontends.web.auth import Caller
-from shepherd_memory.frontends.web.http_errors import OPENAI, Refusal, wire_of
+from shepherd_memory.frontends.web.http_errors import OPENAI, HttpError, wire_of
 from shepherd_memory.frontends.web.limits import ClientGone, read_body
 from shepherd_memory.frontends.web.responses import until_disconnect
 from shepherd_memory.frontends.web.state import admit, config_of, headers_of, note, user_of
@@ -27,7 +27,7 @@ SESSION_HEADER = "x-shepherd-session"
 SWITCHED_OFF = ("off", "false", "0", "no")
 
 
-class Chat:
+class ChatRoute:
     """A chat in one of the wire formats: memory is added to the request, and keeps the exchange."""
 
     def __init__(self, wire: str) -> None:
@@ -42,7 +42,7 @@ class Chat:
         config = config_of(scope)
         provider, model = choose(config, asked.model, self._wire)
         memory = await _memory_for(scope, caller, asked, provider)
-        request = Request(config, provider, "POST", target_of(scope), scope["headers"])
+        request = UpstreamRequest(config, provider, "POST", target_of(scope), scope["headers"])
         if memory.is_on:
             request.read_only(readable_codings())
         try:
@@ -61,7 +61,7 @@ class Chat:
             note(scope, provider=provider.name, memory=memory.status)
 
 
-async def _memory_for(scope: Scope, caller: Caller, asked: Asked, provider: Provider) -> ChatMemory:
+async def _memory_for(scope: Scope, caller: Caller, asked: ChatRequest, provider: Provider) -> ChatMemory:
     config, headers = config_of(scope), headers_of(scope)
     user_id = await user_of(scope, caller, asked.user)
     off = asked.memory is False or headers.get(MEMORY_HEADER, "").strip().lower() in SWITCHED_OFF
@@ -71,7 +71,7 @@ async def _memory_for(scope: Scope, caller: Caller, asked: Asked, provider: Prov
 
 
 async def _exchange(
-    state: State, request: Request, body: bytes, send: Send, memory: ChatMemory, wire: str
+    state: State, request: UpstreamRequest, body: bytes, send: Send, memory: ChatMemory, wire: str
 ) -> None:
     """Ask the provider and pass its answer on."""
     try:
@@ -92,12 +92,12 @@ async def pass_through(scope: Scope, receive: Receive, send: Send) -> None:
     provider, model = choose(config_of(scope), asked, None if wire == OPENAI else wire)
     if model != asked:
         body = splice(body, model=model)
-    request = Request(config_of(scope), provider, scope["method"], target, scope["headers"])
+    request = UpstreamRequest(config_of(scope), provider, scope["method"], target, scope["headers"])
     async with until_disconnect(scope, receive):
         await forward(state, request, body, send)
 
 
-async def forward(state: State, request: Request, body: bytes, send: Send) -> None:
+async def forward(state: State, request: UpstreamRequest, body: bytes, send: Send) -> None:
     """Send a request to its provider, and pass the answer on."""
     try:
         async with request.send(state.upstream, body) as response:
@@ -122,7 +122,7 @@ def target_of(scope: Scope) -> str:
     """The path and query as the client wrote them; refused if they lead out of /v1."""
     path: str = scope["path"]
     if any(part in (".", "..") for part in path.split("/")) or "\\" in path:
-        raise Refusal(400, "a path with . or .. in it goes nowhere")
+        raise HttpError(400, "a path with . or .. in it goes nowhere")
     raw: bytes = scope.get("raw_path") or path.encode()
     query: bytes = scope.get("query_string", b"")
     return (raw + b"?" + query if query else raw).decode("latin-1")

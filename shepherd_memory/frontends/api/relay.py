@@ -11,7 +11,7 @@ from shepherd_memory.llm.request import ReadAnswer
 from shepherd_memory.llm.wires import StreamReader, read_body
 
 ONE_PIECE = 65_536
-LARGEST_READ = 16_000_000
+MAX_READ_BYTES = 16_000_000
 """A longer answer that is no stream is passed on unread."""
 
 
@@ -79,10 +79,10 @@ async def _relay_whole(
     async for part in body:
         parts.append(part)
         size += len(part)
-        if size > LARGEST_READ:
+        if size > MAX_READ_BYTES:
             break
     held = b"".join(parts)
-    if size > LARGEST_READ:
+    if size > MAX_READ_BYTES:
         memory.keep_said()
     else:
         await memory.keep(_read(wire, decoder.feed(held), decoder))

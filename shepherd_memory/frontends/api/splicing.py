@@ -11,7 +11,7 @@ from shepherd_memory.text.json_spans import Member, is_empty, members, start_of_
 
 
 @dataclass(frozen=True)
-class Tail:
+class SplicePoint:
     """What goes to the end of the message at `place`: text into its text, a part into its list of parts."""
 
     place: int
@@ -25,7 +25,7 @@ class _Edit(NamedTuple):
 
 
 def splice(
-    body: bytes, *, without: Collection[str] = (), model: str | None = None, tail: Tail | None = None
+    body: bytes, *, without: Collection[str] = (), model: str | None = None, tail: SplicePoint | None = None
 ) -> bytes:
     """The body without these members, with this value in its `model` if it has one, and with this tail."""
     if not without and model is None and tail is None:
@@ -59,7 +59,7 @@ def _replacements(body: bytes, kept: Iterable[Member], key: str, value: bytes) -
             yield _Edit(member.value, member.end, value)
 
 
-def _addition(body: bytes, kept: Iterable[Member], tail: Tail) -> _Edit:
+def _addition(body: bytes, kept: Iterable[Member], tail: SplicePoint) -> _Edit:
     message = start_of_element(body, _last(kept, "messages").value, tail.place)
     content = _last(members(body, message), "content")
     before_closing = content.end - 1

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 from msgspec import Meta
 
 from shepherd_memory import tools
-from shepherd_memory.frontends.api.operations import Asked, ForUser, Given, Operation, routes_of
+from shepherd_memory.frontends.api.operations import BodyInput, ForUser, Operation, OperationInput, routes_of
 
 
 class ToolCall(ForUser, frozen=True, kw_only=True):
@@ -34,11 +34,11 @@ class ToolResult:
     is_error: bool
 
 
-def list_tools(given: Given[Asked, None]) -> Tools:
+def list_tools(given: BodyInput[OperationInput, None]) -> Tools:
     return Tools(tools.TOOLS)
 
 
-def execute(given: Given[Asked, ToolCall]) -> ToolResult:
+def execute(given: BodyInput[OperationInput, ToolCall]) -> ToolResult:
     result = tools.execute(given.service, given.user_id, given.body.name, given.body.arguments)
     return ToolResult(result, result.startswith(tools.ERROR))
 

@@ -11,7 +11,7 @@ from yarl import URL
 
 from shepherd_memory.config import Config, Provider
 from shepherd_memory.config.providers import current_provider, list_providers
-from shepherd_memory.frontends.web.http_errors import ANTHROPIC, OPENAI, Refusal
+from shepherd_memory.frontends.web.http_errors import ANTHROPIC, OPENAI, HttpError
 from shepherd_memory.llm.decoding import READABLE
 from shepherd_memory.llm.target import api_url, target_of
 from shepherd_memory.llm.wires import wire_of
@@ -77,7 +77,7 @@ def choose(config: Config, model: str, wire: str | None) -> tuple[Provider, str]
 def _speaking(provider: Provider, wire: str | None) -> Provider:
     if wire is not None and provider.type not in _SPEAKS[wire]:
         path = "/v1/messages" if provider.type == "anthropic" else "/v1/chat/completions"
-        raise Refusal(
+        raise HttpError(
             400,
             f"provider {provider.name!r} is of the type {provider.type}: use {path}, or add one of the type "
             f"{_SPEAKS[wire][0]} with `shepherd provider add NAME --type {_SPEAKS[wire][0]}`",
@@ -86,15 +86,15 @@ def _speaking(provider: Provider, wire: str | None) -> Provider:
     return provider
 
 
-def _none_in_use(config: Config) -> Refusal:
+def _none_in_use(config: Config) -> HttpError:
     if config.providers:
         how = f"run `shepherd provider {list_providers(config)[0].name} use`"
     else:
         how = "run `shepherd provider add NAME --base-url URL --memory`, then `shepherd provider NAME use`"
-    return Refusal(503, f"no provider is in use; {how}", code="no_provider")
+    return HttpError(503, f"no provider is in use; {how}", code="no_provider")
 
 
-class Request:
+class UpstreamRequest:
     """A client's request on its way to a provider."""
 
     def __init__(
@@ -129,12 +129,12 @@ class Request:
             timeout=self._timeout,
         )
 
-    def failure(self, error: BaseException) -> Refusal:
+    def failure(self, error: BaseException) -> HttpError:
         """What the client is told when the provider cannot be reached, or breaks off before its answer."""
         if isinstance(error, TimeoutError):
-            return Refusal(504, f"provider {self.provider.name!r} did not answer in time", code="timeout")
+            return HttpError(504, f"provider {self.provider.name!r} did not answer in time", code="timeout")
         reason = getattr(error, "os_error", None) or error
-        return Refusal(
+        return HttpError(
             502,
             f"provider {self.provider.name!r} cannot be reached ({type(reason).__name__})",
             code="provider_unreachable",

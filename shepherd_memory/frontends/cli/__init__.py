@@ -12,7 +12,7 @@ import click
 from shepherd_memory.errors import ShepherdError
 from shepherd_memory.frontends.cli.streams import replace_closed_streams
 from shepherd_memory.frontends.terminal.invocation import Invocation
-from shepherd_memory.frontends.terminal.output import exit_code, note, suggest
+from shepherd_memory.frontends.terminal.output import exit_code, print_note, suggest
 from shepherd_memory.frontends.terminal.shared_commands import SHARED
 
 COMMANDS = {
@@ -80,7 +80,7 @@ class LazyGroup(click.Group):
 def _explain_ours(error: ShepherdError) -> int:
     """One line for what we raise on purpose; the exit code."""
     # Escaped, since an error may quote what an endpoint or a file said.
-    note(f"shepherd: {error}")
+    print_note(f"shepherd: {error}")
     return exit_code(error)
 
 

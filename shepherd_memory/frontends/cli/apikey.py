@@ -5,7 +5,7 @@ import click
 from shepherd_memory.frontends.cli.groups import ListedGroup
 from shepherd_memory.frontends.cli.opening import opened
 from shepherd_memory.frontends.terminal.invocation import Invocation, pass_invocation
-from shepherd_memory.frontends.terminal.output import emit, emit_json, emit_result, json_option, note
+from shepherd_memory.frontends.terminal.output import emit, emit_json, emit_result, json_option, print_note
 from shepherd_memory.frontends.terminal.tables import emit_list, emit_pairs
 from shepherd_memory.frontends.terminal.times import local
 from shepherd_memory.memory import api_keys
@@ -69,9 +69,9 @@ def create(
         emit_json({"key": text, **plain(key)})
     else:
         emit(text)
-    note(f"this is the key {key.id}, shown only now; it acts for {_acts_for(key)}")
+    print_note(f"this is the key {key.id}, shown only now; it acts for {_acts_for(key)}")
     if key.any_user and not key.namespace:
-        note("whoever has it can read and erase everybody's memory; --namespace APP confines a key")
+        print_note("whoever has it can read and erase everybody's memory; --namespace APP confines a key")
 
 
 @apikey.command("list")
@@ -84,7 +84,7 @@ def list_(invocation: Invocation, as_json: bool) -> None:
     header = ("ID", "NAME", "ACTS FOR", "NAMESPACE", "RATE", "CREATED", "LAST USED", "STATE")
     emit_list(as_json, map(plain, found), header, map(_row, found))
     if not found:
-        note("there are no API keys: the API server needs none, and serves this machine only")
+        print_note("there are no API keys: the API server needs none, and serves this machine only")
 
 
 @apikey.command()

@@ -11,17 +11,17 @@ from shepherd_memory.errors import DatabaseError, EndpointError, InvalidInput
 from shepherd_memory.frontends.cli.opening import user_of, user_option
 from shepherd_memory.frontends.cli.streams import stdin_lines, stdin_text
 from shepherd_memory.frontends.terminal.invocation import Invocation, pass_invocation
-from shepherd_memory.frontends.terminal.output import is_terminal, note, say
-from shepherd_memory.frontends.terminal.safe_text import one_line
+from shepherd_memory.frontends.terminal.output import is_terminal, print_message, print_note
+from shepherd_memory.frontends.terminal.safe_text import escape_line
 from shepherd_memory.frontends.terminal.signals import INTERRUPTED, interrupted
 from shepherd_memory.text.canonical import canonical_text
 
 if TYPE_CHECKING:
-    from shepherd_memory.chat.events import Last
+    from shepherd_memory.chat.events import TurnEnd
     from shepherd_memory.chat.remote import RemoteSession
     from shepherd_memory.chat.session import ChatSession, Options
-    from shepherd_memory.frontends.terminal.interrupts import Signals
-    from shepherd_memory.memory.saved_chats import History
+    from shepherd_memory.frontends.terminal.interrupts import InterruptRouter
+    from shepherd_memory.memory.saved_chats import InputHistory
     from shepherd_memory.service import Service
 
 
@@ -53,15 +53,15 @@ def chat(
     """
     from shepherd_memory.chat.session import Options, here
     from shepherd_memory.frontends.cli.logs import log_quietly
-    from shepherd_memory.frontends.terminal.interrupts import Signals, hung_up
+    from shepherd_memory.frontends.terminal.interrupts import InterruptRouter, exit_on_hangup
 
     log_quietly(invocation.debug)
     if server is None and _is_key_typed():
         raise InvalidInput("--key is for a server: give its URL with --server")
     if server is not None and (resume or nomemory or memtools or user is not None):
         raise InvalidInput("--continue, --nomemory, --memtools and --user are for the server to say")
-    signals = Signals()
-    with interrupted(), signals.handled(), hung_up():
+    signals = InterruptRouter()
+    with interrupted(), signals.handled(), exit_on_hangup():
         talk = _Talk(prompt, as_json, signals)
         if server is None:
             options = Options(memory=not nomemory, memtools=memtools, place=here())
@@ -82,24 +82,24 @@ class _Talk:
 
     prompt: str | None
     as_json: bool
-    signals: "Signals"
+    signals: "InterruptRouter"
 
     def is_typed(self) -> bool:
         """Whether a person is going to type."""
         return self.prompt is None and not self.as_json and is_terminal(sys.stdin)
 
     def hold(
-        self, session: "ChatSession | RemoteSession", invocation: Invocation | None, history: "History"
-    ) -> "Last | None":
+        self, session: "ChatSession | RemoteSession", invocation: Invocation | None, history: "InputHistory"
+    ) -> "TurnEnd | None":
         """All of it, until its end."""
-        from shepherd_memory.frontends.repl.loop import Conversation, answer_lines, once
+        from shepherd_memory.frontends.repl.loop import Repl, ask_once, serve_json_lines
 
         if self.as_json:
             lines = [self.prompt.encode()] if self.prompt is not None else stdin_lines()
-            return answer_lines(session, lines, self.signals)
+            return serve_json_lines(session, lines, self.signals)
         if not self.is_typed():
-            return once(session, _piped(self.prompt), self.signals)
-        Conversation(session, invocation, history, self.signals).hold()
+            return ask_once(session, _piped(self.prompt), self.signals)
+        Repl(session, invocation, history, self.signals).hold()
         return None
 
 
@@ -109,9 +109,9 @@ def _chat_here(
     user: str | None,
     resume: bool,
     talk: _Talk,
-) -> "Last | None":
+) -> "TurnEnd | None":
     from shepherd_memory.chat.session import open_chat
-    from shepherd_memory.memory.saved_chats import History
+    from shepherd_memory.memory.saved_chats import InputHistory
     from shepherd_memory.service import open_service
 
     user_id = user_of(invocation, user)
@@ -121,23 +121,25 @@ def _chat_here(
         with talk.signals.opened(open_chat(service, user_id, options, resume=resume)) as session:
             if talk.is_typed():
                 _greet(session)
-            history = History(user_id, options.memory and service.config.memory_documents)
+            history = InputHistory(user_id, options.memory and service.config.memory_documents)
             last = talk.hold(session, inner, history)
         if session.problem:
-            note(f"shepherd: {session.problem}")
+            print_note(f"shepherd: {session.problem}")
         if session.remembers():
             wait_for_memory(service, user_id)
     return last
 
 
-def _chat_there(server: str, key: str, talk: _Talk) -> "Last | None":
+def _chat_there(server: str, key: str, talk: _Talk) -> "TurnEnd | None":
     from shepherd_memory.chat.remote import open_remote
-    from shepherd_memory.memory.saved_chats import History
+    from shepherd_memory.memory.saved_chats import InputHistory
 
     with open_remote(server, key) as session:
         if talk.is_typed():
-            say(f"in the shared session at {session.place}; /help lists what there is, `exit` leaves")
-        return talk.hold(session, None, History("", is_kept=False))
+            print_message(
+                f"in the shared session at {session.place}; /help lists what there is, `exit` leaves"
+            )
+        return talk.hold(session, None, InputHistory("", is_kept=False))
 
 
 def _piped(prompt: str | None) -> str:
@@ -152,18 +154,20 @@ def _piped(prompt: str | None) -> str:
 def _greet(session: "ChatSession") -> None:
     provider = session.provider()
     if provider is None:
-        return say(
+        return print_message(
             "no provider is in use yet: /provider add NAME --base-url URL --memory, /provider NAME use"
         )
     model = f" ({provider.model})" if provider.model else ""
     memory = f"remembered as {session.user_id}" if session.remembers() else "without memory"
     earlier = f"; {len(session.messages)} messages of last time" if session.messages else ""
-    note(f"{provider.display_name or provider.name}{model}, {memory}{earlier}; /help lists what there is")
+    print_note(
+        f"{provider.display_name or provider.name}{model}, {memory}{earlier}; /help lists what there is"
+    )
 
 
 def wait_for_memory(service: "Service", user_id: str) -> None:
     """Wait a little for what was said to be extracted, and say so; Ctrl-C leaves it for the next time."""
-    from shepherd_memory.chat.flush import settle
+    from shepherd_memory.chat.flush import wait_for_worker
 
     is_seen = is_terminal(sys.stderr)
 
@@ -174,24 +178,24 @@ def wait_for_memory(service: "Service", user_id: str) -> None:
             )
 
     try:
-        left = settle(service, user_id, waiting)
+        left = wait_for_worker(service, user_id, waiting)
     except KeyboardInterrupt:
         left = "not everything is extracted yet"
     except DatabaseError as error:
         # What was said is stored, or was said not to be; how far extraction is, is not worth an error.
-        left = f"how much waits for extraction cannot be seen ({one_line(str(error))})"
+        left = f"how much waits for extraction cannot be seen ({escape_line(str(error))})"
     if is_seen:
         click.echo("\r\x1b[K", nl=False, err=True, color=True)
         if left:
-            say(f"{left}; it goes on at the next start")
+            print_message(f"{left}; it goes on at the next start")
 
 
-def _conclude(last: "Last | None", as_json: bool) -> None:
-    from shepherd_memory.chat.events import Cancelled, Failed
+def _conclude(last: "TurnEnd | None", as_json: bool) -> None:
+    from shepherd_memory.chat.events import TurnCancelled, TurnFailed
 
-    if isinstance(last, Cancelled):
+    if isinstance(last, TurnCancelled):
         raise click.exceptions.Exit(INTERRUPTED)
-    if isinstance(last, Failed):
+    if isinstance(last, TurnFailed):
         if as_json:
             raise click.exceptions.Exit(5)
         raise EndpointError(last.problem)

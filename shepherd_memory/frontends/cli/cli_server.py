@@ -9,7 +9,7 @@ import click
 from shepherd_memory.errors import ShepherdError
 from shepherd_memory.frontends.cli.opening import user_of, user_option
 from shepherd_memory.frontends.terminal.invocation import Invocation, pass_invocation
-from shepherd_memory.frontends.terminal.output import say
+from shepherd_memory.frontends.terminal.output import print_message
 from shepherd_memory.frontends.terminal.signals import stop_signals
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ def cli_server(
             )
         if not as_json:
             is_saved = _is_saved(service, user_id, session.session_id)
-            say("stopped; `--continue` goes on with this session" if is_saved else "stopped")
+            print_message("stopped; `--continue` goes on with this session" if is_saved else "stopped")
 
 
 def _is_saved(service: "Service", user_id: str, session_id: str) -> bool:
@@ -84,18 +84,20 @@ def _is_saved(service: "Service", user_id: str, session_id: str) -> bool:
 
 
 def _greet(invocation: Invocation, service: "Service", user_id: str, url: str, as_json: bool) -> None:
-    say(f"listening on {url}")
+    print_message(f"listening on {url}")
     if as_json:
         return
     from shepherd_memory.frontends.cli.advice import extraction_line, program, provider_line
-    from shepherd_memory.frontends.terminal.safe_text import one_line
+    from shepherd_memory.frontends.terminal.safe_text import escape_line
 
-    say(f"user        {one_line(user_id)}")
-    say(f"database    {service.database.url}")
-    say(f"extraction  {extraction_line(service.config)}")
-    say(f"provider    {provider_line(invocation, service.config)}")
-    say("\nTo try it:")
-    say(f"  {program(invocation)} chat --server {url}")
-    say(f"  curl -sN {url}/updates")
-    say(f"  curl -s {url}/request -H 'Content-Type: application/json' -d '{{\"prompt\": \"Hello\"}}'")
-    say("\nCtrl-C ends it.\n")
+    print_message(f"user        {escape_line(user_id)}")
+    print_message(f"database    {service.database.url}")
+    print_message(f"extraction  {extraction_line(service.config)}")
+    print_message(f"provider    {provider_line(invocation, service.config)}")
+    print_message("\nTo try it:")
+    print_message(f"  {program(invocation)} chat --server {url}")
+    print_message(f"  curl -sN {url}/updates")
+    print_message(
+        f"  curl -s {url}/request -H 'Content-Type: application/json' -d '{{\"prompt\": \"Hello\"}}'"
+    )
+    print_message("\nCtrl-C ends it.\n")

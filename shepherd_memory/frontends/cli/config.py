@@ -2,9 +2,16 @@
 
 import click
 
-from shepherd_memory.config import SETTINGS, Loaded, known_setting, set_value, unset_value
+from shepherd_memory.config import SETTINGS, LoadedConfig, known_setting, set_value, unset_value
 from shepherd_memory.frontends.terminal.invocation import Invocation, pass_invocation
-from shepherd_memory.frontends.terminal.output import emit, emit_json, json_option, say, secret_text, visible
+from shepherd_memory.frontends.terminal.output import (
+    emit,
+    emit_json,
+    json_option,
+    print_message,
+    quote_if_empty,
+    secret_text,
+)
 from shepherd_memory.frontends.terminal.tables import emit_columns
 
 
@@ -38,7 +45,7 @@ def show(invocation: Invocation, as_json: bool) -> None:
     if as_json:
         emit_json({key: _as_json(loaded, key) for key in SETTINGS})
     else:
-        emit_columns((key, visible(loaded.show(key)), loaded.source_of(key)) for key in SETTINGS)
+        emit_columns((key, quote_if_empty(loaded.show(key)), loaded.source_of(key)) for key in SETTINGS)
 
 
 @config.command()
@@ -63,7 +70,7 @@ def set_(invocation: Invocation, key: str, value: str) -> None:
     """Change one setting; VALUE `-` reads a secret from the terminal or stdin."""
     setting = known_setting(key)
     written = set_value(invocation.config_path, key, secret_text(value) if setting.is_secret else value)
-    say(f"{key} = {visible(setting.show(written))}  (in {invocation.config_path})")
+    print_message(f"{key} = {quote_if_empty(setting.show(written))}  (in {invocation.config_path})")
     invocation.warn_if_overridden(key)
 
 
@@ -73,7 +80,7 @@ def set_(invocation: Invocation, key: str, value: str) -> None:
 def unset(invocation: Invocation, key: str) -> None:
     """Take one setting out of the file: its default is in force again."""
     unset_value(invocation.config_path, key)
-    say(f"{key} is no longer set in {invocation.config_path}")
+    print_message(f"{key} is no longer set in {invocation.config_path}")
     invocation.warn_if_overridden(key)
 
 
@@ -101,5 +108,5 @@ def key_or_value(ctx: click.Context, value: str | None, as_json: bool) -> None:
         ctx.invoke(set_, key=ctx.info_name, value=value)
 
 
-def _as_json(loaded: Loaded, key: str) -> dict[str, object]:
+def _as_json(loaded: LoadedConfig, key: str) -> dict[str, object]:
     return {"value": loaded.masked(key), "source": loaded.source_of(key)}

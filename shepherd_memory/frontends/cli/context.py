@@ -4,9 +4,9 @@ import click
 
 from shepherd_memory.errors import NotFound
 from shepherd_memory.frontends.cli.groups import ListedGroup
-from shepherd_memory.frontends.cli.opening import ROW_ID, reading, user_option, writing
+from shepherd_memory.frontends.cli.opening import ROW_ID, open_for_reading, open_for_writing, user_option
 from shepherd_memory.frontends.terminal.invocation import Invocation, pass_invocation
-from shepherd_memory.frontends.terminal.output import emit_result, json_option, note
+from shepherd_memory.frontends.terminal.output import emit_result, json_option, print_note
 from shepherd_memory.frontends.terminal.tables import emit_list
 from shepherd_memory.frontends.terminal.times import local
 from shepherd_memory.memory.context import Context
@@ -28,11 +28,11 @@ def context() -> None:
 @pass_invocation
 def list_(invocation: Invocation, user: str | None, as_json: bool) -> None:
     """List the pairs, oldest first."""
-    with reading(invocation, user) as (service, user_id):
+    with open_for_reading(invocation, user) as (service, user_id):
         found = service.context(user_id)
     emit_list(as_json, map(plain, found), ("ID", "STATED", "QUESTION", "ANSWER"), map(_row, found))
     if not found:
-        note(f"no context of {user_id}")
+        print_note(f"no context of {user_id}")
 
 
 @context.command()
@@ -43,7 +43,7 @@ def list_(invocation: Invocation, user: str | None, as_json: bool) -> None:
 @pass_invocation
 def add(invocation: Invocation, question: str, answer: str, user: str | None, as_json: bool) -> None:
     """Store a pair, as stated now."""
-    with writing(invocation, user) as (service, user_id):
+    with open_for_writing(invocation, user) as (service, user_id):
         result = service.add_context(user_id, question, answer)
     emit_result(as_json, {"result": result}, f"{result}: context of {user_id}")
 
@@ -58,7 +58,7 @@ def delete(invocation: Invocation, context_id: int, user: str | None, as_json: b
 
     Older statements do not bring it back, newer ones do.
     """
-    with writing(invocation, user) as (service, user_id):
+    with open_for_writing(invocation, user) as (service, user_id):
         gone = service.forget(user_id, context=context_id)
     if not gone.total:
         raise NotFound(f"there is no context {context_id} of {user_id!r}; `shepherd context` lists them")

@@ -8,10 +8,23 @@ import click
 
 from shepherd_memory.errors import InvalidInput, NotFound
 from shepherd_memory.frontends.cli.groups import ListedGroup
-from shepherd_memory.frontends.cli.opening import LIMIT, ROW_ID, moment, reading, user_option, writing
+from shepherd_memory.frontends.cli.opening import (
+    LIMIT,
+    ROW_ID,
+    moment,
+    open_for_reading,
+    open_for_writing,
+    user_option,
+)
 from shepherd_memory.frontends.cli.streams import file_text, stdin_text
 from shepherd_memory.frontends.terminal.invocation import Invocation, pass_invocation
-from shepherd_memory.frontends.terminal.output import emit_json, emit_result, emit_text, json_option, note
+from shepherd_memory.frontends.terminal.output import (
+    emit_json,
+    emit_result,
+    emit_text,
+    json_option,
+    print_note,
+)
 from shepherd_memory.frontends.terminal.tables import emit_pairs, emit_table
 from shepherd_memory.frontends.terminal.times import local
 from shepherd_memory.memory.documents import CATEGORIES, SPEAKER_TYPES, TYPES, Document
@@ -51,7 +64,7 @@ def list_(
 ) -> None:
     """List the newest documents."""
     given = {name: value for name, value in facets.items() if value}
-    with reading(invocation, user) as (service, user_id):
+    with open_for_reading(invocation, user) as (service, user_id):
         found = service.documents(user_id, since=since, limit=limit + 1, newest=True, **given)
     shown = found[-limit:]
     if as_json:
@@ -68,7 +81,7 @@ def list_(
 @pass_invocation
 def show(invocation: Invocation, document_id: int, user: str | None, as_json: bool) -> None:
     """Show one document."""
-    with reading(invocation, user) as (service, user_id):
+    with open_for_reading(invocation, user) as (service, user_id):
         found = service.get_document(user_id, document_id)
     if found is None:
         raise _no_such(document_id, user_id)
@@ -122,7 +135,7 @@ def add(
     It is TEXT, a file, or what comes on stdin: without TEXT, or with `-`.
     """
     content = _content(text, path)
-    with writing(invocation, user) as (service, user_id):
+    with open_for_writing(invocation, user) as (service, user_id):
         document_id = service.add_document(user_id, content, source_file=str(path or ""), **facets)
     emit_result(as_json, {"id": document_id}, f"stored document {document_id} of {user_id}")
 
@@ -137,7 +150,7 @@ def delete(invocation: Invocation, document_id: int, user: str | None, as_json: 
 
     The same message handed in again stays out.
     """
-    with writing(invocation, user) as (service, user_id):
+    with open_for_writing(invocation, user) as (service, user_id):
         gone = service.forget(user_id, document=document_id)
     if not gone.total:
         raise _no_such(document_id, user_id)
@@ -146,9 +159,9 @@ def delete(invocation: Invocation, document_id: int, user: str | None, as_json: 
 
 def _remark(user_id: str, found: int, limit: int) -> None:
     if found > limit:
-        note(f"the newest {limit}; there are older ones (--limit)")
+        print_note(f"the newest {limit}; there are older ones (--limit)")
     elif not found:
-        note(f"no such documents of {user_id}")
+        print_note(f"no such documents of {user_id}")
 
 
 def _content(text: str | None, path: Path | None) -> str:

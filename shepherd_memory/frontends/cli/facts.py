@@ -4,9 +4,15 @@ import click
 
 from shepherd_memory.errors import NotFound
 from shepherd_memory.frontends.cli.groups import ListedGroup
-from shepherd_memory.frontends.cli.opening import reading, user_option, writing
+from shepherd_memory.frontends.cli.opening import open_for_reading, open_for_writing, user_option
 from shepherd_memory.frontends.terminal.invocation import Invocation, pass_invocation
-from shepherd_memory.frontends.terminal.output import emit_json, emit_result, emit_text, json_option, note
+from shepherd_memory.frontends.terminal.output import (
+    emit_json,
+    emit_result,
+    emit_text,
+    json_option,
+    print_note,
+)
 from shepherd_memory.frontends.terminal.tables import emit_list
 from shepherd_memory.frontends.terminal.times import local
 from shepherd_memory.memory.facts import Fact, PastFact
@@ -30,11 +36,11 @@ def facts() -> None:
 @pass_invocation
 def list_(invocation: Invocation, user: str | None, as_json: bool) -> None:
     """List the current facts."""
-    with reading(invocation, user) as (service, user_id):
+    with open_for_reading(invocation, user) as (service, user_id):
         found = service.facts(user_id)
     emit_list(as_json, map(plain, found), ("KEY", "VALUE", "STATED", "SOURCE"), map(_row, found))
     if not found:
-        note(f"no facts of {user_id}")
+        print_note(f"no facts of {user_id}")
 
 
 @facts.command()
@@ -44,7 +50,7 @@ def list_(invocation: Invocation, user: str | None, as_json: bool) -> None:
 @pass_invocation
 def get(invocation: Invocation, key: str, user: str | None, as_json: bool) -> None:
     """Show one fact's value."""
-    with reading(invocation, user) as (service, user_id):
+    with open_for_reading(invocation, user) as (service, user_id):
         found = service.get_fact(user_id, key)
     if found is None:
         raise _no_such(key, user_id)
@@ -65,7 +71,7 @@ def set_(invocation: Invocation, key: str, value: str, user: str | None, as_json
 
     The old value goes to its history.
     """
-    with writing(invocation, user) as (service, user_id):
+    with open_for_writing(invocation, user) as (service, user_id):
         stored = service.set_fact(user_id, key, value)
     emit_result(as_json, plain(stored), f"{stored.key} = {stored.value}  (fact of {user_id})")
 
@@ -77,7 +83,7 @@ def set_(invocation: Invocation, key: str, value: str, user: str | None, as_json
 @pass_invocation
 def history(invocation: Invocation, key: str, user: str | None, as_json: bool) -> None:
     """Show what a fact was, and when."""
-    with reading(invocation, user) as (service, user_id):
+    with open_for_reading(invocation, user) as (service, user_id):
         found = service.fact_history(user_id, key)
     if not found:
         raise _no_such(key, user_id)
@@ -94,7 +100,7 @@ def delete(invocation: Invocation, key: str, user: str | None, as_json: bool) ->
 
     Older statements do not bring it back, newer ones do.
     """
-    with writing(invocation, user) as (service, user_id):
+    with open_for_writing(invocation, user) as (service, user_id):
         gone = service.forget(user_id, fact=key)
     if not gone.total:
         raise _no_such(key, user_id)

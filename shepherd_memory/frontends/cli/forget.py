@@ -3,7 +3,7 @@
 import click
 
 from shepherd_memory.errors import InvalidInput, NotFound
-from shepherd_memory.frontends.cli.opening import ROW_ID, user_option, writing
+from shepherd_memory.frontends.cli.opening import ROW_ID, open_for_writing, user_option
 from shepherd_memory.frontends.terminal.invocation import Invocation, pass_invocation
 from shepherd_memory.frontends.terminal.output import emit_result, json_option
 from shepherd_memory.storage.rows import as_json as plain
@@ -38,7 +38,7 @@ def forget(
             "say what to forget: the key of a fact, or one of --context, --document, --session"
         )
     ((kind, value),) = given.items()
-    with writing(invocation, user) as (service, user_id):
+    with open_for_writing(invocation, user) as (service, user_id):
         gone = service.forget(user_id, fact=fact, context=context, document=document, session=session)
     if not gone.total:
         raise NotFound(f"there is no {kind} {value!r} of {user_id!r}")

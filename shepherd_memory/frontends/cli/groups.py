@@ -5,7 +5,7 @@ import click
 from shepherd_memory.frontends.terminal.output import suggest
 
 
-class NounGroup(click.Group):
+class CommandGroup(click.Group):
     """A group that suggests the nearest command for one that it does not have."""
 
     def resolve_command(
@@ -16,7 +16,7 @@ class NounGroup(click.Group):
         return super().resolve_command(ctx, args)
 
 
-class ListedGroup(NounGroup):
+class ListedGroup(CommandGroup):
     """A group whose `list` may be left out: `shepherd facts --json` is `shepherd facts list --json`."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
 
-from shepherd_memory.frontends.terminal.safe_text import one_line, safe_json
+from shepherd_memory.frontends.terminal.safe_text import escape_line, safe_json
 
 REPEAT_SECONDS = 600
 """The same line again within this time is left out."""
@@ -19,7 +19,7 @@ PACKAGE = "shepherd_memory"
 def log_to_stderr(as_json: bool, debug: bool) -> None:
     """Send what this package logs, and the warnings of others, to stderr."""
     handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(JsonLine(debug) if as_json else Line(debug))
+    handler.setFormatter(JsonLogFormatter(debug) if as_json else LogFormatter(debug))
     handler.addFilter(NoRepeats())
     logging.basicConfig(level=logging.WARNING, handlers=[handler], force=True)
     logging.getLogger(PACKAGE).setLevel(logging.DEBUG if debug else logging.INFO)
@@ -33,7 +33,7 @@ def log_quietly(debug: bool) -> None:
         logging.getLogger(PACKAGE).addHandler(logging.NullHandler())
 
 
-class Line(logging.Formatter):
+class LogFormatter(logging.Formatter):
     """`2026-02-14 09:31:02 warning worker: what happened`, in local time."""
 
     def __init__(self, debug: bool) -> None:
@@ -43,13 +43,13 @@ class Line(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         at = datetime.fromtimestamp(record.created).isoformat(" ", "seconds")
         fields = "".join(f" {key}={value}" for key, value in _fields(record).items())
-        line = one_line(f"{at} {record.levelname.lower()} {_name(record)}: {_message(record)}{fields}")
+        line = escape_line(f"{at} {record.levelname.lower()} {_name(record)}: {_message(record)}{fields}")
         if self._debug and record.exc_info:
             return f"{line}\n{self.formatException(record.exc_info)}"
         return line
 
 
-class JsonLine(Line):
+class JsonLogFormatter(LogFormatter):
     """The same as a JSON object, in UTC."""
 
     def format(self, record: logging.LogRecord) -> str:

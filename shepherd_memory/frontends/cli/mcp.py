@@ -15,7 +15,7 @@ from shepherd_memory.errors import InvalidInput
 from shepherd_memory.frontends.cli.opening import user_of, user_option
 from shepherd_memory.frontends.mcp.claude_code import SCOPES, USER
 from shepherd_memory.frontends.terminal.invocation import Invocation, pass_invocation
-from shepherd_memory.frontends.terminal.output import emit, is_terminal, say
+from shepherd_memory.frontends.terminal.output import emit, is_terminal, print_message
 from shepherd_memory.frontends.terminal.signals import stop_signals
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from shepherd_memory.service import Service
 
 CLIENTS = ("claude-code",)
-LONGEST_LINE = 160
+MAX_LINE_CHARS = 160
 
 client_argument = click.argument("client", type=click.Choice(CLIENTS), metavar="CLIENT")
 scope_option = click.option(
@@ -65,7 +65,7 @@ def _serve(invocation: Invocation, user: str | None) -> None:
         if sys.stdin is None:
             raise InvalidInput("standard input is closed: an agent writes to it, and it ends with that")
         if is_terminal(sys.stdin):
-            say("waiting for an agent's messages on standard input; Ctrl-C ends it")
+            print_message("waiting for an agent's messages on standard input; Ctrl-C ends it")
         run(Memory(_opener(invocation), user_id), stop)
 
 
@@ -99,7 +99,7 @@ def install(
     command = server_command(invocation, user)
     _carry_out(installed(config_path(scope), command), dry_run, yes, "Claude Code finds it at its next start")
     if shutil.which("claude"):
-        say(f"the same by hand: claude mcp add --scope {scope} {NAME} -- {shlex.join(command)}")
+        print_message(f"the same by hand: claude mcp add --scope {scope} {NAME} -- {shlex.join(command)}")
 
 
 @mcp.command()
@@ -133,17 +133,17 @@ def _program() -> list[str]:
 
 def _carry_out(change: "Change", dry_run: bool, yes: bool, done: str) -> None:
     if change.is_none:
-        say(f"nothing to change in {change.path}")
+        print_message(f"nothing to change in {change.path}")
         return
     for line in _diff(change):
         emit(line)
     if dry_run:
-        say("nothing was changed")
+        print_message("nothing was changed")
         return
     if not yes and not _agrees(f"change {change.path}?"):
         raise InvalidInput("nothing was changed")
     change.write()
-    say(f"{'removed' if change.after is None else 'wrote'} {change.path}; {done}")
+    print_message(f"{'removed' if change.after is None else 'wrote'} {change.path}; {done}")
 
 
 def _agrees(question: str) -> bool:
@@ -157,7 +157,7 @@ def _diff(change: "Change") -> Iterator[str]:
     """The lines that change; a file may be one line without end, and hold other programs' secrets."""
     import difflib
 
-    from shepherd_memory.frontends.terminal.safe_text import one_line
+    from shepherd_memory.frontends.terminal.safe_text import escape_line
     from shepherd_memory.frontends.terminal.tables import clip
 
     before, after = (
@@ -165,4 +165,4 @@ def _diff(change: "Change") -> Iterator[str]:
     )
     path = str(change.path)
     for line in difflib.unified_diff(before, after, path, path, lineterm="", n=1):
-        yield clip(one_line(line), LONGEST_LINE)
+        yield clip(escape_line(line), MAX_LINE_CHARS)

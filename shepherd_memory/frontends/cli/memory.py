@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 import click
 
 from shepherd_memory.errors import InvalidInput, NotFound, ShepherdError
-from shepherd_memory.frontends.cli.groups import NounGroup
+from shepherd_memory.frontends.cli.groups import CommandGroup
 from shepherd_memory.frontends.cli.health import engine_line
-from shepherd_memory.frontends.cli.opening import reading, user_option, writing
+from shepherd_memory.frontends.cli.opening import open_for_reading, open_for_writing, user_option
 from shepherd_memory.frontends.cli.reembed import reembed
 from shepherd_memory.frontends.cli.rejected import rejected
 from shepherd_memory.frontends.cli.transcripts.conversations import conversations
@@ -19,7 +19,7 @@ from shepherd_memory.frontends.cli.transcripts.watch import watch
 from shepherd_memory.frontends.cli.transfer import export, import_
 from shepherd_memory.frontends.cli.why import why
 from shepherd_memory.frontends.terminal.invocation import Invocation, pass_invocation
-from shepherd_memory.frontends.terminal.output import emit_json, emit_result, json_option, note
+from shepherd_memory.frontends.terminal.output import emit_json, emit_result, json_option, print_note
 from shepherd_memory.frontends.terminal.tables import emit_pairs
 from shepherd_memory.frontends.terminal.times import local
 from shepherd_memory.maintenance.erasure import Receipt
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 USER_ROW = "users"
 
 
-@click.group(cls=NounGroup)
+@click.group(cls=CommandGroup)
 def memory() -> None:
     """Count, embed, explain, move and erase memories."""
 
@@ -56,7 +56,7 @@ memory.add_command(health_check)
 @pass_invocation
 def stats(invocation: Invocation, user: str | None, as_json: bool) -> None:
     """Show how much is stored, and its cost."""
-    with reading(invocation, user) as (service, user_id):
+    with open_for_reading(invocation, user) as (service, user_id):
         rows, usage = service.row_counts(user_id), service.usage(user_id)
         embedding = replace(service.status().embedding, waiting=service.unembedded(user_id))
     counts = {table: number for table, number in rows.items() if table != USER_ROW}
@@ -79,7 +79,7 @@ def erase(invocation: Invocation, yes: bool, user: str | None, as_json: bool) ->
 
     The user id is to be typed first. Prints a receipt.
     """
-    with writing(invocation, user) as (service, user_id):
+    with open_for_writing(invocation, user) as (service, user_id):
         rows = service.row_counts(user_id)
         if not any(rows.values()):
             raise NotFound(f"there is no memory of {user_id!r}: nothing was erased")
@@ -107,7 +107,7 @@ def forget(
     """
     if (session is None) == (file_key is None):
         raise InvalidInput("say what to forget: --session ID or --file KEY")
-    with writing(invocation, user) as (service, user_id):
+    with open_for_writing(invocation, user) as (service, user_id):
         wanted = _session_of(service, user_id, file_key) if session is None else session
         gone = service.forget(user_id, session=wanted)
     kind, name = ("session", session) if file_key is None else ("transcript", file_key)
@@ -136,7 +136,7 @@ def _costs(usage: list["Usage"]) -> list[tuple[str, str]]:
 
 
 def _confirm(user_id: str, rows: int) -> None:
-    note(f"this removes all {rows} rows of {user_id}; there is no way back")
+    print_note(f"this removes all {rows} rows of {user_id}; there is no way back")
     if click.prompt("Type the user id to go on", err=True, default="", show_default=False).strip() != user_id:
         raise InvalidInput(f"that is not {user_id!r}: nothing was erased")
 

@@ -5,7 +5,7 @@ import click
 from shepherd_memory.config import providers
 from shepherd_memory.errors import NotFound
 from shepherd_memory.frontends.terminal.invocation import Invocation, pass_invocation
-from shepherd_memory.frontends.terminal.output import emit, emit_json, json_option, note
+from shepherd_memory.frontends.terminal.output import emit, emit_json, json_option, print_note
 
 
 @click.command()
@@ -22,7 +22,7 @@ def model(invocation: Invocation, name: str | None, as_json: bool) -> None:
         raise NotFound("no provider is in use; `shepherd provider NAME use` chooses one")
     if name is not None:
         name = providers.set_field(invocation.config_path, current.name, "model", name)
-        note(f"{current.name}: model = {name}")
+        print_note(f"{current.name}: model = {name}")
     shown = current.model if name is None else name
     if as_json:
         emit_json({"provider": current.name, "model": shown})

@@ -10,7 +10,7 @@ import click
 from shepherd_memory.config.identity import detect_user_id, is_known
 from shepherd_memory.errors import InvalidInput
 from shepherd_memory.frontends.terminal.invocation import Invocation
-from shepherd_memory.frontends.terminal.output import note
+from shepherd_memory.frontends.terminal.output import print_note
 from shepherd_memory.text.ids import checked_user_id
 
 if TYPE_CHECKING:
@@ -30,19 +30,19 @@ def moment(text: str) -> datetime:
 
 
 @contextmanager
-def reading(invocation: Invocation, user: str | None) -> Iterator[tuple["Service", str]]:
+def open_for_reading(invocation: Invocation, user: str | None) -> Iterator[tuple["Service", str]]:
     """The service and the user_id; an unknown user finds nothing and is told so."""
     from shepherd_memory.service import UNKNOWN_USER
 
     with opened(invocation) as service:
         user_id = user_of(invocation, user)
         if not is_known(user_id):
-            note(f"note: {UNKNOWN_USER}")
+            print_note(f"note: {UNKNOWN_USER}")
         yield service, user_id
 
 
 @contextmanager
-def writing(
+def open_for_writing(
     invocation: Invocation, user: str | None, worker: bool = False
 ) -> Iterator[tuple["Service", str]]:
     """The service and the user_id, which must be known."""

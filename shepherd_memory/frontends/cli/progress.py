@@ -12,7 +12,7 @@ Step = Callable[[int], None]
 BAR_COLUMNS = 16
 """So that all of it fits into 80 columns."""
 
-MOST_STEPS = 500
+MAX_STEPS = 500
 """Whoever is told of every line need not draw every line."""
 
 
@@ -30,7 +30,7 @@ def progress_bar(label: str, length: int, *, is_size: bool = False) -> Iterator[
         file=sys.stderr,
         show_pos=not is_size,
         show_percent=True,
-        update_min_steps=max(1, length // MOST_STEPS),
+        update_min_steps=max(1, length // MAX_STEPS),
         item_show_func=lambda shown: shown,
     ) as bar:
         done = 0

@@ -16,9 +16,9 @@ from shepherd_memory.frontends.terminal.output import (
     emit_json,
     is_terminal,
     json_option,
-    say,
+    print_message,
+    quote_if_empty,
     secret_text,
-    visible,
 )
 from shepherd_memory.frontends.terminal.tables import emit_columns
 
@@ -69,7 +69,9 @@ def show_current(invocation: Invocation, as_json: bool) -> None:
     elif as_json:
         emit_json(None)
     else:
-        say("no provider is in use; `shepherd provider list` shows what there is, `NAME use` chooses one")
+        print_message(
+            "no provider is in use; `shepherd provider list` shows what there is, `NAME use` chooses one"
+        )
 
 
 @provider.command("list")
@@ -84,7 +86,7 @@ def list_(invocation: Invocation, as_json: bool) -> None:
     elif found:
         emit_columns(_row(one, one.name == config.provider) for one in found)
     else:
-        say("there are no providers; `shepherd provider add NAME` adds one")
+        print_message("there are no providers; `shepherd provider add NAME` adds one")
 
 
 @provider.command()
@@ -105,8 +107,8 @@ def add(invocation: Invocation, /, name: str, **fields: Any) -> None:
     fields["api_key"] = secret_text(fields["api_key"])
     added = Provider(name, **fields)
     providers.add_provider(invocation.config_path, added)
-    say(f"added {name}; `shepherd provider {name} use` switches to it")
-    say(f"{providers.memory_advice(added)} (it is {str(added.memory).lower()} now)")
+    print_message(f"added {name}; `shepherd provider {name} use` switches to it")
+    print_message(f"{providers.memory_advice(added)} (it is {str(added.memory).lower()} now)")
 
 
 @provider.command("next")
@@ -156,7 +158,7 @@ def set_(ctx: click.Context, invocation: Invocation, field: str, value: str) -> 
     known = provider_field(field)
     text = secret_text(value) if known.is_secret else value
     written = providers.set_field(invocation.config_path, _name(ctx), field, text)
-    say(f"{_name(ctx)}: {field} = {visible(known.show(written))}")
+    print_message(f"{_name(ctx)}: {field} = {quote_if_empty(known.show(written))}")
 
 
 @named.command()
@@ -173,9 +175,9 @@ def edit(ctx: click.Context, invocation: Invocation) -> None:
             if not _wants_another_try(error):
                 raise
         else:
-            say(f"saved {before.name}")
+            print_message(f"saved {before.name}")
             return
-    say("nothing changed")
+    print_message("nothing changed")
 
 
 @named.command()
@@ -193,7 +195,7 @@ def use(ctx: click.Context, invocation: Invocation, no_check: bool) -> None:
 def remove(ctx: click.Context, invocation: Invocation) -> None:
     """Remove it from the configuration."""
     providers.remove_provider(invocation.config_path, _name(ctx))
-    say(f"removed {_name(ctx)}")
+    print_message(f"removed {_name(ctx)}")
 
 
 def _name(ctx: click.Context) -> str:
@@ -213,12 +215,12 @@ def _check(no_check: bool) -> Callable[[Provider], None] | None:
 
 def _say_in_use(invocation: Invocation, chosen: Provider) -> None:
     memory = "on" if chosen.memory else "off"
-    say(f"{chosen.display_name or chosen.name} is in use now; memory is {memory} for it")
+    print_message(f"{chosen.display_name or chosen.name} is in use now; memory is {memory} for it")
     invocation.warn_if_overridden("provider")
 
 
 def _say_skipped(skipped: Provider, error: EndpointError) -> None:
-    say(f"skipped {error}")
+    print_message(f"skipped {error}")
 
 
 def _wants_another_try(error: ConfigError) -> bool:
@@ -235,5 +237,5 @@ def _emit_provider(one: Provider, as_json: bool) -> None:
     if as_json:
         emit_json(providers.describe(one))
         return
-    rows = [(key, visible(known.show(getattr(one, key)))) for key, known in PROVIDER_FIELDS.items()]
+    rows = [(key, quote_if_empty(known.show(getattr(one, key)))) for key, known in PROVIDER_FIELDS.items()]
     emit_columns([("name", one.name), *rows])

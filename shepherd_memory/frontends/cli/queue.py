@@ -9,11 +9,18 @@ from shepherd_memory.errors import InvalidInput, NotFound
 from shepherd_memory.extraction import jobs
 from shepherd_memory.extraction.jobs import Job
 from shepherd_memory.frontends.cli.advice import extraction_line, what_to_do
-from shepherd_memory.frontends.cli.groups import NounGroup
+from shepherd_memory.frontends.cli.groups import CommandGroup
 from shepherd_memory.frontends.cli.health import status_as_json, status_pairs
-from shepherd_memory.frontends.cli.opening import LIMIT, ROW_ID, opened, reading, user_option, writing
+from shepherd_memory.frontends.cli.opening import (
+    LIMIT,
+    ROW_ID,
+    open_for_reading,
+    open_for_writing,
+    opened,
+    user_option,
+)
 from shepherd_memory.frontends.terminal.invocation import Invocation, pass_invocation
-from shepherd_memory.frontends.terminal.output import emit_json, emit_result, json_option, note
+from shepherd_memory.frontends.terminal.output import emit_json, emit_result, json_option, print_note
 from shepherd_memory.frontends.terminal.tables import emit_pairs, emit_table
 from shepherd_memory.frontends.terminal.times import local
 from shepherd_memory.storage.rows import as_json as plain
@@ -32,7 +39,7 @@ ids_argument = click.argument("item_ids", metavar="[ID]...", nargs=-1, type=ROW_
 failed_option = click.option("--failed", is_flag=True, help="All of the user's items that have failed.")
 
 
-@click.group(cls=NounGroup)
+@click.group(cls=CommandGroup)
 def queue() -> None:
     """Show and change what waits for extraction."""
 
@@ -90,7 +97,7 @@ def list_(
         with opened(invocation) as service:
             found = [item for state in statuses or OPEN for item in _everybodys(service, state, limit)]
     else:
-        with reading(invocation, user) as (service, user_id):
+        with open_for_reading(invocation, user) as (service, user_id):
             found = [
                 item for state in statuses or OPEN for item in _own(service, user_id, state, session, limit)
             ]
@@ -111,7 +118,7 @@ def retry(
     A failed or dropped item gets all its tries again; a waiting one is made due now.
     """
     _check_choice(item_ids, failed)
-    with writing(invocation, user) as (service, user_id):
+    with open_for_writing(invocation, user) as (service, user_id):
         wanted = item_ids or _ids(service, user_id, jobs.FAILED)
         done = _change(user_id, wanted, service.retry, skip=failed)
     emit_result(as_json, {"retried": done}, f"put back {_items(len(done))} of {user_id}")
@@ -137,7 +144,7 @@ def drop(
     They must be waiting or have failed. Their documents stay.
     """
     _check_choice(item_ids, failed, all_waiting)
-    with writing(invocation, user) as (service, user_id):
+    with open_for_writing(invocation, user) as (service, user_id):
         wanted = item_ids or _ids(service, user_id, jobs.FAILED if failed else jobs.WAITING)
         done = _change(user_id, wanted, service.drop, skip=failed or all_waiting)
     emit_result(as_json, {"dropped": done}, f"dropped {_items(len(done))} of {user_id}")
@@ -148,7 +155,7 @@ def _own(service: "Service", user_id: str, state: str, session: str | None, limi
 
 
 def _everybodys(service: "Service", state: str, limit: int) -> list[Job]:
-    return service.everybodys_items(state, limit=limit, newest=state not in OPEN)
+    return service.all_items(state, limit=limit, newest=state not in OPEN)
 
 
 def _emit_items(found: Sequence[Job], as_json: bool, all_users: bool) -> None:
@@ -158,7 +165,7 @@ def _emit_items(found: Sequence[Job], as_json: bool, all_users: bool) -> None:
         header = ("ID", "STATE", "QUEUED", "SESSION", "TRIES LEFT", "OUTCOME OR LAST ERROR")
         emit_table(("USER", *header) if all_users else header, (_row(item, all_users) for item in found))
     if not found:
-        note("no such items")
+        print_note("no such items")
 
 
 def _without(values: dict[str, object], names: Sequence[str]) -> dict[str, object]:

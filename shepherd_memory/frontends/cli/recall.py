@@ -13,7 +13,7 @@ from shepherd_memory.frontends.cli.opening import LIMIT, moment, opened, user_of
 from shepherd_memory.frontends.cli.recall_output import emit_hits, emit_nearest, neighbours, recall_as_json
 from shepherd_memory.frontends.cli.reembed import entries
 from shepherd_memory.frontends.terminal.invocation import Invocation, pass_invocation
-from shepherd_memory.frontends.terminal.output import emit_json, json_option, note
+from shepherd_memory.frontends.terminal.output import emit_json, json_option, print_note
 from shepherd_memory.memory.entries import CONTEXT, DOCUMENT, FACT
 from shepherd_memory.text.canonical import canonical_text
 
@@ -129,7 +129,7 @@ def _say_what_is_missing(invocation: Invocation, service: "Service", user_id: st
     problem = service.embedding.trouble()
     waiting = service.unembedded(user_id)
     if problem:
-        note(f"note: recall works by keyword only: {problem}")
+        print_note(f"note: recall works by keyword only: {problem}")
     elif waiting and service.config.embedding_engine != "none":
         how = f"`{program(invocation)} worker` or `{program(invocation)} memory reembed` embeds them"
-        note(f"note: {entries(waiting)} not embedded yet, and found by keyword only: {how}")
+        print_note(f"note: {entries(waiting)} not embedded yet, and found by keyword only: {how}")

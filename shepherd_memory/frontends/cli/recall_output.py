@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from shepherd_memory.frontends.terminal.hits import emit_explanation, explained_in_one, shown_text, who
-from shepherd_memory.frontends.terminal.output import note, say
-from shepherd_memory.frontends.terminal.safe_text import one_line
-from shepherd_memory.frontends.terminal.tables import NARROWEST, clip, emit_table, width
+from shepherd_memory.frontends.terminal.output import print_message, print_note
+from shepherd_memory.frontends.terminal.safe_text import escape_line
+from shepherd_memory.frontends.terminal.tables import MIN_WIDTH, clip, emit_table, width
 from shepherd_memory.frontends.terminal.times import local
 from shepherd_memory.memory.documents import Document
 from shepherd_memory.memory.entries import DOCUMENT
@@ -88,7 +88,7 @@ def is_of_a_transcript(hit: Hit) -> bool:
 def origin(hit: Hit) -> tuple[str, str, str]:
     """Project, session and source of a hit."""
     project = PurePosixPath(hit.cwd.replace("\\", "/")).name or hit.cwd
-    return one_line(project), one_line(hit.session_id), one_line(hit.source)
+    return escape_line(project), escape_line(hit.session_id), escape_line(hit.source)
 
 
 def _shown(document: Document) -> dict[str, Any]:
@@ -102,7 +102,7 @@ def _said_by(document: Document) -> str:
 
 def _dimmed(document: Document, columns: int) -> str:
     text = " ".join(document.text[:MAX_TURN_CHARS].split())
-    return click.style(clip(one_line(f"{_said_by(document)}: {text}"), columns), dim=True)
+    return click.style(clip(escape_line(f"{_said_by(document)}: {text}"), columns), dim=True)
 
 
 def _row(document: Document) -> Sequence[str]:
@@ -137,7 +137,7 @@ def emit_hits(found: Recalled, explain: bool, around: Mapping[int, Neighbours]) 
 
 
 def _emit_hit(place: int, hit: Hit, words: Sequence[str], near: Neighbours, columns: int) -> None:
-    room = max(columns - len(INDENT), NARROWEST)
+    room = max(columns - len(INDENT), MIN_WIDTH)
     click.echo(clip(_heading(place, hit), columns))
     if is_of_a_transcript(hit):
         click.echo(INDENT + clip("  ".join(origin(hit)), room))
@@ -152,7 +152,7 @@ def _emit_hit(place: int, hit: Hit, words: Sequence[str], near: Neighbours, colu
 
 def _heading(place: int, hit: Hit) -> str:
     cells = (f"{hit.confidence:.2f}", local(hit.created_at), who(hit), f"{hit.kind} {hit.id}")
-    return f"{place}. {'  '.join(one_line(cell) for cell in cells if cell)}"
+    return f"{place}. {'  '.join(escape_line(cell) for cell in cells if cell)}"
 
 
 def _rows(hit: Hit, explain: bool, near: Neighbours) -> Iterator[Sequence[str]]:
@@ -168,15 +168,15 @@ def _rows(hit: Hit, explain: bool, near: Neighbours) -> Iterator[Sequence[str]]:
 def emit_nearest(found: Recalled, nearest: Sequence[Hit]) -> None:
     """With what comes nearest: a person who searches can judge it, and a program that reads stdout cannot."""
     hint = "; --threshold 0 takes what comes nearest:" if nearest else ""
-    note(f"nothing recalled: {found.reason}{hint}")
+    print_note(f"nothing recalled: {found.reason}{hint}")
     columns = shutil.get_terminal_size().columns
     for place, hit in enumerate(nearest, 1):
-        say(clip(f"{_heading(place, hit)}  {one_line(shown_text(hit))}", columns))
+        print_message(clip(f"{_heading(place, hit)}  {escape_line(shown_text(hit))}", columns))
 
 
 def marked_lines(text: str, words: Collection[str], columns: int, lines: int) -> list[str]:
     """The text in at most so many lines of so many columns, there where most of the words are."""
-    whole = one_line(" ".join(text[:MAX_SEARCHED_CHARS].split()))
+    whole = escape_line(" ".join(text[:MAX_SEARCHED_CHARS].split()))
     marks = find_marks(whole, words)
     for room in range(columns * lines, columns, -max(columns // 8, 1)):
         part = excerpt(whole, marks, room)

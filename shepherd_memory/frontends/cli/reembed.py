@@ -9,7 +9,7 @@ import click
 from shepherd_memory.frontends.cli.opening import opened
 from shepherd_memory.frontends.cli.progress import progress_bar
 from shepherd_memory.frontends.terminal.invocation import Invocation, pass_invocation
-from shepherd_memory.frontends.terminal.output import emit_result, json_option, note
+from shepherd_memory.frontends.terminal.output import emit_result, json_option, print_note
 
 if TYPE_CHECKING:
     from shepherd_memory.service import Service
@@ -30,7 +30,7 @@ def reembed(ctx: click.Context, invocation: Invocation, as_json: bool) -> None:
         state = service.status().embedding
         model = f"{state.model} ({state.engine})"
         if waiting and not as_json and service.embedding.embedder() is not None:
-            note(f"embedding {entries(waiting)} with {model}; Ctrl-C stops, nothing is lost")
+            print_note(f"embedding {entries(waiting)} with {model}; Ctrl-C stops, nothing is lost")
         done, finished = work_off(service, waiting)
         left = service.status().embedding.waiting
     data = {"engine": state.engine, "model": state.model, "embedded": done, "waiting": left}
@@ -50,7 +50,7 @@ def work_off(service: "Service", waiting: int) -> tuple[int, bool]:
                 step(embedded)
     except KeyboardInterrupt:
         if sys.stderr.isatty():
-            note("")  # the bar has left the cursor at its end
+            print_note("")  # the bar has left the cursor at its end
         return done, False
     return done, True
 

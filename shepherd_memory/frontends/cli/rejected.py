@@ -3,9 +3,9 @@
 import click
 
 from shepherd_memory.frontends.cli.groups import ListedGroup
-from shepherd_memory.frontends.cli.opening import ROW_ID, reading, user_option, writing
+from shepherd_memory.frontends.cli.opening import ROW_ID, open_for_reading, open_for_writing, user_option
 from shepherd_memory.frontends.terminal.invocation import Invocation, pass_invocation
-from shepherd_memory.frontends.terminal.output import emit_result, json_option, note
+from shepherd_memory.frontends.terminal.output import emit_result, json_option, print_note
 from shepherd_memory.frontends.terminal.tables import emit_list
 from shepherd_memory.frontends.terminal.times import local
 from shepherd_memory.memory.rejections import Rejection
@@ -26,7 +26,7 @@ def rejected() -> None:
 @pass_invocation
 def list_(invocation: Invocation, user: str | None, as_json: bool) -> None:
     """List what was refused, and why."""
-    with reading(invocation, user) as (service, user_id):
+    with open_for_reading(invocation, user) as (service, user_id):
         found = service.rejected(user_id)
     emit_list(
         as_json,
@@ -35,7 +35,7 @@ def list_(invocation: Invocation, user: str | None, as_json: bool) -> None:
         map(_row, found),
     )
     if not found:
-        note(f"nothing of {user_id} was refused")
+        print_note(f"nothing of {user_id} was refused")
 
 
 @rejected.command()
@@ -45,7 +45,7 @@ def list_(invocation: Invocation, user: str | None, as_json: bool) -> None:
 @pass_invocation
 def accept(invocation: Invocation, rejection_id: int, user: str | None, as_json: bool) -> None:
     """Store what was refused, as stated now."""
-    with writing(invocation, user) as (service, user_id):
+    with open_for_writing(invocation, user) as (service, user_id):
         taken = service.accept(user_id, rejection_id)
     emit_result(as_json, plain(taken), f"accepted for {user_id}: {taken.name} = {taken.content}")
 

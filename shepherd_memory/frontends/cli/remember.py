@@ -13,11 +13,11 @@ from shepherd_memory.extraction import jobs
 from shepherd_memory.extraction.jobs import Job
 from shepherd_memory.extraction.worker import extraction_endpoint
 from shepherd_memory.frontends.cli.advice import how_to_configure
-from shepherd_memory.frontends.cli.opening import user_option, writing
+from shepherd_memory.frontends.cli.opening import open_for_writing, user_option
 from shepherd_memory.frontends.cli.streams import stdin_text
 from shepherd_memory.frontends.terminal.invocation import Invocation, pass_invocation
-from shepherd_memory.frontends.terminal.output import emit_json, json_option, note
-from shepherd_memory.frontends.terminal.safe_text import one_line
+from shepherd_memory.frontends.terminal.output import emit_json, json_option, print_note
+from shepherd_memory.frontends.terminal.safe_text import escape_line
 from shepherd_memory.intake.store import Remembered
 from shepherd_memory.storage.rows import as_json as plain
 from shepherd_memory.text.canonical import canonical_text
@@ -29,7 +29,7 @@ POLL_SECONDS = 0.2
 
 
 @dataclass(frozen=True)
-class Exchange:
+class RememberInput:
     """What is to be remembered."""
 
     messages: list[Any]
@@ -68,7 +68,7 @@ def remember(
     messages, an object with `messages` and `session_id`, or one message per line.
     """
     exchange = _exchange(text, assistant)
-    with writing(invocation, user, worker=wait is not None) as (service, user_id):
+    with open_for_writing(invocation, user, worker=wait is not None) as (service, user_id):
         result = service.remember(
             user_id, exchange.messages, session or exchange.session_id, extract=not no_extract
         )
@@ -79,16 +79,16 @@ def remember(
     _conclude(result, item, wait, as_json)
 
 
-def _exchange(text: str | None, assistant: str | None) -> Exchange:
+def _exchange(text: str | None, assistant: str | None) -> RememberInput:
     if text is None or text == "-":
         if assistant is not None:
             raise InvalidInput("--assistant goes with TEXT; on stdin the reply is a message of its own")
         return _parsed(stdin_text(asked=text == "-"))
     reply = [] if assistant is None else [{"role": "assistant", "content": assistant}]
-    return Exchange([{"role": "user", "content": text}, *reply])
+    return RememberInput([{"role": "user", "content": text}, *reply])
 
 
-def _parsed(given: str) -> Exchange:
+def _parsed(given: str) -> RememberInput:
     if not given.strip():
         raise InvalidInput("nothing to remember: give TEXT, or messages as JSON on stdin")
     try:
@@ -96,17 +96,17 @@ def _parsed(given: str) -> Exchange:
     except (ValueError, RecursionError) as error:
         if given.lstrip().startswith("["):
             raise InvalidInput(f"stdin is not valid JSON: {error}") from error
-        return Exchange(list(_lines(given)))
+        return RememberInput(list(_lines(given)))
     if isinstance(whole, dict) and "messages" in whole:
         return _with_session(whole)
-    return Exchange(whole if isinstance(whole, list) else [whole])
+    return RememberInput(whole if isinstance(whole, list) else [whole])
 
 
-def _with_session(whole: dict[str, Any]) -> Exchange:
+def _with_session(whole: dict[str, Any]) -> RememberInput:
     messages, session_id = whole["messages"], whole.get("session_id")
     if not isinstance(messages, list) or not isinstance(session_id, str | None):
         raise InvalidInput("stdin: messages takes a list, session_id a text")
-    return Exchange(messages, session_id)
+    return RememberInput(messages, session_id)
 
 
 def _lines(given: str) -> Iterator[Any]:
@@ -125,17 +125,17 @@ def _say_what_became_of_it(
     invocation: Invocation, service: "Service", user_id: str, result: Remembered, no_extract: bool
 ) -> None:
     if result.stored or result.known:
-        note(f"stored {_messages(result.stored)} of {user_id} in session {result.session_id}")
+        print_note(f"stored {_messages(result.stored)} of {user_id} in session {result.session_id}")
     if result.known:
-        note(f"{_messages(result.known)} known already, or deleted by the user")
+        print_note(f"{_messages(result.known)} known already, or deleted by the user")
     for skipped in result.skipped:
-        note(f"skipped message {skipped.index + 1}: {skipped.reason}")
+        print_note(f"skipped message {skipped.index + 1}: {skipped.reason}")
     if result.queued:
-        note("queued for extraction")
+        print_note("queued for extraction")
     elif result.stored and not no_extract and extraction_endpoint(service.config) is None:
-        note("extraction is off: facts are made of this once it is on, after")
+        print_note("extraction is off: facts are made of this once it is on, after")
         for command in how_to_configure(invocation, service.config):
-            note(f"  {command}")
+            print_note(f"  {command}")
 
 
 def _messages(number: int) -> str:
@@ -161,12 +161,12 @@ def _conclude(result: Remembered, item: Job | None, wait: float | None, as_json:
     if wait is None or item is None:
         return
     if item.status in (jobs.WAITING, jobs.RUNNING):
-        why = one_line(item.last_error) or "it still waits"
+        why = escape_line(item.last_error) or "it still waits"
         raise EndpointUnavailable(f"not extracted after {wait:g} s: {why}")
     if item.status != jobs.DONE:
-        raise EndpointUnavailable(f"extraction {item.status}: {one_line(item.last_error or item.outcome)}")
+        raise EndpointUnavailable(f"extraction {item.status}: {escape_line(item.last_error or item.outcome)}")
     if not as_json:
-        note(f"extracted: {item.outcome}")
+        print_note(f"extracted: {item.outcome}")
 
 
 def _item(item: Job | None) -> dict[str, Any] | None:

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 import click
 
 from shepherd_memory.frontends.terminal.invocation import Invocation, pass_invocation
-from shepherd_memory.frontends.terminal.output import say
+from shepherd_memory.frontends.terminal.output import print_message
 from shepherd_memory.frontends.terminal.signals import stop_signals
 
 if TYPE_CHECKING:
@@ -45,25 +45,25 @@ def serve(invocation: Invocation, host: str | None, port: int | None, no_auth: b
                 ready=lambda url: _greet(invocation, service, url, as_json),
             )
         if not as_json:
-            say("stopped; what waits goes on at the next start")
+            print_message("stopped; what waits goes on at the next start")
 
 
 def _greet(invocation: Invocation, service: "Service", url: str, as_json: bool) -> None:
-    say(f"listening on {url}")
+    print_message(f"listening on {url}")
     if as_json:
         return
     from shepherd_memory.frontends.cli.advice import extraction_line, program, provider_line
     from shepherd_memory.frontends.cli.transcripts.folders import watching_line
 
-    say(f"database    {service.database.url}")
-    say(f"extraction  {extraction_line(service.config)}")
-    say(f"transcripts {watching_line(invocation, service.config)}")
-    say(f"provider    {provider_line(invocation, service.config)}")
-    say("\nTo try it:")
+    print_message(f"database    {service.database.url}")
+    print_message(f"extraction  {extraction_line(service.config)}")
+    print_message(f"transcripts {watching_line(invocation, service.config)}")
+    print_message(f"provider    {provider_line(invocation, service.config)}")
+    print_message("\nTo try it:")
     for command in _to_try(url, program(invocation)):
-        say(f"  {command}")
-    say(f'\nAn application uses the base URL {url}/v1 and says user="steve".')
-    say("Ctrl-C ends it.\n")
+        print_message(f"  {command}")
+    print_message(f'\nAn application uses the base URL {url}/v1 and says user="steve".')
+    print_message("Ctrl-C ends it.\n")
 
 
 def _to_try(url: str, program: str) -> list[str]:

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from shepherd_memory.errors import NotFound
-from shepherd_memory.frontends.cli.opening import reading, user_option
+from shepherd_memory.frontends.cli.opening import open_for_reading, user_option
 from shepherd_memory.frontends.terminal.invocation import Invocation, pass_invocation
 from shepherd_memory.frontends.terminal.output import emit_text, json_option
-from shepherd_memory.frontends.terminal.safe_text import one_line, safe_json
+from shepherd_memory.frontends.terminal.safe_text import escape_line, safe_json
 from shepherd_memory.frontends.terminal.times import local
 from shepherd_memory.memory.documents import Document
 from shepherd_memory.storage.clock import iso, to_us
@@ -47,7 +47,7 @@ def transcript(invocation: Invocation, session: str, user: str | None, as_json: 
 
     SESSION is its id, the beginning of that, or the key of its file.
     """
-    with reading(invocation, user) as (service, user_id):
+    with open_for_reading(invocation, user) as (service, user_id):
         session_id, said = _found(service, user_id, session)
         file = next((one for one in service.transcripts.files(user_id) if one.session_id == session_id), None)
         first = next(said, None)
@@ -90,14 +90,14 @@ def _about(session_id: str, file: "File | None", first: Document) -> dict[str, A
 
 
 def _emit_markdown(about: dict[str, Any], said: Iterable[Document]) -> None:
-    emit_text(f"# Session {one_line(about['session_id'])}\n")
+    emit_text(f"# Session {escape_line(about['session_id'])}\n")
     times = " to ".join(filter(None, (local(about["first_message_at"]), local(about["last_message_at"]))))
     shown = {"project": about["project"], "source": about["source"], "file": about["file_key"], "said": times}
     for name, value in shown.items():
         if value:
-            emit_text(f"- {name}: {one_line(value)}")
+            emit_text(f"- {name}: {escape_line(value)}")
     for document in said:
-        who = one_line(document.speaker_name or document.role or document.type)
+        who = escape_line(document.speaker_name or document.role or document.type)
         emit_text(f"\n**{who}** {local(document.created_at)}\n\n{document.text}")
 
 

@@ -11,9 +11,15 @@ from typing import IO, TYPE_CHECKING, BinaryIO
 import click
 
 from shepherd_memory.errors import InvalidInput
-from shepherd_memory.frontends.cli.opening import user_option, writing
+from shepherd_memory.frontends.cli.opening import open_for_writing, user_option
 from shepherd_memory.frontends.terminal.invocation import Invocation, pass_invocation
-from shepherd_memory.frontends.terminal.output import emit_json, emit_result, is_terminal, json_option, note
+from shepherd_memory.frontends.terminal.output import (
+    emit_json,
+    emit_result,
+    is_terminal,
+    json_option,
+    print_note,
+)
 from shepherd_memory.frontends.terminal.safe_text import safe_json
 from shepherd_memory.storage.rows import as_json as plain
 
@@ -34,7 +40,7 @@ def export(invocation: Invocation, target: str, force: bool, user: str | None, a
 
     They go to FILE, or to stdout with `-` or none. With --json and FILE the number of lines is printed.
     """
-    with writing(invocation, user) as (service, user_id):
+    with open_for_writing(invocation, user) as (service, user_id):
         if target == STDOUT:
             number = _write(service.export(user_id), _to_stdout())
         else:
@@ -43,7 +49,7 @@ def export(invocation: Invocation, target: str, force: bool, user: str | None, a
     if as_json and target != STDOUT:
         emit_json({"file": target, "lines": number})
     else:
-        note(f"exported {number} lines of {user_id}")
+        print_note(f"exported {number} lines of {user_id}")
 
 
 @click.command("import")
@@ -56,7 +62,7 @@ def import_(invocation: Invocation, source: BinaryIO, user: str | None, as_json:
 
     It comes from FILE, or from stdin with `-`. What is there already stays.
     """
-    with writing(invocation, user) as (service, user_id), _progress(source) as progress:
+    with open_for_writing(invocation, user) as (service, user_id), _progress(source) as progress:
         taken = service.import_lines(user_id, source, progress)
     kinds = ", ".join(f"{number} {kind}" for kind, number in taken.lines.items()) or "nothing in it"
     emit_result(as_json, plain(taken), f"imported for {user_id}: {kinds}")

@@ -13,12 +13,12 @@ import click
 from shepherd_memory.errors import InvalidInput
 from shepherd_memory.frontends.cli.opening import user_of, user_option
 from shepherd_memory.frontends.terminal.invocation import Invocation, pass_invocation
-from shepherd_memory.frontends.terminal.output import is_terminal, note
-from shepherd_memory.frontends.terminal.safe_text import one_line
+from shepherd_memory.frontends.terminal.output import is_terminal, print_note
+from shepherd_memory.frontends.terminal.safe_text import escape_line
 from shepherd_memory.frontends.terminal.signals import interrupted
 
 if TYPE_CHECKING:
-    from shepherd_memory.frontends.terminal.interrupts import Signals
+    from shepherd_memory.frontends.terminal.interrupts import InterruptRouter
 
 
 @click.command()
@@ -34,17 +34,22 @@ def tui(invocation: Invocation, resume: bool, nomemory: bool, memtools: bool, us
     """
     if not (is_terminal(sys.stdin) and is_terminal(sys.stderr)):
         raise InvalidInput("this needs a terminal; `shepherd chat` works without one")
-    from shepherd_memory.frontends.terminal.interrupts import Signals, hung_up
+    from shepherd_memory.frontends.terminal.interrupts import InterruptRouter, exit_on_hangup
 
-    signals = Signals()
-    with interrupted(), signals.handled(), hung_up():
+    signals = InterruptRouter()
+    with interrupted(), signals.handled(), exit_on_hangup():
         code = _run(invocation, user, resume, not nomemory, memtools, signals)
     if code:
         raise click.exceptions.Exit(code)
 
 
 def _run(
-    invocation: Invocation, user: str | None, resume: bool, memory: bool, memtools: bool, signals: "Signals"
+    invocation: Invocation,
+    user: str | None,
+    resume: bool,
+    memory: bool,
+    memtools: bool,
+    signals: "InterruptRouter",
 ) -> int:
     # Textual reads it when it is imported, and draws at most so often in a second: a key that comes just
     # after the screen was drawn waits for the next time.
@@ -52,7 +57,7 @@ def _run(
     from shepherd_memory.chat.session import Options, here, open_chat
     from shepherd_memory.frontends.cli.chat import wait_for_memory
     from shepherd_memory.frontends.tui.app import TuiApp
-    from shepherd_memory.memory.saved_chats import History
+    from shepherd_memory.memory.saved_chats import InputHistory
     from shepherd_memory.service import open_service
 
     _log(invocation.debug)
@@ -63,14 +68,14 @@ def _run(
     with signals.opened(opening) as service:
         inner = replace(invocation, service=service, user_id=user_id)
         with signals.opened(open_chat(service, user_id, options, resume=resume)) as session:
-            history = History(user_id, memory and service.config.memory_documents)
+            history = InputHistory(user_id, memory and service.config.memory_documents)
             app = TuiApp(service, session, inner, history, signals)
             with signals.taken_by(app.leave):
                 app.run()
         if session.problem:
-            note(f"shepherd: {session.problem}")
+            print_note(f"shepherd: {session.problem}")
         if app.failure is not None:
-            note(_told(app.failure, invocation.debug))
+            print_note(_told(app.failure, invocation.debug))
         code = app.return_code or 0
         if session.remembers() and not code:
             wait_for_memory(service, user_id)
@@ -79,7 +84,7 @@ def _run(
 
 def _told(failure: Exception, debug: bool) -> str:
     """One line for what ended the program, whatever it was."""
-    what = one_line(f"{type(failure).__name__}: {failure}")
+    what = escape_line(f"{type(failure).__name__}: {failure}")
     where = f"{_log_path()} says where" if debug else f"`shepherd --debug tui` writes where to {_log_path()}"
     return f"shepherd: unexpected {what}; `shepherd tui --continue` goes on; {where}"
 
@@ -95,7 +100,7 @@ def _put_keys_first() -> None:
 
 def _log(debug: bool) -> None:
     """Nowhere, as the screen is taken; with --debug into a file."""
-    from shepherd_memory.frontends.cli.logs import PACKAGE, Line, log_quietly
+    from shepherd_memory.frontends.cli.logs import PACKAGE, LogFormatter, log_quietly
 
     if not debug:
         return log_quietly(debug)
@@ -105,7 +110,7 @@ def _log(debug: bool) -> None:
     path.touch(mode=0o600)
     path.chmod(0o600)
     handler = logging.FileHandler(path)
-    handler.setFormatter(Line(debug))
+    handler.setFormatter(LogFormatter(debug))
     logging.basicConfig(level=logging.WARNING, handlers=[handler], force=True)
     logging.getLogger(PACKAGE).setLevel(logging.DEBUG)
 

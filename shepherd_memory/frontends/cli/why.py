@@ -8,10 +8,10 @@ from itertools import groupby
 import click
 
 from shepherd_memory.errors import NotFound
-from shepherd_memory.frontends.cli.opening import LIMIT, reading, user_option
+from shepherd_memory.frontends.cli.opening import LIMIT, open_for_reading, user_option
 from shepherd_memory.frontends.terminal.invocation import Invocation, pass_invocation
-from shepherd_memory.frontends.terminal.output import emit_json, json_option, note
-from shepherd_memory.frontends.terminal.safe_text import one_line
+from shepherd_memory.frontends.terminal.output import emit_json, json_option, print_note
+from shepherd_memory.frontends.terminal.safe_text import escape_line
 from shepherd_memory.frontends.terminal.tables import aligned, clip, emit_table
 from shepherd_memory.frontends.terminal.times import local
 from shepherd_memory.injection.prompting import Injection
@@ -34,7 +34,7 @@ def why(invocation: Invocation, request: str, limit: int, user: str | None, as_j
 
     Of all requests the newest come first; REQUEST is the id of one of them.
     """
-    with reading(invocation, user) as (service, user_id):
+    with open_for_reading(invocation, user) as (service, user_id):
         found = service.why(user_id, request, limit)
     if request and not found:
         raise NotFound(f"nothing was put into a request {request!r} of {user_id!r}; `shepherd memory why`")
@@ -45,7 +45,7 @@ def why(invocation: Invocation, request: str, limit: int, user: str | None, as_j
     else:
         emit_table((), ((local(one.injected_at), one.request, one.query, *_row(one)) for one in found))
     if not found:
-        note(f"nothing was put into a prompt of {user_id} yet")
+        print_note(f"nothing was put into a prompt of {user_id} yet")
 
 
 def _emit_requests(found: Sequence[Injection], columns: int) -> None:
@@ -60,7 +60,7 @@ def _emit_requests(found: Sequence[Injection], columns: int) -> None:
 def _heading(one: Injection) -> str:
     session = f"  session {one.session_id}" if one.session_id else ""
     asked = " ".join(one.query.split())
-    return one_line(f"{local(one.injected_at)}  request {one.request}{session}  {asked}")
+    return escape_line(f"{local(one.injected_at)}  request {one.request}{session}  {asked}")
 
 
 def _row(one: Injection) -> tuple[str, ...]:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import click
 
 from shepherd_memory.frontends.terminal.invocation import Invocation, pass_invocation
-from shepherd_memory.frontends.terminal.output import say
+from shepherd_memory.frontends.terminal.output import print_message
 from shepherd_memory.frontends.terminal.signals import stop_signals
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ def worker(invocation: Invocation, as_json: bool) -> None:
     with stop_signals() as stop:
         from shepherd_memory.frontends.cli.logs import log_to_stderr
         from shepherd_memory.frontends.cli.opening import user_of
-        from shepherd_memory.frontends.cli.worker_log import Watch
+        from shepherd_memory.frontends.cli.worker_log import WorkerLog
         from shepherd_memory.service import open_service
 
         log_to_stderr(as_json, invocation.debug)
@@ -37,11 +37,11 @@ def worker(invocation: Invocation, as_json: bool) -> None:
         with open_service(config, config_path=invocation.config_path, watch_for=user_id) as service:
             if not as_json:
                 _greet(invocation, service)
-            watch = Watch(service)
+            watch = WorkerLog(service)
             while not stop.wait(LOOK_SECONDS):
                 watch.look()
         if not as_json:
-            say("stopped; what waits goes on at the next start")
+            print_message("stopped; what waits goes on at the next start")
 
 
 def _greet(invocation: Invocation, service: "Service") -> None:
@@ -52,19 +52,19 @@ def _greet(invocation: Invocation, service: "Service") -> None:
     from shepherd_memory.frontends.cli.transcripts.folders import watching_line
 
     config = service.config
-    say(f"database    {service.database.url}")
-    say(f"user        {user_of(invocation, None)}  (a worker works for all users)")
-    say(f"extraction  {extraction_line(config)}")
-    say(f"embedding   {embedding_line(service.status().embedding)}")
-    say(f"transcripts {watching_line(invocation, config)}")
+    print_message(f"database    {service.database.url}")
+    print_message(f"user        {user_of(invocation, None)}  (a worker works for all users)")
+    print_message(f"extraction  {extraction_line(config)}")
+    print_message(f"embedding   {embedding_line(service.status().embedding)}")
+    print_message(f"transcripts {watching_line(invocation, config)}")
     if extraction_endpoint(config) is None:
-        say("\nTo switch extraction on while this runs, in another terminal:")
+        print_message("\nTo switch extraction on while this runs, in another terminal:")
         _say_commands(how_to_configure(invocation, config))
-    say("\nTo try it:")
+    print_message("\nTo try it:")
     _say_commands(f"{program(invocation)} {command}" for command in TO_TRY)
-    say("\nCtrl-C ends it.")
+    print_message("\nCtrl-C ends it.")
 
 
 def _say_commands(commands: Iterable[str]) -> None:
     for command in commands:
-        say(f"  {command}")
+        print_message(f"  {command}")

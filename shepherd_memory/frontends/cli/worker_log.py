@@ -19,7 +19,7 @@ PROGRESS_SECONDS = 10.0
 logger = logging.getLogger("shepherd_memory.worker")
 
 
-class Watch:
+class WorkerLog:
     """Compares what it sees with what it saw the last time."""
 
     def __init__(self, service: "Service") -> None:

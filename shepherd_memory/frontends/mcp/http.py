@@ -7,10 +7,10 @@ from starlette.routing import Route
 from starlette.types import Message, Receive, Scope, Send
 
 from shepherd_memory.frontends.mcp.wire import readable
-from shepherd_memory.frontends.web.http_errors import Refusal
+from shepherd_memory.frontends.web.http_errors import HttpError
 from shepherd_memory.frontends.web.limits import read_body
 from shepherd_memory.frontends.web.state import admit, headers_of, server_state_of, user_of
-from shepherd_memory.tools import Answer, answer
+from shepherd_memory.tools import ToolOutput, answer
 
 if TYPE_CHECKING:
     from mcp.server.lowlevel import Server
@@ -29,7 +29,7 @@ class Mcp:
         caller, most = await admit(scope)
         if headers_of(scope).get("content-type", "").partition(";")[0].strip().lower() != JSON:
             # Browsers send a page's form to any server, but none with such a type.
-            raise Refusal(415, f"the body must come with Content-Type: {JSON}")
+            raise HttpError(415, f"the body must come with Content-Type: {JSON}")
         scope[USER_KEY] = await user_of(scope, caller, None)
         raw = await read_body(scope, receive, most)
         # In a thread: the first time the SDK is imported, which takes a second, and a body may be large.
@@ -73,7 +73,7 @@ def _server() -> "Server[Any]":
     return mcp_server(_answer)
 
 
-async def _answer(context: Any, name: str, arguments: dict[str, Any]) -> Answer:
+async def _answer(context: Any, name: str, arguments: dict[str, Any]) -> ToolOutput:
     scope: Scope = context.request.scope
     state = server_state_of(scope)
     return await state.threads.run(answer, state.service, scope[USER_KEY], name, arguments)

@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager
 
 from shepherd_memory.errors import DatabaseUnavailable, ShepherdError
 from shepherd_memory.service import Service
-from shepherd_memory.tools import ERROR, Answer, answer
+from shepherd_memory.tools import ERROR, ToolOutput, answer
 
 STOPPING = "the server is stopping"
 FAILED = "the memory failed; the log says why, start again"
@@ -38,12 +38,12 @@ class Memory:
         self._wanted.set()
         self._thread.join()
 
-    def answer(self, name: str, arguments: object) -> Answer:
+    def answer(self, name: str, arguments: object) -> ToolOutput:
         """What a tool answers; without a memory, why there is none."""
         try:
             service = self._service()
         except ShepherdError as error:
-            return Answer(f"{ERROR} {error}")
+            return ToolOutput(f"{ERROR} {error}")
         return answer(service, self._user_id, name, arguments)
 
     def _service(self) -> Service:

@@ -15,9 +15,9 @@ from pydantic import ValidationError
 from shepherd_memory.errors import InvalidInput
 from shepherd_memory.frontends.mcp.memory import Memory
 from shepherd_memory.frontends.mcp.server import mcp_server
-from shepherd_memory.frontends.mcp.wire import MAX_LINE_BYTES, LineTooLong, Wire, readable
-from shepherd_memory.frontends.terminal.signals import SIGNALS, heeded
-from shepherd_memory.tools import Answer
+from shepherd_memory.frontends.mcp.wire import MAX_LINE_BYTES, LineTooLong, LineTransport, readable
+from shepherd_memory.frontends.terminal.signals import SIGNALS, not_ignored
+from shepherd_memory.tools import ToolOutput
 
 THREADS = 4
 CLOSED_SECONDS = 10.0
@@ -32,7 +32,7 @@ Outgoing = MemoryObjectSendStream[SessionMessage]
 
 def run(memory: Memory, stop: threading.Event) -> None:
     """Serve one client, until it closes its end, `stop` is set or a signal comes."""
-    with closing(Wire()) as wire:
+    with closing(LineTransport()) as wire:
         memory.start()
         try:
             anyio.run(_serve, wire, memory, stop)
@@ -40,20 +40,20 @@ def run(memory: Memory, stop: threading.Event) -> None:
             memory.stop()
 
 
-async def _serve(wire: Wire, memory: Memory, stop: threading.Event) -> None:
+async def _serve(wire: LineTransport, memory: Memory, stop: threading.Event) -> None:
     loop = asyncio.get_running_loop()
-    conversation = Conversation(wire, memory)
-    for number in heeded(SIGNALS):
+    conversation = StdioSession(wire, memory)
+    for number in not_ignored(SIGNALS):
         loop.add_signal_handler(number, conversation.end)
     if stop.is_set():
         conversation.end()
     await conversation.run()
 
 
-class Conversation:
+class StdioSession:
     """The messages from and to one client."""
 
-    def __init__(self, wire: Wire, memory: Memory) -> None:
+    def __init__(self, wire: LineTransport, memory: Memory) -> None:
         self._wire = wire
         self._memory = memory
         self._threads = anyio.CapacityLimiter(THREADS)
@@ -80,7 +80,7 @@ class Conversation:
             tasks.start_soon(self._write, sent)
             await server.run(received, outgoing, server.create_initialization_options())
 
-    async def _answer(self, context: Any, name: str, arguments: dict[str, Any]) -> Answer:
+    async def _answer(self, context: Any, name: str, arguments: dict[str, Any]) -> ToolOutput:
         return await run_sync(self._memory.answer, name, arguments, limiter=self._threads)
 
     async def _read(self, incoming: Incoming, outgoing: Outgoing) -> None:

@@ -19,7 +19,7 @@ class LineTooLong(Exception):
     """A line that is longer than any message may be; it was read past."""
 
 
-class Wire:
+class LineTransport:
     """Lines in and out, each by one thread; after `end()` both come to an end wherever they wait.
 
     Whatever else the process prints goes to standard error: only messages may reach the client.

@@ -12,17 +12,17 @@ from prompt_toolkit.history import History as LineHistory
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 from prompt_toolkit.output import create_output
 
-from shepherd_memory.frontends.terminal.interrupts import Signals, Told, hung_up
+from shepherd_memory.frontends.terminal.interrupts import Interrupt, InterruptRouter, exit_on_hangup
 from shepherd_memory.frontends.terminal.slash_commands import help_lines, without_secrets
-from shepherd_memory.memory.saved_chats import History
+from shepherd_memory.memory.saved_chats import InputHistory
 
 PROMPT, CONTINUED = "> ", "… "
 
 
-class Line:
+class LineEditor:
     """Reads what the user types, until Enter; Alt-Enter or Ctrl-J begins another line."""
 
-    def __init__(self, history: History, signals: Signals) -> None:
+    def __init__(self, history: InputHistory, signals: InterruptRouter) -> None:
         self._signals = signals
         self._session: PromptSession[str] = PromptSession(
             history=_Typed(history),
@@ -40,7 +40,7 @@ class Line:
         """One message; EOFError at the end of input, KeyboardInterrupt for Ctrl-C."""
         # Escape alone is waited on for a moment, as it begins Alt-Enter.
         self._session.app.ttimeoutlen = 0.1
-        with hung_up(), self._signals.taken_by(self._leave_soon):
+        with exit_on_hangup(), self._signals.taken_by(self._leave_soon):
             return self._session.prompt(
                 PROMPT,
                 # By then the line can be left.
@@ -51,7 +51,7 @@ class Line:
                 set_exception_handler=False,
             )
 
-    def _leave_soon(self, told: Told) -> bool:
+    def _leave_soon(self, told: Interrupt) -> bool:
         """Have the line left by its own event loop; not before it is begun, nor after its end."""
         app = self._session.app
         if app.loop is None or not _is_open(app):
@@ -59,7 +59,7 @@ class Line:
         app.loop.call_soon_threadsafe(self._leave, told)
         return True
 
-    def _leave(self, told: Told) -> None:
+    def _leave(self, told: Interrupt) -> None:
         app = self._session.app
         if _is_open(app):
             app.exit(exception=told, style="class:aborting")
@@ -78,7 +78,7 @@ def _is_open(app: Application[str]) -> bool:
 class _Typed(LineHistory):
     """What was typed before, in any chat of this user."""
 
-    def __init__(self, history: History) -> None:
+    def __init__(self, history: InputHistory) -> None:
         super().__init__()
         self._history = history
 

@@ -7,37 +7,37 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from shepherd_memory.chat.event_json import event_to_json
-from shepherd_memory.chat.events import Event, Failed, Last
+from shepherd_memory.chat.events import Event, TurnEnd, TurnFailed
 from shepherd_memory.errors import ShepherdError
 from shepherd_memory.frontends.repl.renderer import Printer
 from shepherd_memory.frontends.repl.typeahead import Keyboard
 from shepherd_memory.frontends.terminal import slash_commands
-from shepherd_memory.frontends.terminal.asking import Chat, ask
-from shepherd_memory.frontends.terminal.interrupts import Signals, Told
+from shepherd_memory.frontends.terminal.asking import AnyChat, ask
+from shepherd_memory.frontends.terminal.interrupts import Interrupt, InterruptRouter
 from shepherd_memory.frontends.terminal.invocation import Invocation
-from shepherd_memory.frontends.terminal.output import emit_json_line, note, say
+from shepherd_memory.frontends.terminal.output import emit_json_line, print_message, print_note
 from shepherd_memory.frontends.terminal.tables import aligned
-from shepherd_memory.memory.saved_chats import History
+from shepherd_memory.memory.saved_chats import InputHistory
 from shepherd_memory.text.canonical import canonical_text
 
 ONCE_MORE = "(Ctrl-C again, Ctrl-D or `exit` leaves)"
 
 
-def once(chat: Chat, text: str, signals: Signals) -> Last:
+def ask_once(chat: AnyChat, text: str, signals: InterruptRouter) -> TurnEnd:
     """One question; the answer alone goes to stdout."""
     return ask(chat, text, Printer(is_quiet=True).show, signals)
 
 
-def answer_lines(chat: Chat, lines: Iterable[bytes], signals: Signals) -> Last | None:
+def serve_json_lines(chat: AnyChat, lines: Iterable[bytes], signals: InterruptRouter) -> TurnEnd | None:
     """A prompt in each line: as text, as a JSON string, or as an object; what happens as a line each."""
-    last: Last | None = None
+    last: TurnEnd | None = None
     for line in lines:
         if not line.strip():
             continue
         try:
             prompt, max_tokens, memory = _asked(line)
         except ValueError as error:
-            last = Failed(str(error), "invalid_request")
+            last = TurnFailed(str(error), "invalid_request")
             _emit_shape(last)
         else:
             last = ask(chat, prompt, _emit_shape, signals, max_tokens, memory)
@@ -69,17 +69,19 @@ def _emit_shape(event: Event) -> None:
     emit_json_line({"event": name, **fields})
 
 
-class Conversation:
+class Repl:
     """A person at a terminal; `invocation` runs the commands that the command line has too, if it may."""
 
-    def __init__(self, chat: Chat, invocation: Invocation | None, history: History, signals: Signals) -> None:
+    def __init__(
+        self, chat: AnyChat, invocation: Invocation | None, history: InputHistory, signals: InterruptRouter
+    ) -> None:
         # Late: only a person who types needs it.
-        from shepherd_memory.frontends.repl.line_editor import Line
+        from shepherd_memory.frontends.repl.line_editor import LineEditor
 
         self._chat = chat
         self._invocation = invocation
         self._signals = signals
-        self._line = Line(history, signals)
+        self._line = LineEditor(history, signals)
         self._keyboard = Keyboard()
 
     def hold(self) -> None:
@@ -112,7 +114,7 @@ class Conversation:
                     return
                 is_leaving = not self._line.typed().strip()
                 if is_leaving:
-                    say(ONCE_MORE)
+                    print_message(ONCE_MORE)
             else:
                 is_leaving = False
 
@@ -123,7 +125,7 @@ class Conversation:
             case "help":
                 _help()
             case _ if self._invocation is None:
-                note("a shared session is its server's: there are /clear, /help and /exit")
+                print_note("a shared session is its server's: there are /clear, /help and /exit")
             case _:
                 self._run(self._invocation, line)
 
@@ -133,18 +135,18 @@ class Conversation:
                 slash_commands.run(invocation, line)
         except KeyboardInterrupt:
             # Just before or behind what the command itself does, which takes it for a no.
-            say("interrupted")
+            print_message("interrupted")
 
     def _clear(self) -> None:
         try:
             self._chat.clear()
         except ShepherdError as error:
-            return note(str(error))
+            return print_note(str(error))
         problem = f" ({self._chat.problem})" if self._chat.problem else ""
-        note(f"a new session begins{problem}")
+        print_note(f"a new session begins{problem}")
 
 
-def _raise_between_imports(told: Told) -> bool:
+def _raise_between_imports(told: Interrupt) -> bool:
     """Numpy, for one, cannot be imported again where that was broken off."""
     frame = inspect.currentframe()
     while frame is not None:
@@ -156,5 +158,5 @@ def _raise_between_imports(told: Told) -> bool:
 
 def _help() -> None:
     for line in aligned(slash_commands.help_lines(), shutil.get_terminal_size().columns):
-        say(line)
-    say("Alt-Enter or Ctrl-J begins a new line; Ctrl-C stops an answer; // says a slash")
+        print_message(line)
+    print_message("Alt-Enter or Ctrl-J begins a new line; Ctrl-C stops an answer; // says a slash")

@@ -7,10 +7,10 @@ from typing import Any
 import click
 
 from shepherd_memory.chat import events
-from shepherd_memory.frontends.terminal.safe_text import block, one_line
+from shepherd_memory.frontends.terminal.safe_text import escape_block, escape_line
 from shepherd_memory.frontends.terminal.tables import clip
 
-LONGEST_LINE = 100
+MAX_LINE_CHARS = 100
 """Of what a tool is called with, or answers."""
 
 
@@ -26,15 +26,15 @@ class Printer:
     def show(self, event: events.Event) -> None:
         """Print what happened."""
         match event:
-            case events.Delta(text):
+            case events.TextDelta(text):
                 self._answer(text)
-            case events.Thought(text):
+            case events.ReasoningDelta(text):
                 self._think(text)
-            case events.Completed() | events.Cancelled():
+            case events.TurnCompleted() | events.TurnCancelled():
                 self._end_line()
-                if isinstance(event, events.Cancelled):
+                if isinstance(event, events.TurnCancelled):
                     self._talk("(cancelled)")
-            case events.Failed(problem):
+            case events.TurnFailed(problem):
                 self._end_line()
                 self._talk(problem, fg="red")
             case _:
@@ -44,13 +44,13 @@ class Printer:
         match event:
             case events.ToolCalled(_, name, arguments):
                 self._talk(f"→ {name} {arguments}")
-            case events.ToolAnswered(_, _, text):
+            case events.ToolFinished(_, _, text):
                 self._talk(f"← {text}")
-            case events.Evicted(number):
+            case events.MessagesEvicted(number):
                 self._talk(f"({number} older messages left the prompt; they stay remembered)")
-            case events.Noted(text):
+            case events.Notice(text):
                 self._talk(f"({text})", fg="yellow", is_important=True)
-            case events.Told(injected) if injected.block:
+            case events.MemoryInjected(injected) if injected.block:
                 self._talk(f"({recalled(injected.told)} recalled)")
 
     def _answer(self, text: str) -> None:
@@ -82,13 +82,13 @@ class Printer:
         if self._is_quiet and not is_important:
             return
         self._end_line()
-        shown = one_line(text) if fg else clip(one_line(text), LONGEST_LINE)
+        shown = escape_line(text) if fg else clip(escape_line(text), MAX_LINE_CHARS)
         click.echo(_styled(shown, fg=fg, dim=fg is None), err=True)
 
 
 def _plain(text: str) -> str:
     """Without carriage returns: of a line end in two characters the second may come in the next piece."""
-    return block(text.replace("\r", ""))
+    return escape_block(text.replace("\r", ""))
 
 
 def _styled(text: str, **style: Any) -> str:

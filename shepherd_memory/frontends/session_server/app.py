@@ -10,19 +10,19 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from shepherd_memory.frontends.session_server.routes import ROUTES, SessionState
 from shepherd_memory.frontends.session_server.shared_session import SharedSession
 from shepherd_memory.frontends.web import hosts
-from shepherd_memory.frontends.web.auth import Auth, Doorkeeper
-from shepherd_memory.frontends.web.gate import Gate
+from shepherd_memory.frontends.web.auth import Auth, Authenticator
+from shepherd_memory.frontends.web.gate import RequestGate
 from shepherd_memory.frontends.web.process import Application
-from shepherd_memory.frontends.web.threads import Threads
+from shepherd_memory.frontends.web.threads import ThreadPool
 from shepherd_memory.service import Service
 
 
 def session_application(service: Service, session: SharedSession, host: str) -> Application:
     """The session as something that the server's process can serve."""
 
-    def make(threads: Threads, quick: Threads, auth: Auth) -> ASGIApp:
+    def make(threads: ThreadPool, quick: ThreadPool, auth: Auth) -> ASGIApp:
         names = hosts.allowed_names(service.config.server_allowed_hosts, host)
-        door = Doorkeeper(service, quick, auth)
+        door = Authenticator(service, quick, auth)
         return create_app(SessionState(service, threads, quick, door, names, session=session))
 
     return Application(make, session.finish)
@@ -37,7 +37,7 @@ def create_app(state: SessionState) -> ASGIApp:
         yield
 
     routes = Router(ROUTES, redirect_slashes=False, default=_elsewhere, lifespan=lifespan)
-    return Gate(routes, lambda: state)
+    return RequestGate(routes, lambda: state)
 
 
 async def _elsewhere(scope: Scope, receive: Receive, send: Send) -> None:

@@ -12,12 +12,12 @@ from starlette.types import Scope
 from shepherd_memory.chat.event_json import ERROR
 from shepherd_memory.config import Config
 from shepherd_memory.config.providers import current_provider
-from shepherd_memory.frontends.session_server.shared_session import PromptRequest, SharedSession, Turn
+from shepherd_memory.frontends.session_server.shared_session import PromptRequest, QueuedTurn, SharedSession
 from shepherd_memory.frontends.session_server.streams import EventStream, follow, observe
 from shepherd_memory.frontends.session_server.updates import STATUSES, Update
-from shepherd_memory.frontends.web.auth import Caller, Doorkeeper
+from shepherd_memory.frontends.web.auth import Authenticator, Caller
 from shepherd_memory.frontends.web.health import health
-from shepherd_memory.frontends.web.http_errors import RETRY_SECONDS, Refusal
+from shepherd_memory.frontends.web.http_errors import RETRY_SECONDS, HttpError
 from shepherd_memory.frontends.web.json_body import decoded, json_response
 from shepherd_memory.frontends.web.limits import read_body
 from shepherd_memory.frontends.web.responses import until_disconnect
@@ -55,14 +55,14 @@ async def let_in(scope: Scope) -> tuple[SharedSession, int]:
     return state.session, most
 
 
-async def check_user(door: Doorkeeper, caller: Caller, user_id: str, config: Config) -> None:
+async def check_user(door: Authenticator, caller: Caller, user_id: str, config: Config) -> None:
     """Refuse a key that could not ask the API server for this user's memory either."""
     if caller.key is None:
         return
     prefix = f"{caller.key.namespace}/" if caller.key.namespace else ""
     named = user_id.removeprefix(prefix)
     if not user_id.startswith(prefix) or await door.user_of(caller, named, "", config) != user_id:
-        raise Refusal(
+        raise HttpError(
             403,
             "this session is of a user whom this API key may not act for",
             code="user_not_allowed_for_key",
@@ -74,7 +74,7 @@ async def ask(request: Request) -> Any:
     session, most = await let_in(request.scope)
     body = await read_body(request.scope, request.receive, most)
     asked = read_prompt(body, request.headers.get("content-type", ""))
-    turn = Turn(asked, follows_all=asked.stream)
+    turn = QueuedTurn(asked, follows_all=asked.stream)
     position = session.put(turn)
     if asked.is_async:
         return json_response(_queued(turn, position), ACCEPTED)
@@ -84,7 +84,7 @@ async def ask(request: Request) -> Any:
     return json_response({"success": not answered.fields["cancelled"], **answered.fields})
 
 
-def _queued(turn: Turn, position: int) -> dict[str, Any]:
+def _queued(turn: QueuedTurn, position: int) -> dict[str, Any]:
     """What an async request is told; `durable`: the line is in memory only, and a server may be killed."""
     place = {"queue_position": position, "durable": False}
     return {"success": True, "queued": True, **place, "request": turn.id}
@@ -94,7 +94,7 @@ async def clear(request: Request) -> Response:
     """Begin a new session, once all that was asked before is answered."""
     session, most = await let_in(request.scope)
     await read_body(request.scope, request.receive, most)
-    turn = Turn(None)
+    turn = QueuedTurn(None)
     session.put(turn)
     cleared = await _end_of(turn, request)
     return json_response({"success": True, **cleared.fields})
@@ -107,7 +107,7 @@ async def cancel(request: Request) -> Response:
     return json_response({"success": True, "cancelled": session.cancel(which.request)})
 
 
-async def _end_of(turn: Turn, request: Request) -> Update:
+async def _end_of(turn: QueuedTurn, request: Request) -> Update:
     """How a request ended; an error is a refusal. If its client leaves, it is carried out all the same."""
     try:
         async with until_disconnect(request.scope, request.receive):
@@ -118,7 +118,7 @@ async def _end_of(turn: Turn, request: Request) -> Update:
     if last.name == ERROR:
         code = last.fields["code"]
         again = {"Retry-After": str(RETRY_SECONDS)} if STATUSES[code] == UNAVAILABLE else {}
-        raise Refusal(STATUSES[code], last.fields["message"], code=code, headers=again)
+        raise HttpError(STATUSES[code], last.fields["message"], code=code, headers=again)
     return last
 
 
@@ -171,7 +171,7 @@ def read_prompt(body: bytes, content_type: str) -> PromptRequest:
     try:
         return _checked(PromptRequest(prompt=body.decode()))
     except UnicodeDecodeError:
-        raise Refusal(400, "a prompt must be in UTF-8") from None
+        raise HttpError(400, "a prompt must be in UTF-8") from None
 
 
 def read_reference(body: bytes) -> PromptReference:
@@ -190,9 +190,9 @@ def _has_prompt(body: bytes) -> bool:
 
 def _checked(request: PromptRequest) -> PromptRequest:
     if not request.prompt.strip():
-        raise Refusal(400, 'the prompt is empty; send {"prompt": "…"}, or the text itself as the body')
+        raise HttpError(400, 'the prompt is empty; send {"prompt": "…"}, or the text itself as the body')
     if request.stream and request.is_async:
-        raise Refusal(
+        raise HttpError(
             400, "stream and async exclude each other: an async request is followed at GET /updates"
         )
     return msgspec.structs.replace(request, prompt=canonical_text(request.prompt))

@@ -19,7 +19,7 @@ from shepherd_memory.chat.eviction import tokens_of
 from shepherd_memory.chat.session import ChatSession, Options, here, open_chat
 from shepherd_memory.chat.tool_loop import FULL
 from shepherd_memory.errors import ShepherdError
-from shepherd_memory.frontends.session_server.update_log import LatestUpdates
+from shepherd_memory.frontends.session_server.update_log import UpdateLog
 from shepherd_memory.frontends.session_server.updates import (
     BROKEN,
     CLEARED,
@@ -28,12 +28,12 @@ from shepherd_memory.frontends.session_server.updates import (
     UpdateWriter,
     failure,
 )
-from shepherd_memory.frontends.web.http_errors import RETRY_SECONDS, Refusal
+from shepherd_memory.frontends.web.http_errors import RETRY_SECONDS, HttpError
 from shepherd_memory.service import Service
 
 PLACE = "cli-server"
 MAX_TOKENS = 10_000_000
-MOST_WAITING = 100
+MAX_WAITING = 100
 STOP_SECONDS = 0.5
 
 STOPPED = "the server is stopping; try again"
@@ -51,7 +51,7 @@ class PromptRequest(msgspec.Struct, frozen=True, kw_only=True, rename={"is_async
     memory: bool = True
 
 
-class Turn:
+class QueuedTurn:
     """A request in the line: a prompt, or none, which clears the session.
 
     Whoever sent it follows it, all of it or only its end, and may leave: it is carried out all the same.
@@ -88,8 +88,8 @@ class SharedSession:
     `put`, `cancel` and all that can be read belong to the event loop.
     """
 
-    def __init__(self, chat: ChatSession, most_waiting: int = MOST_WAITING) -> None:
-        self.updates = LatestUpdates()
+    def __init__(self, chat: ChatSession, most_waiting: int = MAX_WAITING) -> None:
+        self.updates = UpdateLog()
         self.user_id = chat.user_id
         self.session_id = chat.session_id
         self.messages = [_counted(message) for message in chat.messages]
@@ -97,8 +97,8 @@ class SharedSession:
         self.spent = {"prompt_tokens": 0, "completion_tokens": 0}
         self._chat = chat
         self._most_waiting = most_waiting
-        self._line: deque[Turn] = deque()
-        self._running: Turn | None = None
+        self._line: deque[QueuedTurn] = deque()
+        self._running: QueuedTurn | None = None
         self._is_full = False
         """The context was too small for the last request: until a clear, each would only make it longer."""
         self._is_closing = False
@@ -112,13 +112,13 @@ class SharedSession:
         self._loop = asyncio.get_running_loop()
         self._thread.start()
 
-    def put(self, turn: Turn) -> int:
+    def put(self, turn: QueuedTurn) -> int:
         """Let a request wait its turn; how many are before it, the one that runs among them."""
         with self._changed:
             if self._is_closing:
-                raise Refusal(503, STOPPED, code=STOPPING, headers={"Retry-After": str(RETRY_SECONDS)})
+                raise HttpError(503, STOPPED, code=STOPPING, headers={"Retry-After": str(RETRY_SECONDS)})
             if self._is_full and turn.asked is not None:
-                raise Refusal(409, f"{FULL}: POST /clear", code=events.CONTEXT_FULL)
+                raise HttpError(409, f"{FULL}: POST /clear", code=events.CONTEXT_FULL)
             if len(self._line) >= self._most_waiting:
                 raise _line_is_full(self._most_waiting)
             before = len(self._line) + (self._running is not None)
@@ -175,7 +175,7 @@ class SharedSession:
             self._tell(turn, failure(STOPPED, STOPPING))
         return len(left)
 
-    def _deliver(self, turn: Turn, update: Update) -> None:
+    def _deliver(self, turn: QueuedTurn, update: Update) -> None:
         """Let everybody know, in the event loop."""
         self._note(update)
         told = Update(update.name, {"request": turn.id, **update.fields})
@@ -193,7 +193,7 @@ class SharedSession:
             if (name := f"{kind}_tokens") in self.spent:
                 self.spent[name] += number
 
-    def _tell(self, turn: Turn, update: Update) -> None:
+    def _tell(self, turn: QueuedTurn, update: Update) -> None:
         """The same, from the session's thread."""
         self._in_loop(lambda: self._deliver(turn, update))
 
@@ -210,20 +210,20 @@ class SharedSession:
         finally:
             self._in_loop(self._finished.set)
 
-    def _next(self) -> Turn | None:
+    def _next(self) -> QueuedTurn | None:
         with self._changed:
             self._changed.wait_for(lambda: self._line or self._is_closing)
             self._running = self._line.popleft() if self._line else None
             return self._running
 
-    def _serve(self, turn: Turn) -> None:
+    def _serve(self, turn: QueuedTurn) -> None:
         last = self._carried_out(turn)
         with self._changed:
             # Before the client is told: whoever asks next finds nobody before it.
             self._running = None
         self._tell(turn, last)
 
-    def _carried_out(self, turn: Turn) -> Update:
+    def _carried_out(self, turn: QueuedTurn) -> Update:
         """Do what a request asks for; how that ended."""
         try:
             return self._cleared() if turn.asked is None else self._answered(turn, turn.asked)
@@ -238,12 +238,12 @@ class SharedSession:
         problem = {"problem": self._chat.problem} if self._chat.problem else {}
         return Update(CLEARED, {"session_id": self._chat.session_id, **problem})
 
-    def _answered(self, turn: Turn, asked: PromptRequest) -> Update:
+    def _answered(self, turn: QueuedTurn, asked: PromptRequest) -> Update:
         narration = UpdateWriter()
         ends = [failure("the chat ended without an answer, which is a defect", BROKEN)]
 
         def emit(event: Event) -> None:
-            if turn.is_cancelled and isinstance(event, events.Added):
+            if turn.is_cancelled and isinstance(event, events.MessageAdded):
                 # It was cancelled when there was nothing yet to be cancelled.
                 self._chat.cancel()
             for update in narration.updates(event):
@@ -281,8 +281,8 @@ def _counted(message: dict[str, Any]) -> dict[str, Any]:
     return {**message, "tokens": tokens_of(message)}
 
 
-def _line_is_full(number: int) -> Refusal:
-    return Refusal(
+def _line_is_full(number: int) -> HttpError:
+    return HttpError(
         503,
         f"{number} requests wait already; try again later, or POST /cancel stops the one that runs",
         code="queue_full",

@@ -10,10 +10,10 @@ from starlette.types import Receive, Scope, Send
 
 from shepherd_memory.chat.event_json import ERROR
 from shepherd_memory.errors import ShepherdError
-from shepherd_memory.frontends.session_server.shared_session import Turn
-from shepherd_memory.frontends.session_server.update_log import LatestUpdates
+from shepherd_memory.frontends.session_server.shared_session import QueuedTurn
+from shepherd_memory.frontends.session_server.update_log import UpdateLog
 from shepherd_memory.frontends.session_server.updates import Update
-from shepherd_memory.frontends.web.http_errors import Refusal, kind_of
+from shepherd_memory.frontends.web.http_errors import HttpError, kind_of
 from shepherd_memory.frontends.web.limits import ClientGone
 from shepherd_memory.frontends.web.responses import send_head, send_part, until_disconnect
 
@@ -58,7 +58,7 @@ async def _send(send: Send, part: bytes) -> None:
         raise ClientGone from None
 
 
-async def follow(turn: Turn, position: int) -> AsyncIterator[bytes]:
+async def follow(turn: QueuedTurn, position: int) -> AsyncIterator[bytes]:
     """What happens with one request, from its place in the line to its end."""
     try:
         yield Update("queued", {"request": turn.id, "queue_position": position}).encoded()
@@ -76,7 +76,7 @@ Check = Callable[[], Awaitable[None]]
 
 
 async def observe(
-    updates: LatestUpdates, last_id: str, greeting: dict[str, Any], check: Check
+    updates: UpdateLog, last_id: str, greeting: dict[str, Any], check: Check
 ) -> AsyncIterator[bytes]:
     """Everything that happens, from now on, or from after the update with `last_id`."""
     known = updates.number_of(last_id)
@@ -99,7 +99,7 @@ async def observe(
         yield b"".join(batch) or PULSE
 
 
-async def _news(updates: LatestUpdates, number: int) -> None:
+async def _news(updates: UpdateLog, number: int) -> None:
     with suppress(TimeoutError):
         async with asyncio.timeout(PULSE_SECONDS):
             await updates.wait(number)
@@ -108,13 +108,13 @@ async def _news(updates: LatestUpdates, number: int) -> None:
 async def _refused(check: Check) -> Update | None:
     try:
         await check()
-    except Refusal as refusal:
+    except HttpError as refusal:
         return _as_update(refusal)
     except ShepherdError:
-        return _as_update(Refusal(503, "API keys cannot be checked now; connect again"))
+        return _as_update(HttpError(503, "API keys cannot be checked now; connect again"))
     return None
 
 
-def _as_update(refusal: Refusal) -> Update:
+def _as_update(refusal: HttpError) -> Update:
     kind = kind_of(refusal.status)
     return Update(ERROR, {"message": refusal.message, "type": kind, "code": refusal.code or None})

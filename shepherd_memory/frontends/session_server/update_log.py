@@ -11,7 +11,7 @@ KEPT_UPDATES, KEPT_BYTES = 5000, 8_000_000
 BATCH_BYTES = 65_536
 
 
-class LatestUpdates:
+class UpdateLog:
     """The latest updates, numbered, for observers who each read at their own pace.
 
     An observer is a number: the last update that it has. So a slow one costs nothing, and holds up nobody;

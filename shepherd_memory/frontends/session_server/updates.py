@@ -111,15 +111,15 @@ class UpdateWriter:
 
     def updates(self, event: events.Event) -> list[Update]:
         """What clients are told of something that happened in the chat."""
-        if isinstance(event, events.Delta):
+        if isinstance(event, events.TextDelta):
             return [_update_of(event), *map(_shown, self._blocks.feed(event.text))]
-        if isinstance(event, events.Thought):
+        if isinstance(event, events.ReasoningDelta):
             return [_update_of(event)]
         return [*map(_shown, self._blocks.end()), _update_of(event)]
 
 
 def _update_of(event: events.Event) -> Update:
-    if isinstance(event, events.Failed):
+    if isinstance(event, events.TurnFailed):
         hint = "; POST /clear begins a new session" if event.code == events.CONTEXT_FULL else ""
         return failure(event.problem + hint, event.code)
     return Update(*event_to_json(event))

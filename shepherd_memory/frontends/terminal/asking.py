@@ -5,11 +5,11 @@ import threading
 from collections.abc import Callable
 from typing import Protocol
 
-from shepherd_memory.chat.events import Emit, Event, Failed, Last
-from shepherd_memory.frontends.terminal.interrupts import Signals, Told
+from shepherd_memory.chat.events import Emit, Event, TurnEnd, TurnFailed
+from shepherd_memory.frontends.terminal.interrupts import Interrupt, InterruptRouter
 
 
-class Chat(Protocol):
+class AnyChat(Protocol):
     """A chat, in this process or elsewhere."""
 
     problem: str
@@ -36,7 +36,7 @@ class _Interrupted:
         self._happening = happening
         self.is_noted = False
 
-    def take(self, told: Told) -> bool:
+    def take(self, told: Interrupt) -> bool:
         if self.is_noted or not isinstance(told, KeyboardInterrupt):
             raise told
         self.is_noted = True
@@ -49,13 +49,13 @@ Happening = queue.SimpleQueue[Event | _Interrupted | None]
 
 
 def ask(
-    chat: Chat,
+    chat: AnyChat,
     text: str,
     show: Callable[[Event], None],
-    signals: Signals,
+    signals: InterruptRouter,
     max_tokens: int = 0,
     memory: bool = True,
-) -> Last:
+) -> TurnEnd:
     """Ask, show what happens, and say how it ended; Ctrl-C cancels the answer, twice it leaves."""
     happening: Happening = queue.SimpleQueue()
     is_left = threading.Event()
@@ -88,9 +88,9 @@ def ask(
 
 
 def _shown(
-    cancel: Callable[[], None], happening: Happening, show: Callable[[Event], None], signals: Signals
-) -> Last:
-    last: Last = Failed(
+    cancel: Callable[[], None], happening: Happening, show: Callable[[Event], None], signals: InterruptRouter
+) -> TurnEnd:
+    last: TurnEnd = TurnFailed(
         "the chat ended without an answer, which is a defect: `shepherd --debug chat` shows more"
     )
     is_cancelled = False
@@ -103,6 +103,6 @@ def _shown(
             if isinstance(event, _Interrupted):
                 continue
             show(event)
-            if isinstance(event, Last):
+            if isinstance(event, TurnEnd):
                 last = event
     return last

@@ -8,12 +8,12 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager
 from types import FrameType
 from typing import NoReturn, TypeVar
 
-from shepherd_memory.frontends.terminal.signals import INTERRUPTED, SIGNALS, handled
+from shepherd_memory.frontends.terminal.signals import INTERRUPTED, SIGNALS, installed
 
-Told = KeyboardInterrupt | SystemExit
+Interrupt = KeyboardInterrupt | SystemExit
 """What a signal says: stop this, or leave."""
 
-Take = Callable[[Told], bool]
+InterruptHandler = Callable[[Interrupt], bool]
 """Acts on it, or raises it; False if it comes too early or too late for that."""
 
 Opened = TypeVar("Opened")
@@ -21,7 +21,7 @@ Opened = TypeVar("Opened")
 HUNG_UP = 128 + getattr(signal, "SIGHUP", 1)
 
 
-class Signals:
+class InterruptRouter:
     """Hands signals on, and keeps one that nobody could act on for the next who can.
 
     Raised wherever it finds us, as Python does it, a signal breaks what is being stored or closed, and an
@@ -29,19 +29,19 @@ class Signals:
     """
 
     def __init__(self) -> None:
-        self._takers: list[Take] = [_raise]
+        self._takers: list[InterruptHandler] = [_raise]
         # At most one Ctrl-C and what tells us to leave; changed in single steps, between which another comes.
-        self._kept: deque[Told] = deque()
+        self._kept: deque[Interrupt] = deque()
         self._is_leaving = False
 
     @contextmanager
     def handled(self) -> Iterator[None]:
         """From here on signals come here; raised, unless somebody takes them."""
-        with handled(SIGNALS, self._arrive):
+        with installed(SIGNALS, self._arrive):
             yield
 
     @contextmanager
-    def taken_by(self, take: Take) -> Iterator[None]:
+    def taken_by(self, take: InterruptHandler) -> Iterator[None]:
         """Within the block they are handed to `take`, first of all one that was kept."""
         before = len(self._takers)
         try:
@@ -67,7 +67,7 @@ class Signals:
         with self.kept(), ExitStack() as closing, self.raised():
             yield closing.enter_context(what)
 
-    def keep(self, told: Told) -> None:
+    def keep(self, told: Interrupt) -> None:
         """Have it wait for the next who can act on it."""
         if isinstance(told, KeyboardInterrupt) and self._kept:
             raise told
@@ -78,7 +78,7 @@ class Signals:
         if self._kept:
             self._hand(self._kept.pop())
 
-    def _hand(self, told: Told) -> None:
+    def _hand(self, told: Interrupt) -> None:
         if not self._takers[-1](told):
             self.keep(told)
 
@@ -91,17 +91,17 @@ class Signals:
             self._hand(SystemExit(128 + number))
 
 
-def exit_code(told: Told) -> int:
+def exit_code(told: Interrupt) -> int:
     """What a program that was told to leave so ends with."""
     return told.code if isinstance(told, SystemExit) and isinstance(told.code, int) else INTERRUPTED
 
 
-def _raise(told: Told) -> NoReturn:
+def _raise(told: Interrupt) -> NoReturn:
     raise told
 
 
 @contextmanager
-def hung_up() -> Iterator[None]:
+def exit_on_hangup() -> Iterator[None]:
     """A terminal that is gone ends it as the signal does, which may come a moment later."""
     try:
         yield

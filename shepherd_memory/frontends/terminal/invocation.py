@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from shepherd_memory.config import Config, Loaded, default_config_path, load, variable
-from shepherd_memory.frontends.terminal.output import say
+from shepherd_memory.config import Config, LoadedConfig, default_config_path, load, variable
+from shepherd_memory.frontends.terminal.output import print_message
 
 if TYPE_CHECKING:
     from shepherd_memory.service import Service
@@ -30,7 +30,7 @@ class Invocation:
         """The configuration file, whether or not it exists."""
         return self.given_path or default_config_path()
 
-    def load(self) -> Loaded:
+    def load(self) -> LoadedConfig:
         """The configuration in force, with the source of each value."""
         return load(self.config_path)
 
@@ -42,7 +42,7 @@ class Invocation:
     def warn_if_overridden(self, key: str) -> None:
         """Say so when what was just written has no effect here."""
         if os.environ.get(variable(key)):
-            say(f"note: {variable(key)} is set in the environment and wins over the file")
+            print_message(f"note: {variable(key)} is set in the environment and wins over the file")
 
 
 pass_invocation = click.make_pass_decorator(Invocation)

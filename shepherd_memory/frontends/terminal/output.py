@@ -14,7 +14,7 @@ from shepherd_memory.errors import (
     NotFound,
     ShepherdError,
 )
-from shepherd_memory.frontends.terminal.safe_text import block, one_line, safe_json
+from shepherd_memory.frontends.terminal.safe_text import escape_block, escape_line, safe_json
 
 EXIT_CODES: dict[type[ShepherdError], int] = {
     ShepherdError: 1,
@@ -42,7 +42,7 @@ def emit(text: str) -> None:
 def emit_text(text: str) -> None:
     """One memory for stdout: as it is into a pipe, escaped on a terminal."""
     # `color`: without it click takes escape sequences out of what goes into a pipe.
-    click.echo(block(text) if sys.stdout.isatty() else text, color=True)
+    click.echo(escape_block(text) if sys.stdout.isatty() else text, color=True)
 
 
 def emit_json(value: object) -> None:
@@ -65,22 +65,22 @@ def emit_result(as_json: bool, data: object, sentence: str) -> None:
     if as_json:
         emit_json(data)
     else:
-        note(sentence)
+        print_note(sentence)
 
 
-def visible(text: str) -> str:
+def quote_if_empty(text: str) -> str:
     """The text, with an empty one as two quotes."""
     return text or '""'
 
 
-def say(text: str) -> None:
+def print_message(text: str) -> None:
     """Talk, for stderr."""
     click.echo(text, err=True)
 
 
-def note(text: str) -> None:
+def print_note(text: str) -> None:
     """Talk, for stderr, that may quote memories."""
-    say(one_line(text))
+    print_message(escape_line(text))
 
 
 def is_terminal(stream: TextIO | None) -> bool:

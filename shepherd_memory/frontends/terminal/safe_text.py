@@ -9,12 +9,12 @@ _UNSAFE_IN_JSON = re.compile("[\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]
 _SHORT = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
 
 
-def one_line(text: str) -> str:
+def escape_line(text: str) -> str:
     """The text with everything escaped that could move the cursor, colour the screen or break the line."""
     return _UNSAFE.sub(_escaped, text)
 
 
-def block(text: str) -> str:
+def escape_block(text: str) -> str:
     """The same for text of several lines: line ends and tabs stay."""
     return _UNSAFE_IN_BLOCK.sub(_escaped, text)
 

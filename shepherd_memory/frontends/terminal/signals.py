@@ -16,15 +16,15 @@ INTERRUPTED = 128 + signal.SIGINT
 Handler = Callable[[int, FrameType | None], None]
 
 
-def heeded(numbers: Iterable[int]) -> list[int]:
+def not_ignored(numbers: Iterable[int]) -> list[int]:
     """Those that whoever started us has not told us to ignore, as nohup does with SIGHUP."""
     return [number for number in numbers if signal.getsignal(number) is not signal.SIG_IGN]
 
 
 @contextmanager
-def handled(numbers: Iterable[int], handler: Handler) -> Iterator[None]:
+def installed(numbers: Iterable[int], handler: Handler) -> Iterator[None]:
     """Within the block these signals are handled; those that were ignored stay so."""
-    before = {number: signal.signal(number, handler) for number in heeded(numbers)}
+    before = {number: signal.signal(number, handler) for number in not_ignored(numbers)}
     try:
         yield
     finally:
@@ -40,7 +40,7 @@ def stop_signals() -> Iterator[threading.Event]:
     def handle(number: int, frame: FrameType | None) -> None:
         stop.set()
 
-    with handled(SIGNALS, handle):
+    with installed(SIGNALS, handle):
         yield stop
 
 

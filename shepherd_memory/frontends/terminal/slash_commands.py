@@ -12,7 +12,7 @@ import click
 from shepherd_memory.config import PROVIDER_FIELDS, SETTINGS
 from shepherd_memory.errors import ShepherdError
 from shepherd_memory.frontends.terminal.invocation import Invocation
-from shepherd_memory.frontends.terminal.output import note, say, suggest
+from shepherd_memory.frontends.terminal.output import print_message, print_note, suggest
 from shepherd_memory.frontends.terminal.shared_commands import SHARED
 
 OWN = {
@@ -58,17 +58,17 @@ def run(invocation: Invocation, line: str) -> None:
     """Run a shared command; it prints what it prints on the command line, errors too."""
     name = _name(line)
     if name not in SHARED:
-        return note(f"there is no /{name}{suggest(name, (*SHARED, *OWN))}; /help lists what there is")
+        return print_note(f"there is no /{name}{suggest(name, (*SHARED, *OWN))}; /help lists what there is")
     try:
         arguments = _arguments(name, line.strip().partition(" ")[2])
         command = _command(invocation.commands, name)
         command.main(arguments, prog_name=f"/{name}", obj=invocation, standalone_mode=False)
     except click.exceptions.Abort:
-        say("nothing was done")
+        print_message("nothing was done")
     except click.ClickException as error:
-        note(error.format_message())
+        print_note(error.format_message())
     except ShepherdError as error:
-        note(str(error))
+        print_note(str(error))
 
 
 def run_captured(invocation: Invocation, line: str) -> str:

@@ -7,10 +7,10 @@ from collections.abc import Iterable, Iterator, Sequence
 import click
 
 from shepherd_memory.frontends.terminal.output import emit_json
-from shepherd_memory.frontends.terminal.safe_text import one_line
+from shepherd_memory.frontends.terminal.safe_text import escape_line
 
 GAP = "  "
-NARROWEST = 8
+MIN_WIDTH = 8
 """A column is not shortened below this, however small the terminal."""
 
 _MAX_CELL_CHARS = 2_000
@@ -32,7 +32,7 @@ def emit_table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
     if not lines:
         return
     if not sys.stdout.isatty():
-        shown: Iterable[str] = ("\t".join(map(one_line, line)) for line in lines)
+        shown: Iterable[str] = ("\t".join(map(escape_line, line)) for line in lines)
     else:
         # Late: it takes longer to import than all of a small command.
         import shutil
@@ -44,7 +44,7 @@ def emit_table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
 
 def emit_pairs(pairs: Iterable[tuple[str, str]]) -> None:
     """Names and values, a line each; nothing is shortened."""
-    lines = [(name, one_line(value)) for name, value in pairs]
+    lines = [(name, escape_line(value)) for name, value in pairs]
     wide = max(len(name) for name, _ in lines)
     for name, value in lines:
         click.echo(f"{name.ljust(wide)}{GAP}{value}" if sys.stdout.isatty() else f"{name}\t{value}")
@@ -71,13 +71,13 @@ def _lined_up(lines: Sequence[Sequence[str]], columns: int | None = None) -> Ite
 
 
 def _cell(text: str) -> str:
-    return one_line(" ".join(text[:_MAX_CELL_CHARS].split()))
+    return escape_line(" ".join(text[:_MAX_CELL_CHARS].split()))
 
 
 def _fitted(widths: list[int], columns: int) -> list[int]:
     fitted = [min(size, columns) for size in widths]
     room = columns - len(GAP) * (len(fitted) - 1)
-    while sum(fitted) > room and max(fitted) > NARROWEST:
+    while sum(fitted) > room and max(fitted) > MIN_WIDTH:
         fitted[fitted.index(max(fitted))] -= 1
     return fitted
 

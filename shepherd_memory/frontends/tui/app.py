@@ -14,11 +14,11 @@ from textual.theme import Theme
 
 from shepherd_memory.chat.session import ChatSession
 from shepherd_memory.config import private_files, state_folder
-from shepherd_memory.frontends.terminal.interrupts import Signals, Told, exit_code
+from shepherd_memory.frontends.terminal.interrupts import Interrupt, InterruptRouter, exit_code
 from shepherd_memory.frontends.terminal.invocation import Invocation
 from shepherd_memory.frontends.tui.chat.screen import ChatScreen
 from shepherd_memory.frontends.tui.help_screen import HelpScreen
-from shepherd_memory.memory.saved_chats import History
+from shepherd_memory.memory.saved_chats import InputHistory
 from shepherd_memory.service import Service
 
 logger = logging.getLogger(__name__)
@@ -75,8 +75,8 @@ class TuiApp(App[None]):
         service: Service,
         session: ChatSession,
         invocation: Invocation,
-        history: History,
-        signals: Signals,
+        history: InputHistory,
+        signals: InterruptRouter,
     ) -> None:
         super().__init__()
         self.chat = ChatScreen(service, session, invocation, history)
@@ -113,7 +113,7 @@ class TuiApp(App[None]):
         self._session.cancel()
         self._event_loop = None
 
-    def leave(self, told: Told) -> bool:
+    def leave(self, told: Interrupt) -> bool:
         """End in order at a signal, so that the terminal is as it was; not before there is a screen."""
         if self._event_loop is None:
             return False

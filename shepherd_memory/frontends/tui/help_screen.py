@@ -10,7 +10,7 @@ from textual.content import Content
 from textual.screen import ModalScreen
 from textual.widgets import Static
 
-from shepherd_memory.frontends.terminal.safe_text import one_line
+from shepherd_memory.frontends.terminal.safe_text import escape_line
 from shepherd_memory.frontends.terminal.slash_commands import help_lines
 
 NAME_WIDTH = 21
@@ -127,7 +127,7 @@ class HelpScreen(ModalScreen[None]):
         sections = [_section(title, rows) for title, rows in CHAT_KEYS]
         sections.append(_section("Commands", help_lines()))
         if self._problems:
-            wrong = Content("\n".join(map(one_line, self._problems)))
+            wrong = Content("\n".join(map(escape_line, self._problems)))
             sections.insert(0, Content.styled("What is wrong\n", "bold $text-error") + wrong)
         return Content("\n\n").join(sections)
 

@@ -10,8 +10,8 @@ from typing import TypeVar
 from shepherd_memory.config import Config
 from shepherd_memory.config.identity import UNKNOWN
 from shepherd_memory.errors import DatabaseError, DatabaseUnavailable
-from shepherd_memory.frontends.web.http_errors import Refusal
-from shepherd_memory.frontends.web.threads import Threads
+from shepherd_memory.frontends.web.http_errors import HttpError
+from shepherd_memory.frontends.web.threads import ThreadPool
 from shepherd_memory.memory import api_keys
 from shepherd_memory.memory.api_keys import ApiKey
 from shepherd_memory.service import Service
@@ -28,7 +28,7 @@ NOTED_SECONDS = 60.0
 TRUSTED_SECONDS = 300.0
 """So long a key that was good is let in while the database is away, and cannot say whether it still is."""
 
-MOST_KNOWN = 10_000
+MAX_KNOWN_KEYS = 10_000
 
 T = TypeVar("T")
 
@@ -52,10 +52,10 @@ class Caller:
         return self.key.name if self.key else ""
 
 
-class Doorkeeper:
+class Authenticator:
     """Checks keys against the database, each time: a key that is revoked opens nothing from then on."""
 
-    def __init__(self, service: Service, threads: Threads, auth: Auth) -> None:
+    def __init__(self, service: Service, threads: ThreadPool, auth: Auth) -> None:
         self.auth = auth
         self._service = service
         self._threads = threads
@@ -89,7 +89,7 @@ class Doorkeeper:
         self._known.pop(digest, None)
         if key is not None:
             self._known[digest] = (key, time.monotonic())
-        while len(self._known) > MOST_KNOWN:
+        while len(self._known) > MAX_KNOWN_KEYS:
             del self._known[next(iter(self._known))]
         return key
 
@@ -116,7 +116,7 @@ class Doorkeeper:
         if key is None:
             return checked_user_id(wanted or config.user_id or UNKNOWN)
         if wanted and wanted != key.name and not key.any_user:
-            raise Refusal(
+            raise HttpError(
                 403, f"this API key acts for the user {key.name!r} only", code="user_not_allowed_for_key"
             )
         user_id = checked_user_id(api_keys.acting_name(key, wanted or key.name))
@@ -126,7 +126,7 @@ class Doorkeeper:
 
     async def _check_namespace(self, user_id: str) -> None:
         if user_id.partition("/")[0] in await self._threads.run(self._namespaces):
-            raise Refusal(
+            raise HttpError(
                 403, "this user belongs to the namespace of another API key", code="user_not_allowed_for_key"
             )
 
@@ -165,5 +165,5 @@ def presented_key(headers: Mapping[str, str]) -> str:
     return headers.get("x-api-key", "").strip()
 
 
-def _unauthorized(message: str) -> Refusal:
-    return Refusal(401, message, code="invalid_api_key", headers={"WWW-Authenticate": "Bearer"})
+def _unauthorized(message: str) -> HttpError:
+    return HttpError(401, message, code="invalid_api_key", headers={"WWW-Authenticate": "Bearer"})

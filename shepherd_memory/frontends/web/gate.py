@@ -10,7 +10,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from shepherd_memory.errors import ShepherdError
 from shepherd_memory.frontends.web import hosts
-from shepherd_memory.frontends.web.http_errors import RETRY_SECONDS, Refusal, from_error, render, wire_of
+from shepherd_memory.frontends.web.http_errors import RETRY_SECONDS, HttpError, from_error, render, wire_of
 from shepherd_memory.frontends.web.limits import ClientGone
 from shepherd_memory.frontends.web.state import (
     ANSWERED_KEY,
@@ -34,7 +34,7 @@ class Broken(Exception):
     """The provider broke off in the middle of its answer: so does ours, as it would have without us."""
 
 
-class Gate:
+class RequestGate:
     """Lets a request through to the routes, and turns whatever is raised there into an answer."""
 
     def __init__(self, routes: ASGIApp, state: Callable[[], ServerState]) -> None:
@@ -70,10 +70,10 @@ class Gate:
         """Whatever is raised becomes an answer, as long as none has begun."""
         try:
             await self._let_in(state, scope, receive, answer)
-        except Refusal as refusal:
+        except HttpError as refusal:
             await _refuse(refusal, scope, answer)
         except HTTPException as error:
-            await _refuse(Refusal(error.status_code, error.detail, headers=error.headers), scope, answer)
+            await _refuse(HttpError(error.status_code, error.detail, headers=error.headers), scope, answer)
         except ShepherdError as error:
             told = from_error(error)
             if told.status >= 500:
@@ -84,10 +84,10 @@ class Gate:
         except asyncio.CancelledError:
             # The server is told to stop, and this request takes longer than that may.
             again = {"Retry-After": str(RETRY_SECONDS)}
-            await _refuse(Refusal(503, "the server is stopping; try again", headers=again), scope, answer)
+            await _refuse(HttpError(503, "the server is stopping; try again", headers=again), scope, answer)
         except Exception:
             logger.exception("unexpected")
-            await _refuse(Refusal(500, "something failed here; the server's log says what"), scope, answer)
+            await _refuse(HttpError(500, "something failed here; the server's log says what"), scope, answer)
 
     def _note(self, state: ServerState, scope: Scope, status: int, seconds: float) -> None:
         route = getattr(scope.get("route"), "path", OTHER_ROUTES)
@@ -122,10 +122,10 @@ class _Answer:
 
 def _check_one_host(scope: Scope) -> None:
     if sum(name == b"host" for name, _ in scope["headers"]) > 1:
-        raise Refusal(400, "a request has one Host header")
+        raise HttpError(400, "a request has one Host header")
 
 
-async def _refuse(refusal: Refusal, scope: Scope, answer: _Answer) -> None:
+async def _refuse(refusal: HttpError, scope: Scope, answer: _Answer) -> None:
     if answer.status:
         # Half an answer went out: to break off is all that is left.
         raise Broken from refusal

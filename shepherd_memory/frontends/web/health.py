@@ -7,14 +7,14 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from shepherd_memory.errors import DatabaseError, ShepherdError
-from shepherd_memory.frontends.web.http_errors import Refusal
+from shepherd_memory.frontends.web.http_errors import HttpError
 from shepherd_memory.frontends.web.json_body import json_response
 from shepherd_memory.frontends.web.state import ServerState, admit, config_of, server_state_of
 from shepherd_memory.maintenance.status import Status
 from shepherd_memory.storage.database import try_writing
 from shepherd_memory.storage.rows import as_json
 
-LEAST_FREE_BYTES = 32_000_000
+MIN_FREE_BYTES = 32_000_000
 
 
 async def health(request: Request) -> Response:
@@ -43,7 +43,7 @@ async def metrics(request: Request) -> Response:
 async def _may_know(request: Request) -> bool:
     try:
         await admit(request.scope)
-    except (Refusal, ShepherdError):
+    except (HttpError, ShepherdError):
         return False
     return True
 
@@ -68,7 +68,7 @@ def _problems(state: ServerState) -> list[str]:
 def _problems_of(state: ServerState, status: Status) -> list[str]:
     found = list(status.problems)
     free = state.service.database.free_bytes()
-    if free is not None and free < LEAST_FREE_BYTES:
+    if free is not None and free < MIN_FREE_BYTES:
         found.append(f"the disk is full: {free / 1_000_000:.0f} MB are left for the database")
     return [*found, state.write_problem] if _is_write_problem_left(state) else found
 

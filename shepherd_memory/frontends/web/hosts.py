@@ -6,7 +6,7 @@ from ipaddress import ip_address
 from urllib.parse import urlsplit
 
 from shepherd_memory.config.identity import hostname
-from shepherd_memory.frontends.web.http_errors import Refusal
+from shepherd_memory.frontends.web.http_errors import HttpError
 
 LOCAL = "localhost"
 
@@ -22,10 +22,10 @@ def check(headers: Mapping[str, str], names: frozenset[str]) -> None:
     host = headers.get("host", "")
     if "*" not in names and not _is_allowed(host, names):
         how = "add it to server_allowed_hosts if it is this server's"
-        raise Refusal(421, f"the Host header names {host[:80]!r}, which is not this server; {how}")
+        raise HttpError(421, f"the Host header names {host[:80]!r}, which is not this server; {how}")
     origin = headers.get("origin")
     if origin is not None and _netloc(origin) != host.lower():
-        raise Refusal(403, "requests by pages of other sites are refused")
+        raise HttpError(403, "requests by pages of other sites are refused")
 
 
 def _netloc(origin: str) -> str | None:

@@ -45,7 +45,7 @@ _RPC_CODES = {500: -32603, 503: -32603}
 _ANTHROPIC_TYPES = {500: "api_error", 502: "api_error", 503: "overloaded_error", 504: "timeout_error"}
 
 
-class Refusal(Exception):
+class HttpError(Exception):
     """A request that is not carried out, and what the client is told."""
 
     def __init__(
@@ -58,15 +58,15 @@ class Refusal(Exception):
         self.headers = dict(headers or {})
 
 
-def from_error(error: ShepherdError) -> Refusal:
+def from_error(error: ShepherdError) -> HttpError:
     """What a client is told of an error of the core; one of the database quotes nothing of it."""
     status = next(STATUSES[kind] for kind in type(error).__mro__ if kind in STATUSES)
     if status == 503:
         again = {"Retry-After": str(RETRY_SECONDS)}
-        return Refusal(503, "the memory's database cannot be used now; try again", headers=again)
+        return HttpError(503, "the memory's database cannot be used now; try again", headers=again)
     if status == 500:
-        return Refusal(500, "the memory failed; the server's log says why")
-    return Refusal(status, str(error))
+        return HttpError(500, "the memory failed; the server's log says why")
+    return HttpError(status, str(error))
 
 
 def wire_of(path: str) -> str:
@@ -81,7 +81,7 @@ def kind_of(status: int) -> str:
     return _TYPES.get(status, "server_error")
 
 
-def render(refusal: Refusal, wire: str) -> bytes:
+def render(refusal: HttpError, wire: str) -> bytes:
     """The body of an error, as clients of that wire format read it."""
     if wire == MCP:
         error = {"code": _RPC_CODES.get(refusal.status, _RPC_REFUSED), "message": refusal.message}

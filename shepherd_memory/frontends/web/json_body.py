@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 from starlette.responses import Response
 
-from shepherd_memory.frontends.web.http_errors import Refusal
+from shepherd_memory.frontends.web.http_errors import HttpError
 
 
 def decoded(kind: Any, raw: bytes) -> Any:
@@ -15,14 +15,14 @@ def decoded(kind: Any, raw: bytes) -> Any:
     except msgspec.ValidationError as error:
         raise misfit("body", error) from None
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise Refusal(400, f"the body is not JSON: {error}") from None
+        raise HttpError(400, f"the body is not JSON: {error}") from None
     except RecursionError:
-        raise Refusal(400, "the body is not JSON: too deep") from None
+        raise HttpError(400, "the body is not JSON: too deep") from None
 
 
-def misfit(where: str, error: msgspec.ValidationError) -> Refusal:
+def misfit(where: str, error: msgspec.ValidationError) -> HttpError:
     """The refusal of what does not have the fields, or not the types, that were asked for."""
-    return Refusal(400, f"the {where} does not fit: {error}".replace(" - at `$.", " at `"))
+    return HttpError(400, f"the {where} does not fit: {error}".replace(" - at `$.", " at `"))
 
 
 def json_response(value: Any, status: int = 200) -> Response:

@@ -7,13 +7,13 @@ from contextlib import contextmanager
 
 from starlette.types import Message, Receive, Scope
 
-from shepherd_memory.frontends.web.http_errors import RETRY_SECONDS, Refusal
+from shepherd_memory.frontends.web.http_errors import RETRY_SECONDS, HttpError
 
 BODY_IDLE_SECONDS = 30
 KEPT_BUCKETS = 10_000
 
 
-class Slots:
+class ConcurrencyLimit:
     """Requests at once; one more than there are slots is refused."""
 
     def __init__(self) -> None:
@@ -23,7 +23,7 @@ class Slots:
     def one(self, most: int) -> Iterator[None]:
         if self.taken >= most:
             again = {"Retry-After": str(RETRY_SECONDS)}
-            raise Refusal(503, "too many requests at once; try again", code="overloaded", headers=again)
+            raise HttpError(503, "too many requests at once; try again", code="overloaded", headers=again)
         self.taken += 1
         try:
             yield
@@ -31,7 +31,7 @@ class Slots:
             self.taken -= 1
 
 
-class Rates:
+class RateLimiter:
     """Requests per minute of each key, in buckets that fill as time goes by."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
@@ -51,7 +51,7 @@ class Rates:
             del self._buckets[next(iter(self._buckets))]
         if not spent:
             wait = max(1, round((1 - left) * 60 / per_minute + 0.5))
-            raise Refusal(
+            raise HttpError(
                 429,
                 f"this key may make {per_minute} requests a minute",
                 code="rate_limit_exceeded",
@@ -84,13 +84,13 @@ async def _next(receive: Receive) -> Message:
         async with asyncio.timeout(BODY_IDLE_SECONDS):
             return await receive()
     except TimeoutError:
-        raise Refusal(408, f"nothing came for {BODY_IDLE_SECONDS} s") from None
+        raise HttpError(408, f"nothing came for {BODY_IDLE_SECONDS} s") from None
 
 
 class ClientGone(Exception):
     """The client went away: there is nobody left to answer."""
 
 
-def _too_large(most: int) -> Refusal:
+def _too_large(most: int) -> HttpError:
     size = f"{most / 1_000_000:g} MB"
-    return Refusal(413, f"a request may have {size} at most", code="request_too_large")
+    return HttpError(413, f"a request may have {size} at most", code="request_too_large")

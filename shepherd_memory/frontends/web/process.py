@@ -16,13 +16,13 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from shepherd_memory.errors import ConfigError
 from shepherd_memory.frontends.web.auth import Auth
 from shepherd_memory.frontends.web.hosts import is_loopback
-from shepherd_memory.frontends.web.threads import Threads
+from shepherd_memory.frontends.web.threads import ThreadPool
 from shepherd_memory.memory import api_keys
 from shepherd_memory.service import Service
 
 BACKLOG = 2048
 KEEP_ALIVE_SECONDS = 75
-LONGEST_HEAD = 65_536
+MAX_HEAD_BYTES = 65_536
 QUICK_THREADS = 2
 
 
@@ -38,7 +38,7 @@ class Application:
     server is told to stop, and waited for as running requests are.
     """
 
-    make: Callable[[Threads, Threads, Auth], ASGIApp]
+    make: Callable[[ThreadPool, ThreadPool, Auth], ASGIApp]
     finish: Callable[[], Coroutine[Any, Any, None]] = _nothing
 
 
@@ -75,13 +75,13 @@ def url_of(sock: socket.socket) -> str:
 
 
 @contextmanager
-def _threads(service: Service) -> Iterator[tuple[Threads, Threads]]:
+def _threads(service: Service) -> Iterator[tuple[ThreadPool, ThreadPool]]:
     """The threads for requests, and as many connections; what they have begun is finished in the end."""
     number = service.config.server_threads
     service.database.expect_threads(number + QUICK_THREADS)
     with (
-        closing(Threads(number)) as threads,
-        closing(Threads(QUICK_THREADS, "shepherd-server-quick")) as quick,
+        closing(ThreadPool(number)) as threads,
+        closing(ThreadPool(QUICK_THREADS, "shepherd-server-quick")) as quick,
     ):
         yield threads, quick
 
@@ -98,7 +98,7 @@ class BoundedHead(HttpToolsProtocol):
         super().data_received(data)
         if self._is_in_head and not self.transport.is_closing():
             self._head_bytes += len(data)
-            if self._head_bytes > LONGEST_HEAD:
+            if self._head_bytes > MAX_HEAD_BYTES:
                 self.send_400_response("The head of the request is too long.")
 
     def on_message_begin(self) -> None:
@@ -135,7 +135,7 @@ class _Server(uvicorn.Server):
 
 def _server(
     service: Service,
-    pools: tuple[Threads, Threads],
+    pools: tuple[ThreadPool, ThreadPool],
     application: Application,
     auth: Auth,
     stop: threading.Event,

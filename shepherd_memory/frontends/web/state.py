@@ -5,11 +5,11 @@ from dataclasses import dataclass, field
 from starlette.types import Scope
 
 from shepherd_memory.config import Config
-from shepherd_memory.frontends.web.auth import Caller, Doorkeeper
-from shepherd_memory.frontends.web.http_errors import Refusal
-from shepherd_memory.frontends.web.limits import Rates, Slots
+from shepherd_memory.frontends.web.auth import Authenticator, Caller
+from shepherd_memory.frontends.web.http_errors import HttpError
+from shepherd_memory.frontends.web.limits import ConcurrencyLimit, RateLimiter
 from shepherd_memory.frontends.web.metrics import Metrics
-from shepherd_memory.frontends.web.threads import Threads
+from shepherd_memory.frontends.web.threads import ThreadPool
 from shepherd_memory.service import Service
 
 SCOPE_KEY, LOG_KEY, ANSWERED_KEY = "shepherd", "shepherd.log", "shepherd.answered"
@@ -21,15 +21,15 @@ class ServerState:
     """What every server of ours has: the service, who is let in, and what is counted and limited."""
 
     service: Service
-    threads: Threads
-    quick: Threads
+    threads: ThreadPool
+    quick: ThreadPool
     """Threads of their own for keys and health: a large import must not hold these up."""
 
-    door: Doorkeeper
+    door: Authenticator
     names: frozenset[str]
     metrics: Metrics = field(default_factory=Metrics)
-    slots: Slots = field(default_factory=Slots)
-    rates: Rates = field(default_factory=Rates)
+    slots: ConcurrencyLimit = field(default_factory=ConcurrencyLimit)
+    rates: RateLimiter = field(default_factory=RateLimiter)
     write_problem: str = ""
     """Why the last exchange could not be stored; empty since one could."""
 
@@ -77,7 +77,7 @@ async def user_of(scope: Scope, caller: Caller, given: object) -> str:
     """Whose memory a request is about; `given` is what it says itself, in its own way."""
     state = server_state_of(scope)
     if given is not None and not isinstance(given, str):
-        raise Refusal(400, "user takes text")
+        raise HttpError(400, "user takes text")
     header = user_header(scope)
     return await state.door.user_of(caller, given or "", header, config_of(scope))
 
@@ -88,4 +88,4 @@ def user_header(scope: Scope) -> str:
         return headers_of(scope).get("x-shepherd-user", "").encode("latin-1").decode().strip()
     except UnicodeDecodeError:
         # Replaced characters would make one user of several.
-        raise Refusal(400, "X-Shepherd-User must be in UTF-8") from None
+        raise HttpError(400, "X-Shepherd-User must be in UTF-8") from None

@@ -12,7 +12,7 @@ T = TypeVar("T")
 logger = logging.getLogger("shepherd_memory.frontends.server.threads")
 
 
-class Threads:
+class ThreadPool:
     """A bounded pool; closing it waits for what was begun."""
 
     def __init__(self, size: int, name: str = "shepherd-server") -> None:

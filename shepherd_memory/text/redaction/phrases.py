@@ -12,7 +12,7 @@ from shepherd_memory.text.redaction.names import (
     PASSWORD_NAME,
     preceded,
 )
-from shepherd_memory.text.redaction.rules import Judge, Rule, rule, table
+from shepherd_memory.text.redaction.rules import Judge, SecretRule, rule, table
 from shepherd_memory.text.redaction.tokens import TOKENS
 from shepherd_memory.text.redaction.values import MAX_VALUE
 
@@ -54,7 +54,7 @@ _CODE_OWNERS = preceded(
 _IGNORE_CASE = re.ASCII | re.IGNORECASE
 
 
-def _named_rules(kind: str, name: str, anchors: str, assigned: Judge, spoken: Judge) -> Iterator[Rule]:
+def _named_rules(kind: str, name: str, anchors: str, assigned: Judge, spoken: Judge) -> Iterator[SecretRule]:
     """The ways in which a value is given to a name."""
     element = rf">(?P<bare>[^<\n]{{1,{MAX_VALUE}}})</"
     for rest, judge in (

@@ -10,7 +10,7 @@ Judge = Callable[[re.Match[str]], Span | None]
 
 
 @dataclass(frozen=True)
-class Rule:
+class SecretRule:
     """A pattern, tried only where one of its anchors stands.
 
     The pattern starts at the anchor; that of a `floating` rule merely holds it, and searches the whole text.
@@ -58,7 +58,7 @@ class RuleTable:
     """
 
     first_rank: int
-    rules: tuple[Rule, ...]
+    rules: tuple[SecretRule, ...]
     anchors: Mapping[str, tuple[str, ...]]
     users: Mapping[str, tuple[int, ...]]
     """The places of the rules that an anchor belongs to."""
@@ -88,7 +88,7 @@ class RuleTable:
         }
 
 
-def table(first_rank: int, *rules: Rule) -> RuleTable:
+def table(first_rank: int, *rules: SecretRule) -> RuleTable:
     users: dict[str, tuple[int, ...]] = {}
     for place, one in enumerate(rules):
         for anchor in one.anchors:
@@ -120,8 +120,8 @@ def rule(
     judge: Judge | None = None,
     flags: int = re.ASCII,
     floating: bool = False,
-) -> Rule:
-    return Rule(kind, frozenset(anchors.split()), lazy(pattern, flags), judge or secret_span, floating)
+) -> SecretRule:
+    return SecretRule(kind, frozenset(anchors.split()), lazy(pattern, flags), judge or secret_span, floating)
 
 
 def secret_span(match: re.Match[str]) -> Span:

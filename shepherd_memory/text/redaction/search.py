@@ -125,12 +125,12 @@ def _hits(text: str, tables: _Tables) -> list[Finding]:
 
 
 # No secret of the token rules is shorter, and prose has few words as long.
-_SHORTEST_TOKEN = 20
+_MIN_TOKEN_CHARS = 20
 
 
 def _match_rules(text: str, tables: _Tables) -> list[Finding]:
     tokens, phrases = tables
-    long_words = " ".join([word for word in text.split() if len(word) >= _SHORTEST_TOKEN])
+    long_words = " ".join([word for word in text.split() if len(word) >= _MIN_TOKEN_CHARS])
     lowered = _lowered(text)
     spans = tokens.spans(text, text, within=long_words) + phrases.spans(text, lowered, within=lowered)
     return _merged(sorted(spans)) if spans else []

@@ -4,7 +4,7 @@ import re
 from hashlib import sha256
 
 from shepherd_memory.text.redaction.patterns import Span
-from shepherd_memory.text.redaction.rules import Rule, rule, secret_span, table
+from shepherd_memory.text.redaction.rules import SecretRule, rule, secret_span, table
 
 # Not \b: a token may follow a letter that ends an escape (\n in JSON, %3D in a URL, a colour code).
 _START = (
@@ -97,7 +97,7 @@ _PREFIXED: tuple[tuple[str, str, str], ...] = (
 )
 
 
-def _prefix_rule(kind: str, prefixes: str, rest: str) -> Rule:
+def _prefix_rule(kind: str, prefixes: str, rest: str) -> SecretRule:
     heads = "|".join(re.escape(prefix) for prefix in prefixes.split())
     return rule(kind, prefixes, rf"{_JOINED_START}(?:{heads}){rest}", _prefixed_span)
 

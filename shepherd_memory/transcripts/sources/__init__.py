@@ -6,7 +6,7 @@ from typing import Any, BinaryIO, Protocol
 from shepherd_memory.errors import InvalidInput
 from shepherd_memory.transcripts.sources.claude_code import CLAUDE_CODE
 from shepherd_memory.transcripts.sources.codex import CODEX
-from shepherd_memory.transcripts.sources.entry import About, Entry, Skipped
+from shepherd_memory.transcripts.sources.entry import FileInfo, SkippedLine, TranscriptEntry
 from shepherd_memory.transcripts.sources.pi import PI
 from shepherd_memory.transcripts.sources.pi_converted import PI_CONVERTED
 from shepherd_memory.transcripts.sources.shepherd_export import SHEPHERD_EXPORT
@@ -14,11 +14,11 @@ from shepherd_memory.transcripts.sources.shepherd_export import SHEPHERD_EXPORT
 __all__ = [
     "SOURCES",
     "SUFFIXES",
-    "About",
-    "Entry",
+    "FileInfo",
     "Reader",
-    "Skipped",
+    "SkippedLine",
     "Source",
+    "TranscriptEntry",
     "source_named",
     "source_of",
 ]
@@ -30,10 +30,10 @@ LINES_TO_RECOGNISE = 50
 class Reader(Protocol):
     """Reads one file, line by line and in order."""
 
-    def read(self, line: object) -> Entry | Skipped:
+    def read(self, line: object) -> TranscriptEntry | SkippedLine:
         """What a line comes to, whatever JSON it held; never raises."""
 
-    def about(self) -> About:
+    def about(self) -> FileInfo:
         """What the file said about itself so far."""
 
     def state(self) -> dict[str, Any]:
@@ -64,7 +64,7 @@ class Source(Protocol):
     def reader(self, state: dict[str, Any] | None = None) -> Reader:
         """For a file from its beginning, or from where the reader with that state was."""
 
-    def can_skip(self, raw: bytes) -> Skipped | None:
+    def can_skip(self, raw: bytes) -> SkippedLine | None:
         """Why a line is skipped where that can be seen without parsing it; None: parse it."""
 
 

@@ -12,7 +12,7 @@ from shepherd_memory.transcripts.sources.entry import (
     BROKEN,
     DUPLICATE,
     EMPTY,
-    LONGEST_PATH,
+    MAX_PATH_CHARS,
     META,
     SIDECHAIN,
     SUMMARY,
@@ -20,9 +20,9 @@ from shepherd_memory.transcripts.sources.entry import (
     TOOL_OUTPUT,
     UNKNOWN,
     USER,
-    About,
-    Entry,
-    Skipped,
+    FileInfo,
+    SkippedLine,
+    TranscriptEntry,
     id_in,
     is_whole,
     moment_of,
@@ -30,7 +30,7 @@ from shepherd_memory.transcripts.sources.entry import (
     text_in,
 )
 from shepherd_memory.transcripts.sources.json_lines import JsonLines
-from shepherd_memory.transcripts.sources.streamed_blocks import Block, Repeats
+from shepherd_memory.transcripts.sources.streamed_blocks import MessageBlock, StreamedBlocks
 from shepherd_memory.transcripts.sources.tools import tool_line, tool_name
 from shepherd_memory.transcripts.sources.user_input import said_by_user
 
@@ -118,7 +118,7 @@ class ClaudeCode(JsonLines):
         """A reader for one file."""
         return ClaudeCodeReader(state or {})
 
-    def can_skip(self, raw: bytes) -> Skipped | None:
+    def can_skip(self, raw: bytes) -> SkippedLine | None:
         """Progress, snapshots and tools' output are most of a file's bytes, and seen by its beginning.
 
         What stands before the second brace is at the top level, and an unescaped quote is in no text.
@@ -162,12 +162,12 @@ class ClaudeCodeReader:
     """Reads one session's file."""
 
     def __init__(self, state: Mapping[str, Any]) -> None:
-        self._about = About(**state.get("about", {}))
+        self._about = FileInfo(**state.get("about", {}))
         self._cwd: str = state.get("cwd", "")
         self._has_main: bool = state.get("has_main", False)
-        self._repeats = Repeats(state.get("repeats", ()))
+        self._repeats = StreamedBlocks(state.get("repeats", ()))
 
-    def about(self) -> About:
+    def about(self) -> FileInfo:
         """What the file said about itself so far."""
         return self._about
 
@@ -180,7 +180,7 @@ class ClaudeCodeReader:
             "repeats": self._repeats.state(),
         }
 
-    def read(self, line: object) -> Entry | Skipped:
+    def read(self, line: object) -> TranscriptEntry | SkippedLine:
         """What a line comes to."""
         if not isinstance(line, dict):
             return BROKEN
@@ -196,7 +196,7 @@ class ClaudeCodeReader:
             return self._attachment(line)
         return BOOKKEEPING if isinstance(kind, str) and kind in BOOKKEEPING_TYPES else UNKNOWN
 
-    def _attachment(self, line: Mapping[str, Any]) -> Entry | Skipped:
+    def _attachment(self, line: Mapping[str, Any]) -> TranscriptEntry | SkippedLine:
         attached = line.get("attachment")
         kind = attached.get("type") if isinstance(attached, dict) else None
         if not isinstance(attached, dict) or kind != QUEUED:
@@ -209,15 +209,15 @@ class ClaudeCodeReader:
             return why
         prompt = attached.get("prompt")
         said = said_by_user(prompt) if isinstance(prompt, str) else _typed_in(_list(prompt))
-        if isinstance(said, Skipped):
+        if isinstance(said, SkippedLine):
             return said
         # What is sent later, as a line of its own, has the id under which it waited.
         entry_id = id_in(attached.get("source_uuid")) or id_in(line.get("uuid"))
         return self._entry(line, USER, said, entry_id)
 
-    def _user(self, line: Mapping[str, Any]) -> Entry | Skipped:
+    def _user(self, line: Mapping[str, Any]) -> TranscriptEntry | SkippedLine:
         content = _content(line, USER)
-        said: str | Skipped = BROKEN
+        said: str | SkippedLine = BROKEN
         if isinstance(content, str):
             said = said_by_user(content)
         elif content is not None:
@@ -227,11 +227,11 @@ class ClaudeCodeReader:
             return said
         if why := _not_typed(line):
             return why
-        if isinstance(said, Skipped):
+        if isinstance(said, SkippedLine):
             return said
         return self._entry(line, USER, said, id_in(line.get("uuid")))
 
-    def _assistant(self, line: Mapping[str, Any]) -> Entry | Skipped:
+    def _assistant(self, line: Mapping[str, Any]) -> TranscriptEntry | SkippedLine:
         if why := _not_said(line):
             return why
         content = _content(line, ASSISTANT)
@@ -251,15 +251,15 @@ class ClaudeCodeReader:
 
     def _entry(
         self, line: Mapping[str, Any], role: str, text: str, entry_id: str, tools: tuple[str, ...] = ()
-    ) -> Entry:
+    ) -> TranscriptEntry:
         self._learn(line)
         said_at = moment_of(line.get("timestamp"))
         named = entry_id or digest_of("\0".join((str(said_at), role, text)))
-        return Entry(named, role, text, said_at, self._cwd, tools)
+        return TranscriptEntry(named, role, text, said_at, self._cwd, tools)
 
     def _learn(self, line: Mapping[str, Any]) -> None:
         """Keep what the line says about its session; of what does not change, the first is kept."""
-        if cwd := text_in(line.get("cwd"), LONGEST_PATH):
+        if cwd := text_in(line.get("cwd"), MAX_PATH_CHARS):
             self._cwd = cwd
         is_sidechain = line.get("isSidechain") is True
         if not self._about.session_id:
@@ -270,14 +270,14 @@ class ClaudeCodeReader:
             self._about = replace(self._about, is_subagent=False, agent_id="")
 
 
-def _not_said(line: Mapping[str, Any]) -> Skipped | None:
+def _not_said(line: Mapping[str, Any]) -> SkippedLine | None:
     """Why a message was said by nobody; None if it may have been."""
     if line.get("isMeta") is True:
         return META
     return SUMMARY if line.get("isCompactSummary") is True else None
 
 
-def _not_typed(line: Mapping[str, Any]) -> Skipped | None:
+def _not_typed(line: Mapping[str, Any]) -> SkippedLine | None:
     """Why a message of the user was typed by nobody; None if it may have been."""
     if why := _not_said(line):
         return why
@@ -293,8 +293,8 @@ def _is_by_program(line: Mapping[str, Any]) -> bool:
     return (isinstance(kind, str) and kind not in HUMAN_ORIGINS) or line.get("promptSource") == "system"
 
 
-def _about(line: Mapping[str, Any], cwd: str, is_sidechain: bool) -> About:
-    return About(
+def _about(line: Mapping[str, Any], cwd: str, is_sidechain: bool) -> FileInfo:
+    return FileInfo(
         session_id=id_in(line.get("sessionId")),
         originator=text_in(line.get("entrypoint")),
         version=text_in(line.get("version")),
@@ -318,14 +318,14 @@ def _list(value: object) -> list[Any]:
     return value if isinstance(value, list) else [value]
 
 
-def _typed_in(content: Sequence[object]) -> str | Skipped:
+def _typed_in(content: Sequence[object]) -> str | SkippedLine:
     """What the user typed in a message of several blocks."""
     read = [_typed_block(block) for block in content]
     texts = [said for said in read if isinstance(said, str)]
-    return "\n".join(texts) if texts else strongest([why for why in read if isinstance(why, Skipped)])
+    return "\n".join(texts) if texts else strongest([why for why in read if isinstance(why, SkippedLine)])
 
 
-def _typed_block(block: object) -> str | Skipped:
+def _typed_block(block: object) -> str | SkippedLine:
     if not isinstance(block, dict):
         return BROKEN
     kind, text = block.get("type"), block.get("text")
@@ -334,18 +334,18 @@ def _typed_block(block: object) -> str | Skipped:
     return TOOL_OUTPUT if isinstance(kind, str) and kind.endswith("tool_result") else EMPTY
 
 
-def _blocks(content: str | Sequence[object]) -> tuple[Sequence[Block], list[Skipped]]:
+def _blocks(content: str | Sequence[object]) -> tuple[Sequence[MessageBlock], list[SkippedLine]]:
     """What the assistant said and did, and why the rest is left out."""
     if isinstance(content, str):
         content = [{"type": "text", "text": content}]
     read = [_said_block(block) for block in content]
     return (
-        [block for block in read if isinstance(block, Block)],
-        [why for why in read if isinstance(why, Skipped)],
+        [block for block in read if isinstance(block, MessageBlock)],
+        [why for why in read if isinstance(why, SkippedLine)],
     )
 
 
-def _said_block(block: object) -> Block | Skipped:
+def _said_block(block: object) -> MessageBlock | SkippedLine:
     if not isinstance(block, dict):
         return BROKEN
     kind = block.get("type")
@@ -355,14 +355,18 @@ def _said_block(block: object) -> Block | Skipped:
         return BROKEN
     if kind in TOOL_BLOCKS:
         name = tool_name(block.get("name"))
-        return Block(tool_line(name, block.get("input")), name, id_in(block.get("id"))) if name else BROKEN
+        return (
+            MessageBlock(tool_line(name, block.get("input")), name, id_in(block.get("id")))
+            if name
+            else BROKEN
+        )
     if kind in THINKING_BLOCKS:
         return THINKING
     return TOOL_OUTPUT if kind.endswith("tool_result") else EMPTY
 
 
-def _text_block(text: object) -> Block | Skipped:
+def _text_block(text: object) -> MessageBlock | SkippedLine:
     if not isinstance(text, str):
         return BROKEN
     said = canonical_text(text).strip()
-    return Block(said) if said and said != NO_CONTENT else EMPTY
+    return MessageBlock(said) if said and said != NO_CONTENT else EMPTY

@@ -16,7 +16,7 @@ from shepherd_memory.transcripts.sources.entry import (
     BROKEN,
     DUPLICATE,
     EMPTY,
-    LONGEST_PATH,
+    MAX_PATH_CHARS,
     META,
     SIDECHAIN,
     SUMMARY,
@@ -24,20 +24,20 @@ from shepherd_memory.transcripts.sources.entry import (
     TOOL_OUTPUT,
     UNKNOWN,
     USER,
-    About,
-    Entry,
-    Skipped,
+    FileInfo,
+    SkippedLine,
+    TranscriptEntry,
     id_in,
     is_whole,
     moment_of,
     text_in,
 )
-from shepherd_memory.transcripts.sources.entry_ids import Names
+from shepherd_memory.transcripts.sources.entry_ids import EntryIds
 from shepherd_memory.transcripts.sources.json_lines import JsonLines
 from shepherd_memory.transcripts.sources.tools import patched_file, tool_line, tool_name
 from shepherd_memory.transcripts.sources.user_input import without_leading
 
-LINES: dict[str, Skipped] = {
+LINES: dict[str, SkippedLine] = {
     "session_meta": BOOKKEEPING,
     "turn_context": BOOKKEEPING,
     "compacted": SUMMARY,
@@ -51,7 +51,7 @@ LINES: dict[str, Skipped] = {
 }
 """Kinds of lines in which nothing is said, apart from items and events."""
 
-ITEMS: dict[str, Skipped] = {
+ITEMS: dict[str, SkippedLine] = {
     "reasoning": THINKING,
     "function_call_output": TOOL_OUTPUT,
     "custom_tool_call_output": TOOL_OUTPUT,
@@ -77,7 +77,7 @@ CALLS: dict[str, tuple[str, str]] = {
 }
 """Items that call a tool: its name, where that is always the same, and where the arguments stand."""
 
-EVENTS: dict[str, Skipped] = {
+EVENTS: dict[str, SkippedLine] = {
     "agent_message": DUPLICATE,
     "agent_reasoning": THINKING,
     "agent_reasoning_raw_content": THINKING,
@@ -166,10 +166,10 @@ TURNS = ("task_started", "turn_started")
 TURN_ITEM, USER_ITEM = "item_completed", "UserMessage"
 """The event in which versions from 0.147 on say what the user typed; earlier ones have `user_message`."""
 
-MESSAGES: dict[str, Skipped] = {"user": BOOKKEEPING, "developer": META, "system": META}
+MESSAGES: dict[str, SkippedLine] = {"user": BOOKKEEPING, "developer": META, "system": META}
 """Messages to the model: what the user typed is among them, but an event has it alone."""
 
-BARE_MESSAGES: dict[str, Skipped] = {"developer": META, "system": META}
+BARE_MESSAGES: dict[str, SkippedLine] = {"developer": META, "system": META}
 """In older versions, which wrote no events, the user's are what the user typed, with few exceptions."""
 
 _USER_ITEM = f'"{USER_ITEM}"'.encode()
@@ -225,7 +225,7 @@ class Codex(JsonLines):
         """A reader for one file."""
         return CodexReader(state or {})
 
-    def can_skip(self, raw: bytes) -> Skipped | None:
+    def can_skip(self, raw: bytes) -> SkippedLine | None:
         """Tools' output and events are most of a file's bytes, and a line begins with its two kinds."""
         payload = raw.find(b'"payload":{"type":"', 0, 160)
         line = raw.find(b'"type":"', 0, payload)
@@ -263,15 +263,15 @@ class CodexReader:
     """Reads one rollout."""
 
     def __init__(self, state: Mapping[str, Any]) -> None:
-        self._about = About(**state.get("about", {}))
+        self._about = FileInfo(**state.get("about", {}))
         self._cwd: str = state.get("cwd", "")
         self._began_at: int | None = state.get("began_at")
-        self._names = Names(state.get("names", {}))
+        self._names = EntryIds(state.get("names", {}))
         self._last_typed: list[str] = state.get("last_typed", [])
         self._forked_at: int | None = state.get("forked_at")
         self._turn_at: int | None = state.get("turn_at")
 
-    def about(self) -> About:
+    def about(self) -> FileInfo:
         """What the file said about itself so far."""
         return self._about
 
@@ -287,7 +287,7 @@ class CodexReader:
             "turn_at": self._turn_at,
         }
 
-    def read(self, line: object) -> Entry | Skipped:
+    def read(self, line: object) -> TranscriptEntry | SkippedLine:
         """What a line comes to."""
         if not isinstance(line, dict):
             return BROKEN
@@ -305,7 +305,7 @@ class CodexReader:
         self._learn(kind, payload)
         return LINES[kind]
 
-    def _header(self, line: Mapping[str, Any]) -> Skipped:
+    def _header(self, line: Mapping[str, Any]) -> SkippedLine:
         if _is_header(line):
             self._learn("session_meta", line)
             return BOOKKEEPING
@@ -313,7 +313,7 @@ class CodexReader:
 
     def _learn(self, kind: str, payload: Mapping[str, Any]) -> None:
         if kind in ("session_meta", "turn_context"):
-            self._cwd = text_in(payload.get("cwd"), LONGEST_PATH) or self._cwd
+            self._cwd = text_in(payload.get("cwd"), MAX_PATH_CHARS) or self._cwd
         if kind == "turn_context":
             self._turn_at = _made_at(payload.get("turn_id")) or self._turn_at
         if kind == "session_meta" and not self._about.session_id:
@@ -325,7 +325,7 @@ class CodexReader:
         if self._cwd and not self._about.cwd:
             self._about = replace(self._about, cwd=self._cwd)
 
-    def _event(self, line: Mapping[str, Any], payload: Mapping[str, Any]) -> Entry | Skipped:
+    def _event(self, line: Mapping[str, Any], payload: Mapping[str, Any]) -> TranscriptEntry | SkippedLine:
         kind, text = payload.get("type"), payload.get("message")
         if kind == TURN_ITEM:
             return self._turn_item(line, payload.get("item"))
@@ -339,7 +339,7 @@ class CodexReader:
             return BOOKKEEPING
         return self._typed_event(line, kind, text, payload.get("id"))
 
-    def _turn_item(self, line: Mapping[str, Any], item: object) -> Entry | Skipped:
+    def _turn_item(self, line: Mapping[str, Any], item: object) -> TranscriptEntry | SkippedLine:
         if not isinstance(item, dict) or item.get("type") != USER_ITEM:
             return BOOKKEEPING
         text = _text(item.get("content"), "")
@@ -347,7 +347,7 @@ class CodexReader:
 
     def _typed_event(
         self, line: Mapping[str, Any], kind: str, text: str, given_id: object
-    ) -> Entry | Skipped:
+    ) -> TranscriptEntry | SkippedLine:
         """What the user typed; a version that has both events for it says it twice in a row."""
         digest = digest_of(canonical_text(text))
         before, self._last_typed = self._last_typed, [kind, digest]
@@ -358,8 +358,8 @@ class CodexReader:
         return self._said(line, USER, request, given_id) if request or not text.strip() else META
 
     def _item(
-        self, line: Mapping[str, Any], item: Mapping[str, Any], messages: Mapping[str, Skipped]
-    ) -> Entry | Skipped:
+        self, line: Mapping[str, Any], item: Mapping[str, Any], messages: Mapping[str, SkippedLine]
+    ) -> TranscriptEntry | SkippedLine:
         kind, role = item.get("type"), item.get("role")
         if not isinstance(kind, str):
             return BROKEN
@@ -376,11 +376,11 @@ class CodexReader:
             return BROKEN
         return self._typed(line, text) if role == USER else self._said(line, role, text, item.get("id"))
 
-    def _bare(self, line: Mapping[str, Any]) -> Entry | Skipped:
+    def _bare(self, line: Mapping[str, Any]) -> TranscriptEntry | SkippedLine:
         """A line of older versions: an item that is not wrapped."""
         return self._item(line, line, BARE_MESSAGES)
 
-    def _typed(self, line: Mapping[str, Any], text: str) -> Entry | Skipped:
+    def _typed(self, line: Mapping[str, Any], text: str) -> TranscriptEntry | SkippedLine:
         """What a user typed in an older version, which had no events."""
         if not text.startswith(NOT_TYPED):
             return self._said(line, USER, _request(text), line.get("id"))
@@ -390,7 +390,7 @@ class CodexReader:
 
     def _call(
         self, line: Mapping[str, Any], item: Mapping[str, Any], name: str, place: str
-    ) -> Entry | Skipped:
+    ) -> TranscriptEntry | SkippedLine:
         name = name or tool_name(item.get("name"))
         if not name:
             return BROKEN
@@ -404,7 +404,7 @@ class CodexReader:
         text: str,
         given_id: object,
         tools: tuple[str, ...] = (),
-    ) -> Entry | Skipped:
+    ) -> TranscriptEntry | SkippedLine:
         text = canonical_text(text).strip()
         if not text:
             return EMPTY
@@ -415,7 +415,7 @@ class CodexReader:
         # Not every model gives each of its calls an id of its own: the time belongs to it.
         named = f"{given_id}:{when}" if isinstance(given_id, str) and given_id else ""
         entry_id = id_in(named) or self._names.name(when, role, text)
-        return Entry(entry_id, role, text, self._first_said_at(said_at), self._cwd, tools)
+        return TranscriptEntry(entry_id, role, text, self._first_said_at(said_at), self._cwd, tools)
 
     def _first_said_at(self, said_at: int | None) -> int | None:
         """When something was said, also if it was copied since then.
@@ -431,10 +431,10 @@ class CodexReader:
         return self._turn_at if is_copy else said_at
 
 
-def _about(meta: Mapping[str, Any], cwd: str) -> About:
+def _about(meta: Mapping[str, Any], cwd: str) -> FileInfo:
     source, thread, git = meta.get("source"), meta.get("thread_source"), meta.get("git")
     is_subagent = isinstance(source, dict) and not source.keys().isdisjoint(("subagent", "internal"))
-    return About(
+    return FileInfo(
         session_id=id_in(meta.get("id")),
         originator=text_in(meta.get("originator")),
         version=text_in(meta.get("cli_version")),

@@ -9,14 +9,14 @@ from shepherd_memory.text.ids import digest_of
 
 USER, ASSISTANT = "user", "assistant"
 
-LONGEST_NAME = 256
+MAX_NAME_CHARS = 256
 """Longer ids become their digest; longer names and versions are cut."""
 
-LONGEST_PATH = 4096
+MAX_PATH_CHARS = 4096
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class TranscriptEntry:
     """Something that the user or the assistant said.
 
     Agents may write one message several times while it grows. Such lines have the same `entry_id`: the
@@ -40,40 +40,40 @@ class Entry:
 
 
 @dataclass(frozen=True, slots=True)
-class Skipped:
+class SkippedLine:
     """A line of which nothing is kept, and why, as one of the words below."""
 
     reason: str
 
 
-META = Skipped("meta")
+META = SkippedLine("meta")
 """Instructions and notices that an agent's program writes in the user's name."""
 
-SIDECHAIN = Skipped("sidechain")
+SIDECHAIN = SkippedLine("sidechain")
 """What was said between an agent and its sub-agent."""
 
-TOOL_OUTPUT = Skipped("tool-output")
-THINKING = Skipped("thinking")
+TOOL_OUTPUT = SkippedLine("tool-output")
+THINKING = SkippedLine("thinking")
 
-SUMMARY = Skipped("summary")
+SUMMARY = SkippedLine("summary")
 """What a machine wrote about the conversation: never the user's words."""
 
-EMPTY = Skipped("empty")
-BOOKKEEPING = Skipped("bookkeeping")
+EMPTY = SkippedLine("empty")
+BOOKKEEPING = SkippedLine("bookkeeping")
 """A known kind of line in which nobody says anything."""
 
-UNKNOWN = Skipped("unknown")
+UNKNOWN = SkippedLine("unknown")
 """A kind of line that this version does not know."""
 
-BROKEN = Skipped("broken")
+BROKEN = SkippedLine("broken")
 """A known kind of line in a shape that cannot be used, or no JSON object."""
 
-DUPLICATE = Skipped("duplicate")
+DUPLICATE = SkippedLine("duplicate")
 """Said by another line already."""
 
 
 @dataclass(frozen=True, slots=True)
-class About:
+class FileInfo:
     """What a file said about itself so far; what it has not said is empty."""
 
     session_id: str = ""
@@ -95,7 +95,7 @@ def moment_of(value: object) -> int | None:
     return parse_us(value)
 
 
-def text_in(value: object, longest: int = LONGEST_NAME) -> str:
+def text_in(value: object, longest: int = MAX_NAME_CHARS) -> str:
     """A name, path or version as it can be stored; "" for anything that is no text."""
     return canonical_text(value[:longest]) if isinstance(value, str) else ""
 
@@ -105,7 +105,7 @@ def id_in(value: object) -> str:
     if not isinstance(value, str):
         return ""
     text = canonical_text(value)
-    return text if len(text) <= LONGEST_NAME else digest_of(text)
+    return text if len(text) <= MAX_NAME_CHARS else digest_of(text)
 
 
 def is_whole(raw: bytes) -> bool:
@@ -113,7 +113,7 @@ def is_whole(raw: bytes) -> bool:
     return raw.endswith((b"}", b"}\n", b"}\r\n"))
 
 
-def strongest(reasons: Sequence[Skipped]) -> Skipped:
+def strongest(reasons: Sequence[SkippedLine]) -> SkippedLine:
     """The reason that says most about a message of which nothing is kept."""
     for reason in reasons:
         if reason is not EMPTY and reason is not BROKEN:

@@ -5,11 +5,11 @@ from typing import Any
 
 from shepherd_memory.text.ids import digest_of
 
-MOST_COUNTED = 64
+MAX_COUNTED = 64
 """So many different things said at one moment are told from their repetitions."""
 
 
-class Names:
+class EntryIds:
     """Names for what has no id: by what was said and when, and how often before at the same moment."""
 
     def __init__(self, state: Mapping[str, Any]) -> None:
@@ -30,6 +30,6 @@ class Names:
         if when != self._when:
             self._when, self._counts = when, {}
         number = self._counts.get(digest, 0)
-        if digest in self._counts or len(self._counts) < MOST_COUNTED:
+        if digest in self._counts or len(self._counts) < MAX_COUNTED:
             self._counts[digest] = number + 1
         return f"{digest}:{number}" if number else digest

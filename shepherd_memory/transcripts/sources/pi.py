@@ -11,26 +11,26 @@ from shepherd_memory.transcripts.sources.entry import (
     BOOKKEEPING,
     BROKEN,
     EMPTY,
-    LONGEST_PATH,
+    MAX_PATH_CHARS,
     META,
     SUMMARY,
     THINKING,
     TOOL_OUTPUT,
     UNKNOWN,
     USER,
-    About,
-    Entry,
-    Skipped,
+    FileInfo,
+    SkippedLine,
+    TranscriptEntry,
     id_in,
     moment_of,
     strongest,
     text_in,
 )
-from shepherd_memory.transcripts.sources.entry_ids import Names
+from shepherd_memory.transcripts.sources.entry_ids import EntryIds
 from shepherd_memory.transcripts.sources.json_lines import JsonLines
 from shepherd_memory.transcripts.sources.tools import tool_line, tool_name
 
-LINES: dict[str, Skipped] = {
+LINES: dict[str, SkippedLine] = {
     "model_change": BOOKKEEPING,
     "thinking_level_change": BOOKKEEPING,
     "active_tools_change": BOOKKEEPING,
@@ -47,7 +47,7 @@ LINES: dict[str, Skipped] = {
 }
 """Kinds of lines in which nothing is said, apart from messages."""
 
-ROLES: dict[str, Skipped] = {
+ROLES: dict[str, SkippedLine] = {
     "toolResult": TOOL_OUTPUT,
     "custom": META,
     "hookMessage": META,
@@ -84,7 +84,7 @@ class Pi(JsonLines):
         """A reader for one file."""
         return PiReader(state or {})
 
-    def can_skip(self, raw: bytes) -> Skipped | None:
+    def can_skip(self, raw: bytes) -> SkippedLine | None:
         """Nothing: a line's beginning does not tell whose message it is."""
         return None
 
@@ -96,10 +96,10 @@ class PiReader:
     """Reads one session."""
 
     def __init__(self, state: Mapping[str, Any]) -> None:
-        self._about = About(**state.get("about", {}))
-        self._names = Names(state.get("names", {}))
+        self._about = FileInfo(**state.get("about", {}))
+        self._names = EntryIds(state.get("names", {}))
 
-    def about(self) -> About:
+    def about(self) -> FileInfo:
         """What the file said about itself so far."""
         return self._about
 
@@ -107,7 +107,7 @@ class PiReader:
         """What a later reader of the same file goes on with."""
         return {"about": asdict(self._about), "names": self._names.state()}
 
-    def read(self, line: object) -> Entry | Skipped:
+    def read(self, line: object) -> TranscriptEntry | SkippedLine:
         """What a line comes to."""
         if not isinstance(line, dict):
             return BROKEN
@@ -122,13 +122,13 @@ class PiReader:
     def _learn(self, header: Mapping[str, Any]) -> None:
         if not self._about.session_id:
             version = header.get("version")
-            self._about = About(
+            self._about = FileInfo(
                 session_id=id_in(header.get("id")),
                 version=str(version) if type(version) is int and 0 < version < 1000 else "",
-                cwd=text_in(header.get("cwd"), LONGEST_PATH),
+                cwd=text_in(header.get("cwd"), MAX_PATH_CHARS),
             )
 
-    def _message(self, line: Mapping[str, Any]) -> Entry | Skipped:
+    def _message(self, line: Mapping[str, Any]) -> TranscriptEntry | SkippedLine:
         message = line.get("message")
         role = message.get("role") if isinstance(message, dict) else None
         if not isinstance(message, dict) or not isinstance(role, str):
@@ -145,27 +145,29 @@ class PiReader:
             return BROKEN
         return self._content(line, role, content)
 
-    def _content(self, line: Mapping[str, Any], role: str, content: Sequence[object]) -> Entry | Skipped:
+    def _content(
+        self, line: Mapping[str, Any], role: str, content: Sequence[object]
+    ) -> TranscriptEntry | SkippedLine:
         read = [_block(block, role) for block in content]
-        said = [part for part in read if not isinstance(part, Skipped)]
+        said = [part for part in read if not isinstance(part, SkippedLine)]
         if not said:
-            return strongest([why for why in read if isinstance(why, Skipped)])
+            return strongest([why for why in read if isinstance(why, SkippedLine)])
         tools = tuple(tool for _, tool in said if tool)
         return self._said(line, role, [text for text, _ in said], tools)
 
     def _said(
         self, line: Mapping[str, Any], role: str, texts: Sequence[str], tools: tuple[str, ...] = ()
-    ) -> Entry:
+    ) -> TranscriptEntry:
         text = canonical_text("\n".join(texts))
         said_at = moment_of(line.get("timestamp"))
         if said_at is None:
             said_at = moment_of(line["message"].get("timestamp"))
         when = "" if said_at is None else str(said_at)
         entry_id = id_in(line.get("id")) or self._names.name(when, role, text)
-        return Entry(entry_id, role, text, said_at, self._about.cwd, tools)
+        return TranscriptEntry(entry_id, role, text, said_at, self._about.cwd, tools)
 
 
-def _block(block: object, role: str) -> tuple[str, str] | Skipped:
+def _block(block: object, role: str) -> tuple[str, str] | SkippedLine:
     """What a block says, and the tool that it calls; or why it is left out."""
     if not isinstance(block, dict):
         return BROKEN

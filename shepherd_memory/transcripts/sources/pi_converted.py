@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 from shepherd_memory.transcripts.sources.claude_code import ClaudeCodeReader
-from shepherd_memory.transcripts.sources.entry import ASSISTANT, USER, Entry, Skipped
+from shepherd_memory.transcripts.sources.entry import ASSISTANT, USER, SkippedLine, TranscriptEntry
 from shepherd_memory.transcripts.sources.json_lines import JsonLines
 from shepherd_memory.transcripts.sources.tools import tool_name
 
@@ -14,7 +14,7 @@ MESSAGE_KEYS = {"role", "content"}
 """The script writes these and no others; Claude Code gives each line an id."""
 
 _TOOLS = "[Used tools: "
-_MOST_TOOLS = 200
+_MAX_TOOLS = 200
 
 
 class PiConverted(JsonLines):
@@ -31,7 +31,7 @@ class PiConverted(JsonLines):
         """A reader for one file."""
         return PiConvertedReader(state or {})
 
-    def can_skip(self, raw: bytes) -> Skipped | None:
+    def can_skip(self, raw: bytes) -> SkippedLine | None:
         """Nothing: the script left out what is skipped."""
         return None
 
@@ -52,10 +52,10 @@ def _is_converted(line: Mapping[str, Any]) -> bool:
 class PiConvertedReader(ClaudeCodeReader):
     """Reads one session; the tools that were used stand in the last line of a text."""
 
-    def read(self, line: object) -> Entry | Skipped:
+    def read(self, line: object) -> TranscriptEntry | SkippedLine:
         """What a line comes to."""
         read = super().read(line)
-        if isinstance(read, Entry) and read.role == ASSISTANT and read.text.endswith("]"):
+        if isinstance(read, TranscriptEntry) and read.role == ASSISTANT and read.text.endswith("]"):
             return replace(read, tool_names=_tools(read.text))
         return read
 
@@ -64,5 +64,5 @@ def _tools(text: str) -> tuple[str, ...]:
     last = text[text.rfind("\n") + 1 :]
     if not last.startswith(_TOOLS):
         return ()
-    names = last[len(_TOOLS) : -1].split(", ", _MOST_TOOLS)
-    return tuple(name for name in map(tool_name, names[:_MOST_TOOLS]) if name)
+    names = last[len(_TOOLS) : -1].split(", ", _MAX_TOOLS)
+    return tuple(name for name in map(tool_name, names[:_MAX_TOOLS]) if name)

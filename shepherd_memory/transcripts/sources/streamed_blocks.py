@@ -12,7 +12,7 @@ BLOCKS = 32
 
 
 @dataclass(frozen=True, slots=True)
-class Block:
+class MessageBlock:
     """A part of a message: a text, or a tool's call as one line."""
 
     text: str
@@ -21,23 +21,23 @@ class Block:
 
 
 @dataclass(frozen=True, slots=True)
-class Version:
+class BlockVersion:
     """The last version of a block: how long its text was, and a digest of it."""
 
     length: int
     digest: str
 
 
-_CALL = Version(0, "")
+_CALL = BlockVersion(0, "")
 """A call has an id of its own, and does not grow."""
 
 
-class Repeats:
+class StreamedBlocks:
     """The blocks of the last few messages, each under the name that its first version got."""
 
     def __init__(self, state: Sequence[Any] = ()) -> None:
-        self._messages: dict[str, dict[str, Version]] = {
-            message_id: {name: Version(*version) for name, version in blocks.items()}
+        self._messages: dict[str, dict[str, BlockVersion]] = {
+            message_id: {name: BlockVersion(*version) for name, version in blocks.items()}
             for message_id, blocks in state
         }
 
@@ -48,7 +48,7 @@ class Repeats:
             for message_id, blocks in self._messages.items()
         ]
 
-    def new_in(self, message_id: str, blocks: Sequence[Block]) -> tuple[str, Sequence[Block]]:
+    def new_in(self, message_id: str, blocks: Sequence[MessageBlock]) -> tuple[str, Sequence[MessageBlock]]:
         """The blocks that were not there yet, and the name to give them.
 
         If one has grown, all are given: they stand for what was given under that name before.
@@ -64,7 +64,7 @@ class Repeats:
             return known[0], blocks
         return (found[new[0]][0] if new else ""), [blocks[index] for index in new]
 
-    def _seen(self, message_id: str) -> dict[str, Version]:
+    def _seen(self, message_id: str) -> dict[str, BlockVersion]:
         if message_id not in self._messages:
             self._messages[message_id] = {}
             if len(self._messages) > MESSAGES:
@@ -72,12 +72,12 @@ class Repeats:
         return self._messages[message_id]
 
 
-def _found(seen: dict[str, Version], block: Block) -> tuple[str, bool, Version]:
+def _found(seen: dict[str, BlockVersion], block: MessageBlock) -> tuple[str, bool, BlockVersion]:
     """The name of a block, whether it is one that was there before and has grown, and this version of it."""
     if block.tool_id:
         return block.tool_id, False, _CALL
     digest = digest_of(block.text)
-    this = Version(len(block.text), digest)
+    this = BlockVersion(len(block.text), digest)
     if digest in seen:
         return digest, False, seen[digest]
     for name, last in seen.items():

@@ -5,8 +5,8 @@ from itertools import islice
 
 from shepherd_memory.text.canonical import canonical_text
 
-LONGEST_NAME = 100
-LONGEST_ARGUMENT = 100
+MAX_NAME_CHARS = 100
+MAX_ARGUMENT_CHARS = 100
 """Characters of an argument that are shown."""
 
 TELLING = (
@@ -25,12 +25,12 @@ TELLING = (
 _LOOKED_AT = 1000
 """Characters of an argument in which its first line with something on it is looked for."""
 
-_MOST_ARGUMENTS = 20
+_MAX_ARGUMENTS = 20
 
 
 def tool_name(name: object) -> str:
     """A tool's name as it can be stored; "" if it has none."""
-    return _first_line(name, LONGEST_NAME) if isinstance(name, str) else ""
+    return _first_line(name, MAX_NAME_CHARS) if isinstance(name, str) else ""
 
 
 def tool_line(name: str, arguments: object) -> str:
@@ -51,14 +51,14 @@ def patched_file(patch: str) -> str:
 
 def _argument(arguments: object) -> str:
     if isinstance(arguments, str):
-        return _first_line(arguments, LONGEST_ARGUMENT)
+        return _first_line(arguments, MAX_ARGUMENT_CHARS)
     if not isinstance(arguments, Mapping):
         return ""
     for key in TELLING:
         if told := _told(arguments.get(key)):
             return told
-    for value in islice(arguments.values(), _MOST_ARGUMENTS):
-        if isinstance(value, str) and (told := _first_line(value, LONGEST_ARGUMENT)):
+    for value in islice(arguments.values(), _MAX_ARGUMENTS):
+        if isinstance(value, str) and (told := _first_line(value, MAX_ARGUMENT_CHARS)):
             return told
     return ""
 
@@ -66,10 +66,10 @@ def _argument(arguments: object) -> str:
 def _told(value: object) -> str:
     """An argument in one line; a command may be a list of words."""
     if isinstance(value, list):
-        words = [word[:_LOOKED_AT] for word in islice(value, _MOST_ARGUMENTS) if isinstance(word, str)]
+        words = [word[:_LOOKED_AT] for word in islice(value, _MAX_ARGUMENTS) if isinstance(word, str)]
         # A shell's own name and flag say nothing: the script is what was run.
         value = words[-1] if len(words) == 3 and words[1] in ("-c", "-lc") else " ".join(words)
-    return _first_line(value, LONGEST_ARGUMENT) if isinstance(value, str) else ""
+    return _first_line(value, MAX_ARGUMENT_CHARS) if isinstance(value, str) else ""
 
 
 def _first_line(text: str, longest: int) -> str:

@@ -7,7 +7,7 @@ from shepherd_memory.transcripts.sources.entry import (
     META,
     SUMMARY,
     TOOL_OUTPUT,
-    Skipped,
+    SkippedLine,
 )
 
 OPENINGS = (
@@ -62,10 +62,10 @@ LEADING_TAGS = ("system_instruction", "uploaded_files")
 
 _COMMAND_TAGS = frozenset({"command-name", "command-message", "command-args"})
 _SIGNS = {"bash-input": "!", "user-memory-input": "#"}
-_LONGEST_TAG = 40
+_MAX_TAG_CHARS = 40
 
 
-def said_by_user(text: str) -> str | Skipped:
+def said_by_user(text: str) -> str | SkippedLine:
     """What of a text the person typed, or why it is nothing."""
     text = text.strip()
     if text.startswith("<"):
@@ -86,8 +86,8 @@ def without_leading(text: str) -> str:
     return text
 
 
-def _out_of_tags(text: str) -> str | Skipped:
-    tag = text[1:_LONGEST_TAG].partition(">")[0].partition(" ")[0]
+def _out_of_tags(text: str) -> str | SkippedLine:
+    tag = text[1:_MAX_TAG_CHARS].partition(">")[0].partition(" ")[0]
     if tag in OPENING_TAGS:
         return OPENING_TAGS[tag]
     if tag in _COMMAND_TAGS:
@@ -97,7 +97,7 @@ def _out_of_tags(text: str) -> str | Skipped:
     return _without_insertions(text)
 
 
-def _command(text: str) -> str | Skipped:
+def _command(text: str) -> str | SkippedLine:
     """A slash command as it was typed."""
     name = _between(text, "command-name").removeprefix("/")
     return canonical_text(f"/{name} {_between(text, 'command-args')}".rstrip()) if name else META
@@ -108,7 +108,7 @@ def _between(text: str, tag: str) -> str:
     return inside.strip() if closing else ""
 
 
-def _without_insertions(text: str) -> str | Skipped:
+def _without_insertions(text: str) -> str | SkippedLine:
     if not text:
         return EMPTY
     if "</" in text:

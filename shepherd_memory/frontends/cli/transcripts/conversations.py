@@ -4,9 +4,9 @@ from typing import Any
 
 import click
 
-from shepherd_memory.frontends.cli.opening import LIMIT, reading, user_option
+from shepherd_memory.frontends.cli.opening import LIMIT, open_for_reading, user_option
 from shepherd_memory.frontends.terminal.invocation import Invocation, pass_invocation
-from shepherd_memory.frontends.terminal.output import emit_json, json_option, note
+from shepherd_memory.frontends.terminal.output import emit_json, json_option, print_note
 from shepherd_memory.frontends.terminal.tables import emit_table
 from shepherd_memory.frontends.terminal.times import local
 from shepherd_memory.storage.rows import as_json as plain
@@ -26,7 +26,7 @@ def conversations(
     invocation: Invocation, status: str | None, limit: int, user: str | None, as_json: bool
 ) -> None:
     """List the conversations of transcripts, the latest first."""
-    with reading(invocation, user) as (service, user_id):
+    with open_for_reading(invocation, user) as (service, user_id):
         service.transcripts.poll()
         found = service.transcripts.conversations(user_id, status, limit=limit + 1)
         files = {file.file_key: file for file in service.transcripts.files(user_id)}
@@ -36,9 +36,9 @@ def conversations(
     else:
         emit_table(HEADER, (_row(one, files.get(one.file_key)) for one in shown))
     if not found:
-        note(f"no such conversations of {user_id}; `shepherd memory ingest` takes transcripts in")
+        print_note(f"no such conversations of {user_id}; `shepherd memory ingest` takes transcripts in")
     elif len(found) > limit:
-        note(f"the latest {limit}; there are older ones (--limit)")
+        print_note(f"the latest {limit}; there are older ones (--limit)")
 
 
 def _row(conversation: Conversation, file: File | None) -> tuple[str, ...]:

@@ -9,14 +9,14 @@ from shepherd_memory.config import Config
 from shepherd_memory.errors import InvalidInput, NotFound
 from shepherd_memory.frontends.cli.advice import program
 from shepherd_memory.frontends.terminal.invocation import Invocation
-from shepherd_memory.transcripts.folders import Found, base_of, files_under, watched
+from shepherd_memory.transcripts.folders import TranscriptPath, base_of, files_under, watched
 
 
 @dataclass(frozen=True)
 class FileSelection:
     """The files, and where they were looked for; `is_one`: a single file was named."""
 
-    files: list[Found]
+    files: list[TranscriptPath]
     places: tuple[Path, ...]
     is_one: bool = False
 
@@ -32,7 +32,7 @@ def choose(file: Path | None, base: Path | None, folder: Path | None, watch_path
     return _under(folder) if folder is not None else _usual()
 
 
-def _one(path: Path, base: Path | None, watch_path: str) -> Found:
+def _one(path: Path, base: Path | None, watch_path: str) -> TranscriptPath:
     _check_exists(path)
     if path.is_dir():
         raise InvalidInput(f"{path} is a folder: `--dir {path}` takes in what is under it")
@@ -42,7 +42,7 @@ def _one(path: Path, base: Path | None, watch_path: str) -> Found:
         raise InvalidInput(f"{path} cannot be read: permission denied")
     if not path.stat().st_size:
         raise InvalidInput(f"{path} is empty")
-    return Found(path, _base(path, base, watch_path), path.stat().st_size)
+    return TranscriptPath(path, _base(path, base, watch_path), path.stat().st_size)
 
 
 def _base(path: Path, base: Path | None, watch_path: str) -> Path:

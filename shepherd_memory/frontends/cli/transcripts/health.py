@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from shepherd_memory.frontends.cli.opening import reading, user_option
+from shepherd_memory.frontends.cli.opening import open_for_reading, user_option
 from shepherd_memory.frontends.cli.progress import size
 from shepherd_memory.frontends.terminal.invocation import Invocation, pass_invocation
 from shepherd_memory.frontends.terminal.output import emit_json, json_option
@@ -27,7 +27,7 @@ def health_check(invocation: Invocation, user: str | None, as_json: bool) -> Non
     """
     from shepherd_memory.frontends.cli.transcripts.folders import watching_as_json, watching_line
 
-    with reading(invocation, user) as (service, user_id):
+    with open_for_reading(invocation, user) as (service, user_id):
         checked, config = _checked(service, user_id), service.config
     if as_json:
         emit_json(checked | {"watching": watching_as_json(config)})

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 import click
 
 from shepherd_memory.errors import InvalidInput, ShepherdError
-from shepherd_memory.frontends.cli.opening import user_option, writing
+from shepherd_memory.frontends.cli.opening import open_for_writing, user_option
 from shepherd_memory.frontends.terminal.invocation import Invocation, pass_invocation
-from shepherd_memory.frontends.terminal.output import emit_json, is_terminal, json_option, note
-from shepherd_memory.frontends.terminal.safe_text import one_line
+from shepherd_memory.frontends.terminal.output import emit_json, is_terminal, json_option, print_note
+from shepherd_memory.frontends.terminal.safe_text import escape_line
 
 if TYPE_CHECKING:
     from shepherd_memory.frontends.cli.transcripts.folders import FileSelection
@@ -59,7 +59,7 @@ def ingest(
     # What is wrong with a file or the model is said in the end.
     log_quietly(invocation.debug)
     chosen = choose(file, base, folder, invocation.config.transcripts_watch_path)
-    with writing(invocation, user) as (service, user_id):
+    with open_for_writing(invocation, user) as (service, user_id):
         found = _candidates(service, user_id, chosen, reimport)
         if dry_run:
             _emit_plan(_plan(service, found, most=None), as_json)
@@ -71,7 +71,7 @@ def ingest(
         embedded, is_done = _embed(service, no_embed or summary.is_stopped)
         _report(service, user_id, summary, embedded, as_json)
     if summary.is_stopped or not is_done:
-        note("stopped: the same command goes on where it was")
+        print_note("stopped: the same command goes on where it was")
     if summary.is_stopped or not is_done or summary.failed:
         ctx.exit(1)
 
@@ -105,7 +105,7 @@ def _emit_plan(plan: "Plan", as_json: bool) -> None:
         emit_json(plan_as_json(plan))
         return
     for line in plan_lines(plan):
-        click.echo(one_line(line))
+        click.echo(escape_line(line))
 
 
 def _confirm(service: "Service", user_id: str, chosen: "FileSelection", found: Sequence["Candidate"]) -> None:
@@ -115,10 +115,10 @@ def _confirm(service: "Service", user_id: str, chosen: "FileSelection", found: S
         raise InvalidInput("there is nobody to ask: --yes takes it in, --dry-run only says what is there")
     plan = _plan(service, found, LOOKED_INTO_BYTES)
     for place in chosen.places:
-        note(f"in {place}")
+        print_note(f"in {place}")
     for line in plan_lines(plan):
-        note(f"  {line}")
-    if plan.unread and not click.confirm(f"Take it in for {one_line(user_id)}?", err=True):
+        print_note(f"  {line}")
+    if plan.unread and not click.confirm(f"Take it in for {escape_line(user_id)}?", err=True):
         raise click.Abort
 
 
@@ -144,7 +144,7 @@ def _take_in(
             )
             step(max(0, one.unread - tell.size))
     if summary.is_stopped and sys.stderr.isatty():
-        note("")  # the bar has left the cursor at its end
+        print_note("")  # the bar has left the cursor at its end
     return summary
 
 
@@ -182,13 +182,13 @@ def _embed(service: "Service", is_left: bool) -> tuple[int, bool]:
     if is_left or not waiting or service.config.embedding_engine == "none":
         return 0, True
     if service.embedding.embedder() is None:
-        note(f"note: recall works by keyword only: {service.embedding.trouble()}")
+        print_note(f"note: recall works by keyword only: {service.embedding.trouble()}")
         return 0, True
     try:
         return work_off(service, waiting)
     except ShepherdError as error:
         # Everything is stored, and found by its words.
-        note(f"note: not all is embedded yet, `shepherd memory reembed` goes on: {error}")
+        print_note(f"note: not all is embedded yet, `shepherd memory reembed` goes on: {error}")
         return 0, True
 
 
@@ -200,9 +200,9 @@ def _report(service: "Service", user_id: str, summary: "ImportSummary", embedded
         emit_json({"user_id": user_id, **summary.as_json(), **rest})
         return
     for line in summary.lines():
-        note(line)
+        print_note(line)
     counts = ", ".join(f"{number} {status}" for status, number in conversations.items() if number)
-    note(f"conversations of {user_id}: {counts or 'none'}")
+    print_note(f"conversations of {user_id}: {counts or 'none'}")
     if service.config.embedding_engine != "none" and (embedded or waiting):
         left = f"; {waiting:,} wait for that, and are found by keyword" if waiting else ""
-        note(f"embedded {embedded:,}{left}")
+        print_note(f"embedded {embedded:,}{left}")

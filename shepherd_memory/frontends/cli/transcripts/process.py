@@ -11,9 +11,9 @@ from shepherd_memory.errors import EndpointUnavailable
 from shepherd_memory.extraction import endpoint_state, jobs
 from shepherd_memory.extraction.endpoint_state import EndpointState
 from shepherd_memory.frontends.cli.advice import how_to_configure
-from shepherd_memory.frontends.cli.opening import user_option, writing
+from shepherd_memory.frontends.cli.opening import open_for_writing, user_option
 from shepherd_memory.frontends.terminal.invocation import Invocation, pass_invocation
-from shepherd_memory.frontends.terminal.output import emit_result, json_option, note
+from shepherd_memory.frontends.terminal.output import emit_result, json_option, print_note
 
 if TYPE_CHECKING:
     from shepherd_memory.frontends.cli.progress import Step
@@ -63,14 +63,14 @@ def process(invocation: Invocation, wait: float | None, user: str | None, as_jso
     log_quietly(invocation.debug)
     is_on = extraction_endpoint(invocation.config) is not None
     with stop_signals() as stop:
-        with writing(invocation, user) as (service, user_id):
+        with open_for_writing(invocation, user) as (service, user_id):
             service.transcripts.recover()
             service.transcripts.poll()
             before = after = _state(service, user_id)
             endpoint = service.endpoint()
         if is_on and before.open:
             # A worker works for everybody: it is started only if there is something to do for this user.
-            with writing(invocation, user, worker=True) as (service, user_id):
+            with open_for_writing(invocation, user, worker=True) as (service, user_id):
                 after, endpoint = _work(service, user_id, before, wait, stop), service.endpoint()
     done = after.archived - before.archived
     data = {"archived": done, "ready": after.ready, "processing": after.processing, "failed": after.failed}
@@ -150,6 +150,6 @@ def _sentence(done: int, state: _State) -> str:
 
 
 def _say_how(invocation: Invocation, state: _State) -> None:
-    note(f"extraction is off: {state.ready} conversations stay ready until it is on, after")
+    print_note(f"extraction is off: {state.ready} conversations stay ready until it is on, after")
     for command in how_to_configure(invocation, invocation.config):
-        note(f"  {command}")
+        print_note(f"  {command}")

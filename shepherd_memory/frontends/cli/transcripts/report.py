@@ -7,7 +7,7 @@ from typing import Any
 
 from shepherd_memory.frontends.cli.progress import progress_bar, size
 from shepherd_memory.frontends.cli.reembed import entries
-from shepherd_memory.transcripts.ingestion import BUSY, FAILED, STOPPED, UNRECOGNISED, Ingested
+from shepherd_memory.transcripts.ingestion import BUSY, FAILED, STOPPED, UNRECOGNISED, IngestResult
 from shepherd_memory.transcripts.preview import Candidate, Estimate, estimate
 
 LOOKED_INTO_BYTES = 200_000_000
@@ -125,7 +125,7 @@ class ImportSummary:
     named: dict[str, dict[str, str]] = field(default_factory=lambda: {UNRECOGNISED: {}, FAILED: {}, BUSY: {}})
     is_stopped: bool = False
 
-    def add(self, found: Ingested) -> None:
+    def add(self, found: IngestResult) -> None:
         """Count one file."""
         self.outcomes[found.outcome] += 1
         self.entries += found.entries

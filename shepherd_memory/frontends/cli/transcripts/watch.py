@@ -14,15 +14,15 @@ import click
 from shepherd_memory.frontends.cli.opening import known_user_of, user_option
 from shepherd_memory.frontends.cli.reembed import entries
 from shepherd_memory.frontends.terminal.invocation import Invocation, pass_invocation
-from shepherd_memory.frontends.terminal.output import emit_json_line, say
-from shepherd_memory.frontends.terminal.safe_text import one_line
+from shepherd_memory.frontends.terminal.output import emit_json_line, print_message
+from shepherd_memory.frontends.terminal.safe_text import escape_line
 from shepherd_memory.frontends.terminal.signals import stop_signals
 from shepherd_memory.storage.rows import as_json as plain
 
 if TYPE_CHECKING:
     from shepherd_memory.config import Config
     from shepherd_memory.service import Service
-    from shepherd_memory.transcripts.ingestion import Ingested
+    from shepherd_memory.transcripts.ingestion import IngestResult
 
 LOOK_SECONDS = 1.0
 
@@ -41,7 +41,7 @@ def watch(invocation: Invocation, path: Path | None, as_json: bool, user: str | 
     with stop_signals() as stop:
         from shepherd_memory.frontends.cli.logs import log_to_stderr
         from shepherd_memory.frontends.cli.transcripts.folders import folders_line
-        from shepherd_memory.frontends.cli.worker_log import Watch
+        from shepherd_memory.frontends.cli.worker_log import WorkerLog
         from shepherd_memory.service import open_service
 
         user_id = known_user_of(invocation, user)
@@ -50,13 +50,15 @@ def watch(invocation: Invocation, path: Path | None, as_json: bool, user: str | 
         logging.getLogger("shepherd_memory.transcripts").setLevel(logging.WARNING)
         with open_service(invocation.config, config_path=invocation.config_path) as service:
             if not as_json:
-                say(f"watching {folders_line(_config(service, path))} for {user_id}\nCtrl-C ends it.")
-            changes = Watch(service)
+                print_message(
+                    f"watching {folders_line(_config(service, path))} for {user_id}\nCtrl-C ends it."
+                )
+            changes = WorkerLog(service)
             with _watching(service, user_id, path, as_json):
                 while not stop.wait(LOOK_SECONDS):
                     changes.look()
         if not as_json:
-            say("stopped; what is written meanwhile is taken in at the next start")
+            print_message("stopped; what is written meanwhile is taken in at the next start")
 
 
 @contextmanager
@@ -81,7 +83,7 @@ def _config(service: "Service", path: Path | None) -> "Config":
     return replace(config, transcripts_enabled=True, transcripts_watch_path=where)
 
 
-def _report(as_json: bool, result: "Ingested") -> None:
+def _report(as_json: bool, result: "IngestResult") -> None:
     """Print a line for a file that something was taken in from, or that could not be read."""
     from shepherd_memory.transcripts.ingestion import FAILED
 
@@ -91,5 +93,5 @@ def _report(as_json: bool, result: "Ingested") -> None:
         emit_json_line(plain(result))
         return
     what = result.problem if result.outcome == FAILED else f"{entries(result.entries)} ({result.outcome})"
-    click.echo(one_line(f"{result.file_key}: {what}"))
+    click.echo(escape_line(f"{result.file_key}: {what}"))
     sys.stdout.flush()

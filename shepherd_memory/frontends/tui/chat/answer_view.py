@@ -9,15 +9,15 @@ from textual.style import Style
 from textual.visual import Visual
 from textual.widget import Widget
 
-from shepherd_memory.frontends.terminal.safe_text import block
-from shepherd_memory.frontends.tui.chat.chunks import Chunk, Chunks
-from shepherd_memory.frontends.tui.chat.markdown import Line, Lines, laid_out
+from shepherd_memory.frontends.terminal.safe_text import escape_block
+from shepherd_memory.frontends.tui.chat.chunks import Chunk, MarkdownChunks
+from shepherd_memory.frontends.tui.chat.markdown import Lines, RenderedLine, laid_out
 
-MOST_STRIPS = 1_000
+MAX_STRIPS = 1_000
 """Of lines that are kept as they were drawn."""
 
 
-class Reply(Widget):
+class AnswerView(Widget):
     """Markdown that grows at its end.
 
     It is one widget however long it is: what is complete is laid out once, and only lines that are in sight
@@ -25,7 +25,7 @@ class Reply(Widget):
     """
 
     DEFAULT_CSS = """
-    Reply {
+    AnswerView {
         height: auto;
         margin-top: 1;
         padding: 0 1 0 2;
@@ -38,7 +38,7 @@ class Reply(Widget):
         super().__init__()
         self.auto_links = False
         self._text: list[str] = []
-        self._chunks = Chunks()
+        self._chunks = MarkdownChunks()
         self._complete: list[Chunk] = []
         self._width = 0
         self._lines: Lines = []
@@ -55,7 +55,7 @@ class Reply(Widget):
         """More of the answer, which `draw` brings to the screen."""
         self._text.append(text)
         # Of a line end in two characters the second may come in the next piece.
-        done = self._chunks.feed(block(text.replace("\r", "")))
+        done = self._chunks.feed(escape_block(text.replace("\r", "")))
         self._complete += done
         self._tail = None
         self._is_drawn = False
@@ -107,7 +107,7 @@ class Reply(Widget):
             return self._strips[y]
         strip = self._drawn(y)
         if is_complete:
-            if len(self._strips) >= MOST_STRIPS:
+            if len(self._strips) >= MAX_STRIPS:
                 self._strips.clear()
             self._strips[y] = strip
         return strip
@@ -150,4 +150,4 @@ class Reply(Widget):
 
 def _laid_out(chunk: Chunk, width: int) -> Lines:
     lines = laid_out(chunk.text, width)
-    return lines if chunk.joined or not lines else [Line(Content()), *lines]
+    return lines if chunk.joined or not lines else [RenderedLine(Content()), *lines]

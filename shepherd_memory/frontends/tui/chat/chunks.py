@@ -20,7 +20,7 @@ class Chunk:
     joined: bool = False
 
 
-class Chunks:
+class MarkdownChunks:
     """Takes a text in as it arrives."""
 
     def __init__(self) -> None:

@@ -5,17 +5,17 @@ from collections.abc import Sequence
 from textual.content import Content
 from textual.widgets import Static
 
-from shepherd_memory.frontends.terminal.safe_text import one_line
+from shepherd_memory.frontends.terminal.safe_text import escape_line
 
-MOST_SHOWN = 3
+MAX_SHOWN = 3
 KEYS = "F1 help   F2 memory   F3 recalled   Esc stop   Ctrl+Q quit"
 
 
-class Waiting(Static):
+class PendingPrompts(Static):
     """A line for each prompt in the queue; not there while none waits."""
 
     DEFAULT_CSS = """
-    Waiting {
+    PendingPrompts {
         height: auto;
         padding: 0 2;
         color: $text-muted;
@@ -29,9 +29,9 @@ class Waiting(Static):
     def show(self, waiting: Sequence[str]) -> None:
         """These wait, the next one first."""
         self.set_class(bool(waiting), "-some")
-        lines = [f"queued {place}  {one_line(text)}" for place, text in enumerate(waiting[:MOST_SHOWN], 1)]
-        if len(waiting) > MOST_SHOWN:
-            lines[-1] += f"   (and {len(waiting) - MOST_SHOWN} more)"
+        lines = [f"queued {place}  {escape_line(text)}" for place, text in enumerate(waiting[:MAX_SHOWN], 1)]
+        if len(waiting) > MAX_SHOWN:
+            lines[-1] += f"   (and {len(waiting) - MAX_SHOWN} more)"
         self.update(Content("\n".join(lines)))
 
 

@@ -14,8 +14,8 @@ from textual.content import Content
 from textual.highlight import highlight
 
 BULLETS = ("• ", "◦ ", "▪ ")
-NARROWEST = 4
-NARROWEST_CELL = 6
+MIN_WIDTH = 4
+MIN_CELL_WIDTH = 6
 CODE = "on $panel"
 HEADINGS = {"h1": "bold underline $text-primary", "h2": "bold $text-primary"}
 SPANS = {"em": "italic", "strong": "bold", "s": "strike", "link": "underline"}
@@ -26,19 +26,19 @@ USUAL = ("python", "bash", "json", "javascript")
 
 
 @dataclass(frozen=True)
-class Line:
+class RenderedLine:
     """One line on the screen; `goes_on` says that the next one is the same line of the text."""
 
     content: Content
     goes_on: bool = False
 
 
-Lines = list[Line]
+Lines = list[RenderedLine]
 
 
 def laid_out(text: str, width: int) -> Lines:
     """The text in lines that are at most so wide."""
-    return _stacked(SyntaxTreeNode(_parser().parse(text)).children, max(width, NARROWEST), depth=0)
+    return _stacked(SyntaxTreeNode(_parser().parse(text)).children, max(width, MIN_WIDTH), depth=0)
 
 
 def warm_up() -> None:
@@ -59,7 +59,7 @@ def _stacked(nodes: Sequence[SyntaxTreeNode], width: int, depth: int, tight: boo
     lines: Lines = []
     for node in nodes:
         if lines and not tight:
-            lines.append(Line(Content()))
+            lines.append(RenderedLine(Content()))
         lines += _BLOCKS.get(node.type, _plain)(node, width, depth)
     return lines
 
@@ -77,12 +77,12 @@ def _heading(node: SyntaxTreeNode, width: int, depth: int) -> Lines:
 
 
 def _rule(node: SyntaxTreeNode, width: int, depth: int) -> Lines:
-    return [Line(Content.styled("─" * width, MUTED))]
+    return [RenderedLine(Content.styled("─" * width, MUTED))]
 
 
 def _quote(node: SyntaxTreeNode, width: int, depth: int) -> Lines:
     bar = Content.styled("▌ ", "$primary")
-    inner = _stacked(node.children, max(width - 2, NARROWEST), depth)
+    inner = _stacked(node.children, max(width - 2, MIN_WIDTH), depth)
     return _behind(inner, bar, bar)
 
 
@@ -104,16 +104,16 @@ def _items(node: SyntaxTreeNode, marks: Iterator[str], width: int, depth: int) -
     )
     lines: Lines = []
     for item, mark in zip(node.children, marks, strict=True):
-        inner = _stacked(item.children, max(width - len(mark), NARROWEST), depth + 1, tight)
+        inner = _stacked(item.children, max(width - len(mark), MIN_WIDTH), depth + 1, tight)
         if lines and not tight:
-            lines.append(Line(Content()))
+            lines.append(RenderedLine(Content()))
         lines += _behind(inner, Content.styled(mark, "$text-primary"), Content(" " * len(mark)))
     return lines
 
 
 def _behind(lines: Lines, first: Content, others: Content) -> Lines:
     """The lines with a mark before them."""
-    shown = lines or [Line(Content())]
+    shown = lines or [RenderedLine(Content())]
     marks = [first, *[others] * (len(shown) - 1)]
     return [replace(line, content=mark + line.content) for mark, line in zip(marks, shown, strict=True)]
 
@@ -121,11 +121,11 @@ def _behind(lines: Lines, first: Content, others: Content) -> Lines:
 def _code(node: SyntaxTreeNode, width: int, depth: int) -> Lines:
     language = node.info.split()[0] if node.info.strip() else "text"
     code = highlight(node.content.rstrip("\n"), language=language)
-    room = max(width - 2, NARROWEST)
+    room = max(width - 2, MIN_WIDTH)
     lines: Lines = []
     for line in code.expand_tabs(4).split("\n", allow_blank=True):
         parts = line.fold(room) if line.cell_length > room else [line]
-        lines += [Line(_on_panel(part, room), part is not parts[-1]) for part in parts]
+        lines += [RenderedLine(_on_panel(part, room), part is not parts[-1]) for part in parts]
     return lines
 
 
@@ -141,12 +141,12 @@ def _table(node: SyntaxTreeNode, width: int, depth: int) -> Lines:
     rule = Content.styled("─┼─".join("─" * size for size in widths), MUTED)
     bold = [cell.stylize("bold") for cell in head]
     lines = [*_row(bold, widths), rule, *(line for row in body for line in _row(row, widths))]
-    return [Line(line.truncate(width)) for line in lines]
+    return [RenderedLine(line.truncate(width)) for line in lines]
 
 
 def _fitted(widths: list[int], width: int) -> list[int]:
     room = width - len(COLUMN) * (len(widths) - 1)
-    while sum(widths) > room and max(widths) > NARROWEST_CELL:
+    while sum(widths) > room and max(widths) > MIN_CELL_WIDTH:
         widths[widths.index(max(widths))] -= 1
     return [max(size, 1) for size in widths]
 
@@ -165,7 +165,7 @@ def _wrapped(content: Content, width: int) -> Lines:
     lines: Lines = []
     for line in content.split("\n", allow_blank=True):
         parts = line.wrap(width)
-        lines += [Line(part, part is not parts[-1]) for part in parts]
+        lines += [RenderedLine(part, part is not parts[-1]) for part in parts]
     return lines
 
 

@@ -7,18 +7,18 @@ from textual.content import Content
 from textual.reactive import reactive
 from textual.widgets import Static
 
-from shepherd_memory.frontends.terminal.safe_text import block, one_line
+from shepherd_memory.frontends.terminal.safe_text import escape_block, escape_line
 
 MAX_SHOWN_CHARS = 20_000
 NOTE, ERROR, OUTPUT = "note", "error", "output"
 CLOSED, OPEN = "▸", "▾"
 
 
-class Said(Static):
+class UserMessage(Static):
     """One message of the user, as it was typed."""
 
     DEFAULT_CSS = """
-    Said {
+    UserMessage {
         height: auto;
         margin-top: 1;
         padding: 0 1;
@@ -30,14 +30,14 @@ class Said(Static):
     def __init__(self, text: str) -> None:
         left_out = len(text) - MAX_SHOWN_CHARS
         more = f"\n… and {left_out:,} characters more" if left_out > 0 else ""
-        super().__init__(Content(block(text[:MAX_SHOWN_CHARS]) + more))
+        super().__init__(Content(escape_block(text[:MAX_SHOWN_CHARS]) + more))
 
 
-class Remark(Static):
+class NoticeLine(Static):
     """A text of ours between the messages."""
 
     DEFAULT_CSS = """
-    Remark {
+    NoticeLine {
         height: auto;
         margin: 1 1 0 2;
         &.-note { color: $text-warning; }
@@ -47,14 +47,14 @@ class Remark(Static):
     """
 
     def __init__(self, text: str, kind: str = NOTE) -> None:
-        super().__init__(Content(block(text)), classes=f"-{kind}")
+        super().__init__(Content(escape_block(text)), classes=f"-{kind}")
 
 
-class Fold(Static, can_focus=True):
+class CollapsibleText(Static, can_focus=True):
     """A line, and text below it that a click or Enter shows and hides."""
 
     DEFAULT_CSS = """
-    Fold {
+    CollapsibleText {
         height: auto;
         margin: 1 1 0 2;
         color: $text-muted;
@@ -97,6 +97,6 @@ class Fold(Static, can_focus=True):
         self._show()
 
     def _show(self) -> None:
-        title = f"{OPEN if self.is_open else CLOSED} {one_line(self._title)}"
-        below = "\n".join(f"  {line}" for line in block(self._body).strip().split("\n"))
+        title = f"{OPEN if self.is_open else CLOSED} {escape_line(self._title)}"
+        below = "\n".join(f"  {line}" for line in escape_block(self._body).strip().split("\n"))
         self.update(Content(f"{title}\n{below}" if self.is_open and self._body.strip() else title))

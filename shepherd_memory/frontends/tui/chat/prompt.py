@@ -10,7 +10,7 @@ from textual.message import Message
 from textual.widgets import TextArea
 
 from shepherd_memory.frontends.terminal.slash_commands import help_lines, without_secrets
-from shepherd_memory.memory.saved_chats import History
+from shepherd_memory.memory.saved_chats import InputHistory
 
 # A terminal must not be driven by what is pasted; line ends come as carriage returns.
 _LINE_END = re.compile("\r\n?")
@@ -60,7 +60,7 @@ class Prompt(TextArea):
     class Left(Message):
         """The user has pressed Ctrl+D with nothing typed."""
 
-    def __init__(self, history: History) -> None:
+    def __init__(self, history: InputHistory) -> None:
         super().__init__(
             soft_wrap=True, show_line_numbers=False, tab_behavior="focus", highlight_cursor_line=False
         )
@@ -130,10 +130,10 @@ class Prompt(TextArea):
             self._past = []
 
     def action_home(self) -> None:
-        self.action_cursor_line_start() if self.text else self.screen.query_one("Conversation").scroll_home()
+        self.action_cursor_line_start() if self.text else self.screen.query_one("Scrollback").scroll_home()
 
     def action_end(self) -> None:
-        self.action_cursor_line_end() if self.text else self.screen.query_one("Conversation").scroll_end()
+        self.action_cursor_line_end() if self.text else self.screen.query_one("Scrollback").scroll_end()
 
     def action_delete_or_leave(self) -> None:
         if self.text:

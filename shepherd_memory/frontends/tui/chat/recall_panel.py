@@ -9,9 +9,9 @@ from textual.content import Content
 from textual.widgets import Static
 
 from shepherd_memory.frontends.terminal.hits import shown_text, who
-from shepherd_memory.frontends.terminal.safe_text import block, one_line
+from shepherd_memory.frontends.terminal.safe_text import escape_block, escape_line
 from shepherd_memory.frontends.terminal.times import local
-from shepherd_memory.injection.block import Block
+from shepherd_memory.injection.block import MemoryBlock
 from shepherd_memory.injection.prompting import Injected
 from shepherd_memory.recall import Hit
 
@@ -77,7 +77,7 @@ def _told(injected: Injected) -> Iterator[Content]:
     if injected.block is None:
         return
     if injected.block.fact_keys:
-        facts = "\n".join(f"• {one_line(line)}" for line in _fact_lines(injected.block))
+        facts = "\n".join(f"• {escape_line(line)}" for line in _fact_lines(injected.block))
         yield Content.styled("Facts", HEADING) + Content(f"\n{facts}")
     told = set(injected.told)
     hits = [hit for hit in injected.recalled.hits if hit.kind != "fact" and (hit.kind, hit.id) in told]
@@ -87,7 +87,7 @@ def _told(injected: Injected) -> Iterator[Content]:
         yield Content.styled(_why_nothing(injected), MUTED)
 
 
-def _fact_lines(told: Block) -> list[str]:
+def _fact_lines(told: MemoryBlock) -> list[str]:
     """Facts with the values that the model was told."""
     values = {key: _told_value(told.text, key) for key in told.fact_keys}
     return [f"{key}: {value}" if value else key for key, value in values.items()]
@@ -114,8 +114,8 @@ def _listed(hits: list[Hit]) -> Content:
 
 def _hit(hit: Hit) -> Content:
     cells = (f"{hit.confidence:.0%} sure", hit.kind, local(hit.created_at)[:10], who(hit))
-    heading = Content.styled(" · ".join(one_line(cell) for cell in cells if cell), "bold")
-    text = block(" ".join(shown_text(hit).split()))
+    heading = Content.styled(" · ".join(escape_line(cell) for cell in cells if cell), "bold")
+    text = escape_block(" ".join(shown_text(hit).split()))
     clipped = text if len(text) <= MAX_TEXT_CHARS else f"{text[:MAX_TEXT_CHARS]}…"
     return heading + Content(f"\n{clipped}\n") + Content.styled(_reasons(hit), MUTED)
 
@@ -129,4 +129,4 @@ def _reasons(hit: Hit) -> str:
 
 def _why_nothing(injected: Injected) -> str:
     reason = injected.recalled.reason or injected.reason or "nothing fits"
-    return one_line(f"Nothing recalled: {reason}")
+    return escape_line(f"Nothing recalled: {reason}")

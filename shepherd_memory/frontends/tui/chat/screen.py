@@ -23,15 +23,15 @@ from shepherd_memory.chat.session import NO_PROVIDER, ChatSession
 from shepherd_memory.errors import ShepherdError
 from shepherd_memory.frontends.terminal import slash_commands
 from shepherd_memory.frontends.terminal.invocation import Invocation
-from shepherd_memory.frontends.tui.chat.input_lines import Hint, Waiting
+from shepherd_memory.frontends.tui.chat.input_lines import Hint, PendingPrompts
 from shepherd_memory.frontends.tui.chat.markdown import warm_up
 from shepherd_memory.frontends.tui.chat.prompt import Prompt
 from shepherd_memory.frontends.tui.chat.recall_panel import RecallPanel
-from shepherd_memory.frontends.tui.chat.scrollback import Conversation
-from shepherd_memory.frontends.tui.chat.status_line import Figures, StatusLine
-from shepherd_memory.frontends.tui.chat.turns import Inbox, Turns
+from shepherd_memory.frontends.tui.chat.scrollback import Scrollback
+from shepherd_memory.frontends.tui.chat.status_line import StatusFigures, StatusLine
+from shepherd_memory.frontends.tui.chat.turns import EventQueue, Turns
 from shepherd_memory.maintenance.status import Status
-from shepherd_memory.memory.saved_chats import History
+from shepherd_memory.memory.saved_chats import InputHistory
 from shepherd_memory.service import Service
 
 logger = logging.getLogger(__name__)
@@ -40,7 +40,7 @@ DRAW_SECONDS = 0.08
 BITE = 500
 """Characters of an answer that are worked out at once: a key waits for one bite at most."""
 
-MOST_BITES = 6
+MAX_BITES = 6
 """For each time the screen is drawn."""
 
 RESTS = 3
@@ -114,19 +114,19 @@ class ChatScreen(Screen[None]):
             self.problem = problem
 
     def __init__(
-        self, service: Service, session: ChatSession, invocation: Invocation, history: History
+        self, service: Service, session: ChatSession, invocation: Invocation, history: InputHistory
     ) -> None:
         super().__init__()
         self.session = session
         self._service = service
         self._invocation = invocation
         self._history = history
-        self._inbox = Inbox(lambda: self.post_message(self.Arrived()))
+        self._inbox = EventQueue(lambda: self.post_message(self.Arrived()))
         self._draw_at = 0.0
         self._drawing: _Drawing | None = None
         self._is_looking = False
         self._panel: bool | None = None
-        self._memory = Figures()
+        self._memory = StatusFigures()
         self.turns = Turns(
             session,
             self._run_command,
@@ -139,9 +139,9 @@ class ChatScreen(Screen[None]):
     def compose(self) -> ComposeResult:
         with Horizontal(id="body"):
             with Vertical(id="talk"):
-                yield Conversation()
+                yield Scrollback()
             yield RecallPanel()
-        yield Waiting()
+        yield PendingPrompts()
         yield Prompt(self._history)
         yield Hint()
         yield StatusLine()
@@ -155,7 +155,7 @@ class ChatScreen(Screen[None]):
         self.run_worker(warm_up, thread=True, exit_on_error=False, group="warm_up")
 
     def _greet(self) -> None:
-        conversation = self.query_one(Conversation)
+        conversation = self.query_one(Scrollback)
         if self.session.messages:
             conversation.resume(self.session.messages)
             conversation.remark(f"{len(self.session.messages)} messages of last time; go on")
@@ -199,12 +199,12 @@ class ChatScreen(Screen[None]):
         if slash_commands.own_command(line) == "clear":
             self.session.clear()
             return self.session.problem or "a new session begins; what was said before is remembered"
-        with _as_wide_as(self.query_one(Conversation).content_size.width - 4):
+        with _as_wide_as(self.query_one(Scrollback).content_size.width - 4):
             return slash_commands.run_captured(self._invocation, line)
 
     @on(Printed)
     def _show_printed(self, event: Printed) -> None:
-        conversation = self.query_one(Conversation)
+        conversation = self.query_one(Scrollback)
         if slash_commands.own_command(event.line) == "clear":
             conversation.clear()
             self.query_one(RecallPanel).expect(self.session.remembers())
@@ -228,7 +228,7 @@ class ChatScreen(Screen[None]):
             self._show(event)
         drawing.bites += bool(taken)
         drawing.busy_seconds += time.monotonic() - start
-        if taken and drawing.bites < MOST_BITES:
+        if taken and drawing.bites < MAX_BITES:
             self._draw()
         else:
             self._end_drawing(drawing, goes_on=bool(taken))
@@ -238,7 +238,7 @@ class ChatScreen(Screen[None]):
         self._draw_at = drawing.began + DRAW_SECONDS
         if drawing.bites:
             drawing.busy_seconds -= time.monotonic()
-            self.query_one(Conversation).draw()
+            self.query_one(Scrollback).draw()
             self.call_after_refresh(self._rest, drawing, goes_on)
 
     def _rest(self, drawing: "_Drawing", goes_on: bool) -> None:
@@ -249,13 +249,13 @@ class ChatScreen(Screen[None]):
             self._draw()
 
     def _show(self, event: events.Event) -> None:
-        self.query_one(Conversation).show(event)
+        self.query_one(Scrollback).show(event)
         match event:
-            case events.Added(message) if message["role"] == "user":
+            case events.MessageAdded(message) if message["role"] == "user":
                 self.query_one(RecallPanel).expect(self.session.remembers())
-            case events.Told(injected):
+            case events.MemoryInjected(injected):
                 self.query_one(RecallPanel).show(injected)
-            case events.Completed() | events.Cancelled() | events.Failed():
+            case events.TurnCompleted() | events.TurnCancelled() | events.TurnFailed():
                 self.turns.over()
                 self._look()
 
@@ -263,7 +263,7 @@ class ChatScreen(Screen[None]):
         if not self.is_mounted:
             return
         waiting = self.turns.waiting
-        self.query_one(Waiting).show(waiting)
+        self.query_one(PendingPrompts).show(waiting)
         self.query_one(Prompt).has_queue = bool(waiting)
         self.query_one(StatusLine).wait(bool(self.turns.current))
         self._show_figures()
@@ -326,17 +326,17 @@ class ChatScreen(Screen[None]):
         self.set_class(self.size.width >= 100 if self._panel is None else self._panel, "-panel")
 
     def action_scroll(self, pages: int) -> None:
-        conversation = self.query_one(Conversation)
+        conversation = self.query_one(Scrollback)
         if not conversation.max_scroll_y:
             return
         (conversation.scroll_page_up if pages < 0 else conversation.scroll_page_down)(animate=False)
 
     def action_scroll_to(self, end: int) -> None:
-        conversation = self.query_one(Conversation)
+        conversation = self.query_one(Scrollback)
         (conversation.scroll_end if end else conversation.scroll_home)(animate=False)
 
     def action_copy_answer(self) -> None:
-        answer = self.query_one(Conversation).last_answer
+        answer = self.query_one(Scrollback).last_answer
         if answer:
             self.app.copy_to_clipboard(answer)
         self.notify("the last answer is copied" if answer else "there is no answer to copy yet")

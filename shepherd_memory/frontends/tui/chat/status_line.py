@@ -8,18 +8,18 @@ from textual.timer import Timer
 from textual.widget import Widget
 
 from shepherd_memory.extraction import jobs
-from shepherd_memory.frontends.terminal.safe_text import one_line
+from shepherd_memory.frontends.terminal.safe_text import escape_line
 from shepherd_memory.frontends.terminal.times import age
 from shepherd_memory.maintenance.status import Status
 
 SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 FRAME_SECONDS = 0.1
 GAP = "   "
-LONGEST_NAME = 24
+MAX_NAME_CHARS = 24
 
 
 @dataclass(frozen=True)
-class Figures:
+class StatusFigures:
     """What the line tells."""
 
     provider: str = ""
@@ -34,7 +34,7 @@ class Figures:
     lag_seconds: float = 0.0
     problems: tuple[str, ...] = ()
 
-    def with_status(self, status: Status) -> "Figures":
+    def with_status(self, status: Status) -> "StatusFigures":
         """The same with what memory says of itself now."""
         open_items = status.items.get(jobs.WAITING, 0) + status.items.get(jobs.RUNNING, 0)
         return replace(
@@ -59,20 +59,20 @@ class StatusLine(Widget):
 
     def __init__(self) -> None:
         super().__init__()
-        self.figures = Figures()
+        self.figures = StatusFigures()
         self._since: float | None = None
         self._ticking: Timer | None = None
 
     def on_mount(self) -> None:
         self._ticking = self.set_interval(FRAME_SECONDS, self.refresh, pause=True)
 
-    def show(self, figures: Figures) -> None:
+    def show(self, figures: StatusFigures) -> None:
         """Tell these; only what changed is drawn anew."""
         if figures == self.figures:
             return
         self.figures = figures
         self.set_class(bool(figures.problems), "-red")
-        self.tooltip = Content("\n".join(map(one_line, figures.problems))) if figures.problems else None
+        self.tooltip = Content("\n".join(map(escape_line, figures.problems))) if figures.problems else None
         self.refresh()
 
     def wait(self, waiting: bool) -> None:
@@ -120,8 +120,8 @@ class StatusLine(Widget):
 
 
 def _short(name: str) -> str:
-    plain = one_line(name)
-    return plain if len(plain) <= LONGEST_NAME else f"{plain[: LONGEST_NAME - 1]}…"
+    plain = escape_line(name)
+    return plain if len(plain) <= MAX_NAME_CHARS else f"{plain[: MAX_NAME_CHARS - 1]}…"
 
 
 def _thousands(number: int) -> str:

@@ -6,13 +6,13 @@ from collections import deque
 from collections.abc import Callable
 
 from shepherd_memory.chat import events
-from shepherd_memory.chat.events import Delta, Emit, Event, Thought
+from shepherd_memory.chat.events import Emit, Event, ReasoningDelta, TextDelta
 from shepherd_memory.frontends.terminal import slash_commands
-from shepherd_memory.frontends.terminal.asking import Chat
+from shepherd_memory.frontends.terminal.asking import AnyChat
 
 logger = logging.getLogger(__name__)
 
-Words = Delta | Thought
+Words = TextDelta | ReasoningDelta
 RunCommand = Callable[[str], str]
 Printed = Callable[[str, str], object]
 
@@ -22,7 +22,7 @@ class Turns:
 
     def __init__(
         self,
-        chat: Chat,
+        chat: AnyChat,
         run_command: RunCommand,
         emit: Emit,
         printed: Printed,
@@ -75,10 +75,10 @@ class Turns:
         except Exception as error:
             logger.exception("a prompt could not be worked on")
             problem = f"unexpected {type(error).__name__}: {error} (`shepherd --debug tui` logs where)"
-            self._emit(events.Failed(problem))
+            self._emit(events.TurnFailed(problem))
 
 
-class Inbox:
+class EventQueue:
     """Put into by any thread, emptied by the screen; `wake` is called when something is there again."""
 
     def __init__(self, wake: Callable[[], object]) -> None:

@@ -6,7 +6,7 @@ from typing import Protocol, TypeVar
 from textual.content import Content
 from textual.screen import ModalScreen
 
-from shepherd_memory.frontends.terminal.safe_text import block
+from shepherd_memory.frontends.terminal.safe_text import escape_block
 from shepherd_memory.frontends.terminal.tables import clip
 from shepherd_memory.frontends.terminal.times import local
 from shepherd_memory.frontends.tui.memory import page_parts
@@ -23,12 +23,12 @@ T = TypeVar("T")
 
 STAYS_AWAY = "What you said before does not bring it back; what you say after this does."
 SAVES = "Enter saves it as said by you now; Ctrl+J begins a new line."
-LONGEST_EDITED = 20_000
-LONGEST_ASKED = 500
-LONGEST_TOLD = 60
+MAX_EDIT_CHARS = 20_000
+MAX_QUESTION_CHARS = 500
+MAX_NOTICE_CHARS = 60
 
 
-class Desk(Protocol):
+class MemoryActions(Protocol):
     """What a change needs of the screen."""
 
     memory: UserMemory
@@ -49,13 +49,13 @@ class Desk(Protocol):
         """Take documents out of the list that are not in the database any more."""
 
 
-async def edit(desk: Desk, item: Fact | Context) -> None:
+async def edit(desk: MemoryActions, item: Fact | Context) -> None:
     """Another value or answer; what was typed is not lost when it cannot be saved."""
     old = item.value if isinstance(item, Fact) else item.answer
-    if len(old) > LONGEST_EDITED:
+    if len(old) > MAX_EDIT_CHARS:
         desk.tell("This is too long to be edited here: use `shepherd facts set` or `shepherd context add`.")
         return
-    shown = text = block(old)
+    shown = text = escape_block(old)
     while (written := await desk.ask(_editor(item, text))) is not None and written[1] != shown:
         text = written[1]
         if await desk.make(_saving(desk.memory, item, text), f"{_name(item)}: {_short(text)}"):
@@ -76,7 +76,7 @@ def _saving(memory: UserMemory, item: Fact | Context, text: str) -> Callable[[],
     return lambda: memory.set_answer(item, text)
 
 
-async def new_fact(desk: Desk) -> None:
+async def new_fact(desk: MemoryActions) -> None:
     """A fact that nobody said."""
     key = value = ""
     while (written := await desk.ask(Editor("New fact", key, value, SAVES, names=True))) is not None:
@@ -85,14 +85,14 @@ async def new_fact(desk: Desk) -> None:
             return
 
 
-async def delete(desk: Desk, item: Fact | Context | DocumentRow) -> None:
+async def delete(desk: MemoryActions, item: Fact | Context | DocumentRow) -> None:
     """Delete one thing for good."""
     text = Content("\n\n").join([_shown(item), Content(_consequences(item))])
     if await desk.ask(Dialog("Delete this?", text, [("d", "Delete")], risky=True)):
         await _forget(desk, item, "deleted")
 
 
-async def mark_wrong(desk: Desk, item: Fact | Context) -> None:
+async def mark_wrong(desk: MemoryActions, item: Fact | Context) -> None:
     """What was never so is deleted; what was right before is right again."""
     before = await _value_before(desk, item)
     buttons, lines = [("w", "Delete it")], [_shown(item), Content(_consequences(item))]
@@ -106,7 +106,7 @@ async def mark_wrong(desk: Desk, item: Fact | Context) -> None:
         await _restore(desk, item, before)
 
 
-async def restore(desk: Desk, fact: Fact) -> None:
+async def restore(desk: MemoryActions, fact: Fact) -> None:
     """The value that a fact had before."""
     before = await _value_before(desk, fact)
     if before is None:
@@ -117,22 +117,22 @@ async def restore(desk: Desk, fact: Fact) -> None:
         await _restore(desk, fact, before)
 
 
-async def _value_before(desk: Desk, item: Fact | Context) -> str | None:
+async def _value_before(desk: MemoryActions, item: Fact | Context) -> str | None:
     if not isinstance(item, Fact):
         return None
     history = await desk.look_up(lambda: desk.memory.history(item.key)) or []
     return next((past.value for past in reversed(history) if past.value != item.value), None)
 
 
-async def _restore(desk: Desk, fact: Fact, value: str) -> None:
+async def _restore(desk: MemoryActions, fact: Fact, value: str) -> None:
     await desk.make(lambda: desk.memory.set_fact(fact.key, value), f"{_name(fact)}: {_short(value)} again")
 
 
-async def accept(desk: Desk, refused: Rejection) -> None:
+async def accept(desk: MemoryActions, refused: Rejection) -> None:
     """Overrule the guard."""
     text = Content.assemble(
         (f"{page_parts.name(refused.name)}\n", "bold"),
-        page_parts.bounded(refused.content, LONGEST_ASKED),
+        page_parts.bounded(refused.content, MAX_QUESTION_CHARS),
         f"\n\nIt was refused: {reason(refused)}",
         "\n\nAccepted, it is stored as said by you now.",
     )
@@ -140,7 +140,7 @@ async def accept(desk: Desk, refused: Rejection) -> None:
         await desk.make(lambda: desk.memory.accept(refused.id), f"{_short(refused.name)}: accepted")
 
 
-async def forget_session(desk: Desk, document: DocumentRow) -> None:
+async def forget_session(desk: MemoryActions, document: DocumentRow) -> None:
     """Everything that was said in a session, and everything that was made of it."""
     session_id = document.session_id
     if not session_id:
@@ -172,7 +172,7 @@ def _plural(word: str) -> str:
     return "questions with their answers" if word.startswith("question") else f"{word}s"
 
 
-async def _forget(desk: Desk, item: Fact | Context | DocumentRow, done: str) -> None:
+async def _forget(desk: MemoryActions, item: Fact | Context | DocumentRow, done: str) -> None:
     memory = desk.memory
     if isinstance(item, Fact):
         await desk.make(lambda: memory.forget_fact(item.key), f"{_name(item)}: {done}")
@@ -198,7 +198,7 @@ def _shown(item: Fact | Context | DocumentRow) -> Content:
         head, text = f"{page_parts.name(item.who)}, {local(item.created_at)}", item.text
     else:
         head, text = _name(item), item.value if isinstance(item, Fact) else item.answer
-    return Content.assemble((f"{head}\n", "bold"), page_parts.bounded(text, LONGEST_ASKED))
+    return Content.assemble((f"{head}\n", "bold"), page_parts.bounded(text, MAX_QUESTION_CHARS))
 
 
 def _name(item: Fact | Context) -> str:
@@ -206,4 +206,4 @@ def _name(item: Fact | Context) -> str:
 
 
 def _short(text: str) -> str:
-    return clip(cell(text), LONGEST_TOLD)
+    return clip(cell(text), MAX_NOTICE_CHARS)

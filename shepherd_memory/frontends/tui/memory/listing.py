@@ -17,7 +17,7 @@ from textual.reactive import reactive
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
-from shepherd_memory.frontends.terminal.safe_text import one_line
+from shepherd_memory.frontends.terminal.safe_text import escape_line
 
 GAP = 2
 NEAR = 20
@@ -207,4 +207,4 @@ def _longest(rows: Sequence[Sequence[str]]) -> list[int]:
 
 def cell(text: str, longest: int = 300) -> str:
     """Text of a user or model in one line, which can neither drive the terminal nor break the line."""
-    return one_line(" ".join(text[:longest].split()))
+    return escape_line(" ".join(text[:longest].split()))

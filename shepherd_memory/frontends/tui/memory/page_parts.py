@@ -8,15 +8,15 @@ from textual.containers import VerticalScroll
 from textual.content import Content
 from textual.widgets import Static
 
-from shepherd_memory.frontends.terminal.safe_text import block, one_line
+from shepherd_memory.frontends.terminal.safe_text import escape_block, escape_line
 from shepherd_memory.frontends.terminal.times import local
 from shepherd_memory.memory.documents import Document
 
-LONGEST = 10_000
+MAX_CHARS = 10_000
 """So much of a text is shown; a page of a megabyte would hold up every key."""
 
-LONGEST_QUOTE = 2_000
-LONGEST_NAME = 200
+MAX_QUOTE_CHARS = 2_000
+MAX_NAME_CHARS = 200
 
 MUTED = "$foreground 60%"
 HEADING = "bold $text-accent"
@@ -71,13 +71,13 @@ def titled(title: str, body: Content | None) -> Content | None:
 
 def name(text: str) -> str:
     """A key, a session, a person: in one line, however long it is."""
-    line = one_line(text[:LONGEST_NAME])
-    return f"{line}…" if len(text) > LONGEST_NAME else line
+    line = escape_line(text[:MAX_NAME_CHARS])
+    return f"{line}…" if len(text) > MAX_NAME_CHARS else line
 
 
-def bounded(text: str, longest: int = LONGEST, command: str = "") -> Content:
+def bounded(text: str, longest: int = MAX_CHARS, command: str = "") -> Content:
     """A text as it is, up to a length; `command` shows all of it."""
-    shown = Content(block(text[:longest]))
+    shown = Content(escape_block(text[:longest]))
     left = len(text) - longest
     if left <= 0:
         return shown
@@ -115,7 +115,7 @@ def quoted(statement: Document | None, message_id: str) -> Content | None:
         return Content.styled("the message was deleted", MUTED)
     who = statement.speaker_name or statement.role
     note = f"\n{name(who)}, {local(statement.created_at)}, document {statement.id}"
-    said = bounded(statement.text, LONGEST_QUOTE, f"shepherd documents show {statement.id}")
+    said = bounded(statement.text, MAX_QUOTE_CHARS, f"shepherd documents show {statement.id}")
     return Content.assemble(said, (note, MUTED))
 
 

@@ -15,7 +15,7 @@ from textual.screen import ModalScreen, Screen
 from textual.widgets import Footer, Input, Static, Tab, Tabs
 
 from shepherd_memory.errors import ShepherdError
-from shepherd_memory.frontends.terminal.safe_text import one_line
+from shepherd_memory.frontends.terminal.safe_text import escape_line
 from shepherd_memory.frontends.tui.help_screen import KeysScreen
 from shepherd_memory.frontends.tui.memory import actions, page_parts
 from shepherd_memory.frontends.tui.memory.listing import Listing
@@ -163,7 +163,7 @@ class MemoryScreen(Screen[None]):
         try:
             return Done(await asyncio.to_thread(job))
         except ShepherdError as error:
-            return one_line(str(error))
+            return escape_line(str(error))
         except Exception as error:
             logger.exception("the memory screen could not read or write")
             return f"{type(error).__name__}: this should not happen; the log says more"
@@ -307,7 +307,7 @@ class MemoryScreen(Screen[None]):
         if self._trouble or not self.memory.is_known:
             return self._trouble or NO_USER
         if self._query:
-            return f"Nothing here fits “{one_line(self._query)}”.\n\nEsc clears the search."
+            return f"Nothing here fits “{escape_line(self._query)}”.\n\nEsc clears the search."
         return self._view.empty
 
     def _refresh_titles(self) -> None:

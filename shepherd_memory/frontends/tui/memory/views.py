@@ -259,7 +259,7 @@ class RejectionsView(MemoryView[Rejection]):
 
     def page(self, memory: UserMemory, item: Rejection) -> Content:
         statement = memory.statement(item.session_id, item.message_id)
-        proposed = page_parts.bounded(item.name, page_parts.LONGEST_QUOTE).stylize(page_parts.HEADING)
+        proposed = page_parts.bounded(item.name, page_parts.MAX_QUOTE_CHARS).stylize(page_parts.HEADING)
         return page_parts.page(
             Content("\n").join([proposed, page_parts.bounded(item.content)]),
             page_parts.titled("Why it was refused", Content(reason(item))),
