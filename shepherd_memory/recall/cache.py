@@ -1,4 +1,4 @@
-"""The cache of shelves: bounded, and never behind the database."""
+"""The cache of indexes: bounded, and never behind the database."""
 
 import threading
 from collections import OrderedDict
@@ -38,7 +38,7 @@ class _Kept:
 class _Slot:
     lock: threading.Lock = field(default_factory=threading.Lock)
     model: str = ""
-    shelf: UserIndex | None = None
+    index: UserIndex | None = None
     postings: OrderedDict[str, _Kept] = field(default_factory=OrderedDict)
     postings_bytes: int = 0
     counted_bytes: int = 0
@@ -50,34 +50,34 @@ class _Slot:
             self.postings[term] = kept
 
     def bytes(self) -> int:
-        return (self.shelf.bytes if self.shelf else 0) + self.postings_bytes
+        return (self.index.bytes if self.index else 0) + self.postings_bytes
 
 
 @dataclass(frozen=True)
 class IndexSnapshot:
-    """A user's shelf for one transaction, which sees `version`: other threads may have brought it further."""
+    """A user's index for one transaction, which sees `version`: other threads may have brought it further."""
 
     user_id: str
-    shelf: UserIndex
+    index: UserIndex
     version: Version
     slot: _Slot
 
 
 class IndexCache:
-    """Shelves of the users who recalled last, up to a number of bytes."""
+    """Indexes of the users who recalled last, up to a number of bytes."""
 
     def __init__(self, most_bytes: Callable[[], int]) -> None:
         self._most_bytes = most_bytes
         self._slots: OrderedDict[str, _Slot] = OrderedDict()
         self._guard = threading.Lock()
         self.bytes = 0
-        """Roughly what all shelves take."""
+        """Roughly what all indexes take."""
 
     def last_seen(self, user_id: str, model: str) -> UserIndex | None:
-        """The user's shelf as it is here, however old; None if it is not."""
+        """The user's index as it is here, however old; None if it is not."""
         with self._guard:
             slot = self._slots.get(user_id)
-        return slot.shelf if slot is not None and slot.model == model else None
+        return slot.index if slot is not None and slot.model == model else None
 
     def view(
         self,
@@ -87,7 +87,7 @@ class IndexCache:
         model: str,
         loaded: UserIndex | None = None,
     ) -> IndexSnapshot | None:
-        """The user's shelf as of this transaction; None if there is no such user.
+        """The user's index as of this transaction; None if there is no such user.
 
         `loaded` is one that the caller has, for where the cache could not keep it.
         """
@@ -97,16 +97,16 @@ class IndexCache:
             return None
         slot = self._slot(user_id)
         with slot.lock:
-            known = slot.shelf if slot.shelf is not None and slot.model == model else loaded
+            known = slot.index if slot.index is not None and slot.model == model else loaded
             if known is None or not known.version.differs_by_additions(version):
                 known = empty(version)
             if known.version.seq < version.seq:
                 known = extend(database, connection, known, user_id, version, model)
-            if slot.shelf is None or not slot.shelf.version.differs_by_additions(version):
+            if slot.index is None or not slot.index.version.differs_by_additions(version):
                 slot.postings.clear()
                 slot.postings_bytes = 0
-            # Another thread may have read a later state: its shelf has the user's own newer rows too.
-            slot.shelf, slot.model = known, model
+            # Another thread may have read a later state: its index has the user's own newer rows too.
+            slot.index, slot.model = known, model
         self._account(user_id, slot)
         return IndexSnapshot(user_id, known, version, slot)
 
@@ -135,12 +135,12 @@ class IndexCache:
     def postings(
         self, connection: Connection, view: IndexSnapshot, terms: Sequence[str], fetch: "Fetch"
     ) -> "Postings":
-        """Where these terms stand among the shelf's entries: from the cache, and what was added since."""
-        slot, newest = view.slot, int(view.shelf.ids[-1])
+        """Where these terms stand among the index's entries: from the cache, and what was added since."""
+        slot, newest = view.slot, int(view.index.ids[-1])
         if not terms:
             return {}
         with slot.lock:
-            if slot.shelf is None or not slot.shelf.version.differs_by_additions(view.version):
+            if slot.index is None or not slot.index.version.differs_by_additions(view.version):
                 # Something was deleted since: what this transaction still sees is not for others.
                 found = fetch(connection, view.version.number, terms, 0)
                 return {term: _up_to(*found[term], newest) for term in terms}
@@ -155,7 +155,7 @@ class IndexCache:
 def _catch_up(connection: Connection, view: IndexSnapshot, terms: Sequence[str], fetch: "Fetch") -> None:
     """Bring what is kept of these terms up to what this transaction sees, and no further."""
     postings = view.slot.postings
-    target = min(int(view.shelf.ids[-1]), view.version.seq)
+    target = min(int(view.index.ids[-1]), view.version.seq)
     behind: dict[int, list[str]] = {}
     for term in terms:
         through = postings[term].through if term in postings else -1

@@ -1,4 +1,4 @@
-"""Which entries of a shelf may be found."""
+"""Which entries of an index may be found."""
 
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
@@ -20,22 +20,22 @@ _SHORT_FOLDER = f"cwd <> '' and length(cwd) <= {MAX_NAME_CHARS}"
 _SHORT_SOURCE = f"source <> 'live' and length(source) <= {MAX_NAME_CHARS}"
 
 
-def allowed(connection: Connection, user_id: str, shelf: UserIndex, scope: Scope) -> "Floats | None":
-    """1 for each entry of the shelf that may be found, 0 for the others; None: all may."""
+def allowed(connection: Connection, user_id: str, index: UserIndex, scope: Scope) -> "Floats | None":
+    """1 for each entry of the index that may be found, 0 for the others; None: all may."""
     if scope == Scope():
         return None
-    among = np.ones(shelf.size, dtype=bool)
+    among = np.ones(index.size, dtype=bool)
     if scope.kinds is not None:
-        among &= np.isin(shelf.kinds, [KINDS.index(kind) for kind in scope.kinds])
+        among &= np.isin(index.kinds, [KINDS.index(kind) for kind in scope.kinds])
     if scope.since is not None:
-        among &= shelf.stated_at >= scope.since
+        among &= index.stated_at >= scope.since
     if scope.until is not None:
-        among &= shelf.stated_at < scope.until
+        among &= index.stated_at < scope.until
     # Only documents are of a project or source: facts and context belong to none.
     if scope.source:
-        among &= np.isin(shelf.ids, _of_source(connection, user_id, scope.source))
+        among &= np.isin(index.ids, _of_source(connection, user_id, scope.source))
     if scope.project:
-        among &= np.isin(shelf.ids, _of_project(connection, user_id, scope.project))
+        among &= np.isin(index.ids, _of_project(connection, user_id, scope.project))
     found: Floats = among.astype(np.float32)
     return found
 

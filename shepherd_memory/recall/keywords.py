@@ -35,7 +35,7 @@ def fetch_postings(
     connection: Connection, number: int, terms: Sequence[str], after_id: int
 ) -> dict[str, tuple["Ints", "Ints"]]:
     """Where each term stands, and how often, in entries after `after_id`."""
-    names = {f"t{index}": term for index, term in enumerate(terms)}
+    names = {f"t{number}": term for number, term in enumerate(terms)}
     rows = connection.rows(
         f"select term, id, count from postings where user_number = :number and term in"
         f" ({', '.join(f':{name}' for name in names)}) and id > :after_id",
@@ -58,21 +58,21 @@ def _arrays(pairs: list[tuple[int, int]]) -> tuple["Ints", "Ints"]:
     return ordered[:, 0], ordered[:, 1]
 
 
-def shortness(shelf: UserIndex) -> "Floats":
+def shortness(index: UserIndex) -> "Floats":
     """1 for short messages, less for longer ones: by how much they share words with their neighbours."""
-    short: Floats = np.minimum(1.0, SHORT_WORDS / np.maximum(shelf.lengths, 1.0)).astype(np.float32)
+    short: Floats = np.minimum(1.0, SHORT_WORDS / np.maximum(index.lengths, 1.0)).astype(np.float32)
     return short
 
 
-def shared_lengths(shelf: UserIndex, short: "Floats") -> "Floats":
+def shared_lengths(index: UserIndex, short: "Floats") -> "Floats":
     """The length of each entry with what it borrows."""
-    lengths: Floats = smooth(shelf, np.append(shelf.lengths * short, 0.0), short)
-    return lengths + shelf.lengths * (1.0 - short)
+    lengths: Floats = smooth(index, np.append(index.lengths * short, 0.0), short)
+    return lengths + index.lengths * (1.0 - short)
 
 
-def smooth(shelf: UserIndex, padded: "Floats", short: "Floats") -> "Floats":
+def smooth(index: UserIndex, padded: "Floats", short: "Floats") -> "Floats":
     """Each value with shares of its neighbours' (`padded` ends with the 0 of nobody)."""
-    before, after = shelf.before, shelf.after
+    before, after = index.before, index.after
     near = padded[before] + padded[after]
     far = padded[before[before]] + padded[after[after]]
     borrowed = (NEXT_WEIGHT * near + SECOND_WEIGHT * far)[:-1]
@@ -81,7 +81,7 @@ def smooth(shelf: UserIndex, padded: "Floats", short: "Floats") -> "Floats":
 
 
 def score(
-    shelf: UserIndex,
+    index: UserIndex,
     postings: Mapping[str, tuple["Ints", "Ints"]],
     short: "Floats",
     lengths: "Floats",
@@ -91,12 +91,12 @@ def score(
 
     Terms that name a time, in `dated`, are covered by what was said then as well.
     """
-    size = shelf.size
+    size = index.size
     scores, covered = np.zeros(size, dtype=np.float32), np.zeros(size, dtype=np.float32)
     norm = K1 * (1 - B + B * lengths / max(float(lengths.mean()), 1e-6)) if size else lengths
     total = 0.0
     for term, (ids, counts) in postings.items():
-        places = np.searchsorted(shelf.ids, ids)
+        places = np.searchsorted(index.ids, ids)
         idf = _rarity(len(ids), size)
         total += idf
         covered += idf * dated[term] if term in dated else 0.0
@@ -107,7 +107,7 @@ def score(
         covered[places] += idf * (1.0 - dated[term][places]) if term in dated else idf
         own = frequency[:-1].copy()
         frequency[:-1] *= short
-        shared = smooth(shelf, frequency, short) + own * (1.0 - short)
+        shared = smooth(index, frequency, short) + own * (1.0 - short)
         scores += idf * shared * (K1 + 1) / (shared + norm)
     # A query of one common word, like "thanks", is covered by much and about nothing.
     return Keywords(scores, covered / max(total, _rarity(1, size)) if total else covered)

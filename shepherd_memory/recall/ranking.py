@@ -55,7 +55,7 @@ class Query:
 
 @dataclass(frozen=True)
 class RankedEntry:
-    """The best entries, best first: their places on the shelf, scores and the parts of these."""
+    """The best entries, best first: their places on the index, scores and the parts of these."""
 
     places: "Ints"
     scores: "Floats"
@@ -68,7 +68,7 @@ class RankedEntry:
 
 
 def rank(
-    shelf: UserIndex,
+    index: UserIndex,
     question: Query,
     keywords: Keywords,
     short: "Floats",
@@ -76,24 +76,24 @@ def rank(
     pool: int,
 ) -> RankedEntry:
     """Order a user's entries for a question."""
-    cosines = _cosines(shelf, question.vector)
-    closeness = _zeros(shelf) if cosines is None else _spread(_shared(shelf, _filled(cosines), short))
+    cosines = _cosines(index, question.vector)
+    closeness = _zeros(index) if cosines is None else _spread(_shared(index, _filled(cosines), short))
     parts = {
         "keyword": KEYWORD_WEIGHT * _share(keywords.scores),
         "vector": VECTOR_WEIGHT * closeness,
-        "speaker": SPEAKER_WEIGHT * _is_among(shelf.speaker_codes, question.speakers),
-        "date": DATE_WEIGHT * said_within(shelf, question.spans),
-        "recency": RECENCY_WEIGHT * _recency(shelf, question.now),
-        "role": _role(shelf, question.text),
-        "substance": SUBSTANCE_WEIGHT * _substance(shelf),
+        "speaker": SPEAKER_WEIGHT * _is_among(index.speaker_codes, question.speakers),
+        "date": DATE_WEIGHT * said_within(index, question.spans),
+        "recency": RECENCY_WEIGHT * _recency(index, question.now),
+        "role": _role(index, question.text),
+        "substance": SUBSTANCE_WEIGHT * _substance(index),
     }
-    total: Floats = sum(parts.values(), start=_zeros(shelf))
+    total: Floats = sum(parts.values(), start=_zeros(index))
     if allowed is not None:
         total = np.where(allowed > 0, total, -np.inf)
     places = _best(total, pool)
-    session = SESSION_WEIGHT * _spread(_session_scores(shelf.sessions[places], total[places]))
+    session = SESSION_WEIGHT * _spread(_session_scores(index.sessions[places], total[places]))
     scores = total[places] + session
-    order = np.lexsort((-shelf.ids[places], -scores))
+    order = np.lexsort((-index.ids[places], -scores))
     places = places[order]
     chosen = {name: part[places] for name, part in parts.items()} | {"session": session[order]}
     return RankedEntry(
@@ -102,12 +102,12 @@ def rank(
         chosen,
         keywords.coverage[places],
         None if cosines is None else cosines[places],
-        _by_others(shelf, question.speakers, places),
+        _by_others(index, question.speakers, places),
     )
 
 
-def _zeros(shelf: UserIndex) -> "Floats":
-    return np.zeros(shelf.size, dtype=np.float32)
+def _zeros(index: UserIndex) -> "Floats":
+    return np.zeros(index.size, dtype=np.float32)
 
 
 def _share(scores: "Floats") -> "Floats":
@@ -126,14 +126,14 @@ def _spread(values: "Floats") -> "Floats":
     return spread
 
 
-def _cosines(shelf: UserIndex, vector: "Floats | None") -> "Floats | None":
+def _cosines(index: UserIndex, vector: "Floats | None") -> "Floats | None":
     """The best cosine of each entry's vectors; NaN for those that are not embedded yet."""
-    if vector is None or not len(shelf.vectors) or shelf.vectors.width != len(vector):
+    if vector is None or not len(index.vectors) or index.vectors.width != len(vector):
         return None
-    all_cosines = shelf.vectors.table @ vector
-    cosines = np.full(shelf.size, np.nan, dtype=np.float32)
-    starts = np.flatnonzero(np.r_[True, np.diff(shelf.owners) != 0])
-    cosines[shelf.owners[starts]] = np.maximum.reduceat(all_cosines, starts)
+    all_cosines = index.vectors.table @ vector
+    cosines = np.full(index.size, np.nan, dtype=np.float32)
+    starts = np.flatnonzero(np.r_[True, np.diff(index.owners) != 0])
+    cosines[index.owners[starts]] = np.maximum.reduceat(all_cosines, starts)
     return cosines
 
 
@@ -142,10 +142,10 @@ def _filled(cosines: "Floats") -> "Floats":
     return np.nan_to_num(cosines, nan=float(np.nanmin(cosines)))
 
 
-def _shared(shelf: UserIndex, cosines: "Floats", short: "Floats") -> "Floats":
+def _shared(index: UserIndex, cosines: "Floats", short: "Floats") -> "Floats":
     """Half an entry's own closeness, half that of its surroundings, as far as it is short."""
     padded, present = np.append(cosines, 0.0), np.append(short, 0.0)
-    before, after = shelf.before, shelf.after
+    before, after = index.before, index.after
     weights = NEXT_WEIGHT * (present[before] + present[after])
     weights += SECOND_WEIGHT * (present[before[before]] + present[after[after]])
     lent = padded * present
@@ -161,39 +161,39 @@ def _is_among(codes: "Ints", wanted: Sequence[int]) -> "Floats":
     return among
 
 
-def _by_others(shelf: UserIndex, named: Sequence[int], places: "Ints") -> "Floats":
+def _by_others(index: UserIndex, named: Sequence[int], places: "Ints") -> "Floats":
     if not named:
         return np.zeros(len(places), dtype=np.float32)
-    nameless = [code for code, name in enumerate(shelf.speakers) if not name]
-    return 1 - _is_among(shelf.speaker_codes[places], [*named, *nameless])
+    nameless = [code for code, name in enumerate(index.speakers) if not name]
+    return 1 - _is_among(index.speaker_codes[places], [*named, *nameless])
 
 
-def said_within(shelf: UserIndex, spans: Sequence[Span]) -> "Floats":
-    inside = np.zeros(shelf.size, dtype=bool)
+def said_within(index: UserIndex, spans: Sequence[Span]) -> "Floats":
+    inside = np.zeros(index.size, dtype=bool)
     for span in spans:
         first, end = span.bounds()
-        inside |= (shelf.stated_at >= first) & (shelf.stated_at < end)
+        inside |= (index.stated_at >= first) & (index.stated_at < end)
     return inside.astype(np.float32)
 
 
-def _recency(shelf: UserIndex, now: datetime) -> "Floats":
-    age_days = np.maximum(to_us(now) - shelf.stated_at, 0) / DAY
+def _recency(index: UserIndex, now: datetime) -> "Floats":
+    age_days = np.maximum(to_us(now) - index.stated_at, 0) / DAY
     recent: Floats = (1 / (1 + age_days / RECENCY_DAYS)).astype(np.float32)
     return recent
 
 
-def _role(shelf: UserIndex, query: str) -> "Floats":
+def _role(index: UserIndex, query: str) -> "Floats":
     """What the assistant said counts less, unless it is asked for."""
     if _ASKS_FOR_ASSISTANT.search(query):
-        return _zeros(shelf)
-    penalties = np.asarray([-ROLE_PENALTY.get(role, 0.0) for role in shelf.roles] or [0.0], dtype=np.float32)
-    return penalties[shelf.role_codes]
+        return _zeros(index)
+    penalties = np.asarray([-ROLE_PENALTY.get(role, 0.0) for role in index.roles] or [0.0], dtype=np.float32)
+    return penalties[index.role_codes]
 
 
-def _substance(shelf: UserIndex) -> "Floats":
+def _substance(index: UserIndex) -> "Floats":
     """How much a message says, up to enough; facts and context are short and to the point."""
-    said = np.minimum(1.0, shelf.lengths / SUBSTANCE_WORDS)
-    substance: Floats = np.where(shelf.kinds == KINDS.index("document"), said, 1.0).astype(np.float32)
+    said = np.minimum(1.0, index.lengths / SUBSTANCE_WORDS)
+    substance: Floats = np.where(index.kinds == KINDS.index("document"), said, 1.0).astype(np.float32)
     return substance
 
 
@@ -217,11 +217,11 @@ def _session_scores(sessions: "Ints", scores: "Floats") -> "Floats":
     return result
 
 
-def speakers_named(shelf: UserIndex, query: str) -> tuple[tuple[int, ...], str]:
+def speakers_named(index: UserIndex, query: str) -> tuple[tuple[int, ...], str]:
     """The speakers that a query names, and the query without their names: these mislead the vectors."""
     asked = set(words(query))
-    named = [code for code, name in enumerate(shelf.speakers) if name and asked & set(words(name))]
-    names = {word for code in named for word in words(shelf.speakers[code])}
+    named = [code for code, name in enumerate(index.speakers) if name and asked & set(words(name))]
+    names = {word for code in named for word in words(index.speakers[code])}
     bare = _NAME.sub(lambda match: "" if set(words(match[0])) & names else match[0], query)
     return tuple(named), " ".join(bare.split()) or query
 

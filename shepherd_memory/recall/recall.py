@@ -81,13 +81,13 @@ class RecallEngine:
         asked = self._asked(embedder, seen, query)
         with self._database.read() as connection:
             view = self._cache.view(self._database, connection, user_id, model, seen)
-            if view is None or not view.shelf.size:
+            if view is None or not view.index.size:
                 return Recalled(abstained=True, reason=NOTHING_STORED)
-            if speakers_named(view.shelf, query)[1] != asked.bare:
-                asked = self._asked(embedder, view.shelf, query)
+            if speakers_named(view.index, query)[1] != asked.bare:
+                asked = self._asked(embedder, view.index, query)
             ranked, terms = self._rank(connection, user_id, view, asked, query, now, scope, limit)
             certain = confidences(ranked)
-            hits = self._hits(connection, user_id, view.shelf, ranked, certain, limit, threshold, explain)
+            hits = self._hits(connection, user_id, view.index, ranked, certain, limit, threshold, explain)
         if not hits:
             return Recalled((), True, NOTHING_CLOSE, terms)
         return Recalled(tuple(hits), words=terms)
@@ -95,10 +95,10 @@ class RecallEngine:
     def _load(self, user_id: str, model: str) -> UserIndex | None:
         with self._database.read() as connection:
             view = self._cache.view(self._database, connection, user_id, model)
-        return None if view is None else view.shelf
+        return None if view is None else view.index
 
-    def _asked(self, embedder: Embedder | None, shelf: UserIndex, query: str) -> "_Asked":
-        bare = speakers_named(shelf, query)[1]
+    def _asked(self, embedder: Embedder | None, index: UserIndex, query: str) -> "_Asked":
+        bare = speakers_named(index, query)[1]
         return _Asked(bare, self._vector(embedder, bare))
 
     def _vector(self, embedder: Embedder | None, query: str) -> "Floats | None":
@@ -124,23 +124,23 @@ class RecallEngine:
         scope: Scope,
         limit: int,
     ) -> tuple[RankedEntry, tuple[str, ...]]:
-        shelf = view.shelf
-        speakers, _ = speakers_named(shelf, query)
+        index = view.index
+        speakers, _ = speakers_named(index, query)
         terms = tuple(terms_of(asked.bare))[:MAX_TERMS]
         dates = read_dates(query, now)
         question = Query(query, terms, asked.vector, speakers, tuple(span for span, _ in dates), now)
         postings = self._cache.postings(connection, view, terms, fetch_postings)
-        short = shortness(shelf)
-        dated = {term: said_within(shelf, [span]) for span, named in dates for term in terms_of(named)}
-        keywords = score(shelf, postings, short, shared_lengths(shelf, short), dated)
-        among = allowed(connection, user_id, shelf, scope)
-        return rank(shelf, question, keywords, short, among, max(POOL, 4 * limit)), terms
+        short = shortness(index)
+        dated = {term: said_within(index, [span]) for span, named in dates for term in terms_of(named)}
+        keywords = score(index, postings, short, shared_lengths(index, short), dated)
+        among = allowed(connection, user_id, index, scope)
+        return rank(index, question, keywords, short, among, max(POOL, 4 * limit)), terms
 
     def _hits(
         self,
         connection: Connection,
         user_id: str,
-        shelf: UserIndex,
+        index: UserIndex,
         ranked: RankedEntry,
         certain: "Floats",
         limit: int,
@@ -152,12 +152,12 @@ class RecallEngine:
         seen: set[tuple[str, ...]] = set()
         for chunk in _chunks(passing, limit):
             places = ranked.places[chunk]
-            rows = fetch(connection, user_id, [(KINDS[shelf.kinds[p]], int(shelf.ids[p])) for p in places])
-            for index, place in zip(chunk, places, strict=True):
-                found = rows.get(int(shelf.ids[place]))
+            rows = fetch(connection, user_id, [(KINDS[index.kinds[p]], int(index.ids[p])) for p in places])
+            for position, place in zip(chunk, places, strict=True):
+                found = rows.get(int(index.ids[place]))
                 if found is None or _is_repeated(found, seen):
                     continue
-                hits.append(_hit(found, ranked, int(index), float(certain[index]), explain))
+                hits.append(_hit(found, ranked, int(position), float(certain[position]), explain))
                 if len(hits) == limit:
                     return hits
         return hits
@@ -178,14 +178,14 @@ def _is_repeated(found: HitRow, seen: set[tuple[str, ...]]) -> bool:
     return False
 
 
-def _hit(found: HitRow, ranked: RankedEntry, index: int, confidence: float, explain: bool) -> Hit:
-    rounded = {name: round(float(part[index]), 4) + 0.0 for name, part in ranked.parts.items()}
+def _hit(found: HitRow, ranked: RankedEntry, position: int, confidence: float, explain: bool) -> Hit:
+    rounded = {name: round(float(part[position]), 4) + 0.0 for name, part in ranked.parts.items()}
     parts = rounded if explain else None
     return Hit(
         found.id,
         found.kind,
         found.text,
-        round(float(ranked.scores[index]), 6),
+        round(float(ranked.scores[position]), 6),
         round(confidence, 4),
         found.created_at,
         found.session_id,

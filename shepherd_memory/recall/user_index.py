@@ -1,4 +1,4 @@
-"""A user's shelf: what ranking needs of all the user's entries, as arrays in memory."""
+"""A user's index: what ranking needs of all the user's entries, as arrays in memory."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
@@ -75,7 +75,7 @@ def version_of(connection: Connection, user_id: str) -> Version | None:
 
 
 def empty(version: Version) -> UserIndex:
-    """A shelf with nothing on it, to be extended."""
+    """An index without entries, to be extended."""
     nothing = np.zeros(0, dtype=np.int64)
     nobody = np.full(1, 0, dtype=np.int64)
     return UserIndex(
@@ -97,57 +97,57 @@ def empty(version: Version) -> UserIndex:
 
 
 def extend(
-    database: Database, connection: Connection, shelf: UserIndex, user_id: str, version: Version, model: str
+    database: Database, connection: Connection, index: UserIndex, user_id: str, version: Version, model: str
 ) -> UserIndex:
-    """The shelf with what was added since its version, and with when facts were last said."""
+    """The index with what was added since its version, and with when facts were last said."""
     entries = connection.rows(
         "select id, kind, session_id, role, speaker_name, stated_at, length from entries"
         " where user_id = :user_id and id > :seen order by id",
         user_id=user_id,
-        seen=shelf.version.seq,
+        seen=index.version.seq,
     )
-    grown = _restated(connection, shelf, user_id)
+    grown = _restated(connection, index, user_id)
     grown = _with_entries(grown, entries) if entries else grown
-    ids, vectors = database.vectors_since(connection, user_id, model, shelf.version.seq)
+    ids, vectors = database.vectors_since(connection, user_id, model, index.version.seq)
     grown = _with_vectors(grown, ids, vectors) if len(ids) else grown
     return replace(grown, version=version)
 
 
-def _restated(connection: Connection, shelf: UserIndex, user_id: str) -> UserIndex:
+def _restated(connection: Connection, index: UserIndex, user_id: str) -> UserIndex:
     """With the times of facts as they are now: one that is said again stays the same entry."""
     facts = connection.rows(
         "select id, stated_at from facts where user_id = :user_id and id <= :seen",
         user_id=user_id,
-        seen=shelf.version.seq,
+        seen=index.version.seq,
     )
-    if not (facts and shelf.size):
-        return shelf
+    if not (facts and index.size):
+        return index
     ids, times = (np.asarray([row[at] for row in facts], dtype=np.int64) for at in range(2))
-    places = np.minimum(np.searchsorted(shelf.ids, ids), shelf.size - 1)
-    is_there = shelf.ids[places] == ids
-    stated_at = shelf.stated_at.copy()
+    places = np.minimum(np.searchsorted(index.ids, ids), index.size - 1)
+    is_there = index.ids[places] == ids
+    stated_at = index.stated_at.copy()
     stated_at[places[is_there]] = times[is_there]
-    return replace(shelf, stated_at=stated_at)
+    return replace(index, stated_at=stated_at)
 
 
-def _with_entries(shelf: UserIndex, rows: list[Row]) -> UserIndex:
+def _with_entries(index: UserIndex, rows: list[Row]) -> UserIndex:
     ids, kinds, sessions, roles, speakers, stated_at, lengths = ([row[at] for row in rows] for at in range(7))
-    role_names, role_codes = _coded(shelf.roles, roles)
-    speaker_names, speaker_codes = _coded(shelf.speakers, speakers)
-    codes = dict(shelf.session_codes)
+    role_names, role_codes = _coded(index.roles, roles)
+    speaker_names, speaker_codes = _coded(index.speakers, speakers)
+    codes = dict(index.session_codes)
     session_codes = [codes.setdefault(name, len(codes)) for name in sessions]
-    before, after, last = _neighbours(shelf, session_codes, kinds)
+    before, after, last = _neighbours(index, session_codes, kinds)
     return replace(
-        shelf,
-        ids=_joined(shelf.ids, ids),
-        kinds=_joined(shelf.kinds, [KINDS.index(kind) for kind in kinds]),
-        sessions=_joined(shelf.sessions, session_codes),
+        index,
+        ids=_joined(index.ids, ids),
+        kinds=_joined(index.kinds, [KINDS.index(kind) for kind in kinds]),
+        sessions=_joined(index.sessions, session_codes),
         roles=role_names,
-        role_codes=_joined(shelf.role_codes, role_codes),
+        role_codes=_joined(index.role_codes, role_codes),
         speakers=speaker_names,
-        speaker_codes=_joined(shelf.speaker_codes, speaker_codes),
-        stated_at=_joined(shelf.stated_at, stated_at),
-        lengths=np.concatenate([shelf.lengths, *_arrays(lengths, np.float32)]),
+        speaker_codes=_joined(index.speaker_codes, speaker_codes),
+        stated_at=_joined(index.stated_at, stated_at),
+        lengths=np.concatenate([index.lengths, *_arrays(lengths, np.float32)]),
         before=before,
         after=after,
         session_codes=codes,
@@ -170,32 +170,32 @@ def _coded(names: tuple[str, ...], values: Any) -> tuple[tuple[str, ...], list[i
 
 
 def _neighbours(
-    shelf: UserIndex, session_codes: list[int], kinds: Any
+    index: UserIndex, session_codes: list[int], kinds: Any
 ) -> tuple["Ints", "Ints", dict[int, int]]:
     """Who stands before and after whom; only documents of a session have neighbours."""
-    start, end = shelf.size, shelf.size + len(session_codes)
+    start, end = index.size, index.size + len(session_codes)
     before, after = np.full(end + 1, end, dtype=np.int64), np.full(end + 1, end, dtype=np.int64)
     # "Nobody" was the old size, and is the new one now.
-    before[:start] = np.where(shelf.before[:-1] == start, end, shelf.before[:-1])
-    after[:start] = np.where(shelf.after[:-1] == start, end, shelf.after[:-1])
-    last = dict(shelf.last_of_session)
-    for index, (session, kind) in enumerate(zip(session_codes, kinds, strict=True), start):
+    before[:start] = np.where(index.before[:-1] == start, end, index.before[:-1])
+    after[:start] = np.where(index.after[:-1] == start, end, index.after[:-1])
+    last = dict(index.last_of_session)
+    for place, (session, kind) in enumerate(zip(session_codes, kinds, strict=True), start):
         if kind != "document":
             continue
         previous = last.get(session, end)
         if previous != end:
-            before[index], after[previous] = previous, index
-        last[session] = index
+            before[place], after[previous] = previous, place
+        last[session] = place
     return before, after, last
 
 
-def _with_vectors(shelf: UserIndex, ids: "Ints", vectors: "Floats") -> UserIndex:
-    owners = np.searchsorted(shelf.ids, ids)
-    known = (owners < shelf.size) & (shelf.ids[np.minimum(owners, shelf.size - 1)] == ids)
+def _with_vectors(index: UserIndex, ids: "Ints", vectors: "Floats") -> UserIndex:
+    owners = np.searchsorted(index.ids, ids)
+    known = (owners < index.size) & (index.ids[np.minimum(owners, index.size - 1)] == ids)
     # None of them left out is how it nearly always is, and a mask would copy them all.
     kept = vectors if known.all() else vectors[known]
-    if shelf.vectors.width != kept.shape[1]:
+    if index.vectors.width != kept.shape[1]:
         # The first ones; or a server has another model under the same name, and what it gave before is void.
-        return replace(shelf, vectors=Vectors().with_rows(kept), owners=owners[known])
-    joined = np.concatenate([shelf.owners, owners[known]])
-    return replace(shelf, vectors=shelf.vectors.with_rows(kept), owners=joined)
+        return replace(index, vectors=Vectors().with_rows(kept), owners=owners[known])
+    joined = np.concatenate([index.owners, owners[known]])
+    return replace(index, vectors=index.vectors.with_rows(kept), owners=joined)

@@ -1,4 +1,4 @@
-"""The vectors of a shelf: a table that grows at its end without being copied each time."""
+"""The vectors of an index: a table that grows at its end without being copied each time."""
 
 import threading
 from dataclasses import dataclass, field

@@ -111,36 +111,36 @@ def _confidences(ranked: RankedEntry, weights: Weights) -> "Floats":
 def _observe(service: Service, embedder: "Embedder | None", corpora: Sequence[Corpus]) -> Iterable[Observed]:
     for corpus in corpora:
         with service.database.read() as connection:
-            shelf = _shelf(service.database, connection, corpus, embedder.model if embedder else "")
+            index = _index(service.database, connection, corpus, embedder.model if embedder else "")
             rows = connection.rows(
                 "select message_id, id from documents where user_id = :user_id", user_id=corpus.name
             )
             ids = {message_id: row_id for message_id, row_id in rows}
             for kind, question, evidence in _questions(corpus, corpora):
-                ranked = _first(_ranked(connection, shelf, embedder, question), LOOKED_AT)
-                right = np.isin(shelf.ids[ranked.places], [ids[wanted] for wanted in evidence])
+                ranked = _first(_ranked(connection, index, embedder, question), LOOKED_AT)
+                right = np.isin(index.ids[ranked.places], [ids[wanted] for wanted in evidence])
                 yield Observed(corpus.name, kind, ranked, right.astype(np.float32))
 
 
-def _shelf(database: Database, connection: Connection, corpus: Corpus, model: str) -> UserIndex:
+def _index(database: Database, connection: Connection, corpus: Corpus, model: str) -> UserIndex:
     version = version_of(connection, corpus.name)
     assert version is not None
     return extend(database, connection, empty(version), corpus.name, version, model)
 
 
-def _ranked(connection: Connection, shelf: UserIndex, embedder: "Embedder | None", query: str) -> RankedEntry:
+def _ranked(connection: Connection, index: UserIndex, embedder: "Embedder | None", query: str) -> RankedEntry:
     """What recall does with a query, without a cache."""
-    speakers, bare = speakers_named(shelf, query)
+    speakers, bare = speakers_named(index, query)
     terms = tuple(terms_of(bare))[:MAX_TERMS]
     now = from_us(now_us())
     vector = embedder.embed([bare])[0] if embedder else None
     dates = read_dates(query, now)
     question = Query(query, terms, vector, speakers, tuple(span for span, _ in dates), now)
-    postings = fetch_postings(connection, shelf.version.number, terms, 0) if terms else {}
-    short = shortness(shelf)
-    dated = {term: said_within(shelf, [span]) for span, named in dates for term in terms_of(named)}
-    keywords = score(shelf, postings, short, shared_lengths(shelf, short), dated)
-    return rank(shelf, question, keywords, short, None, POOL)
+    postings = fetch_postings(connection, index.version.number, terms, 0) if terms else {}
+    short = shortness(index)
+    dated = {term: said_within(index, [span]) for span, named in dates for term in terms_of(named)}
+    keywords = score(index, postings, short, shared_lengths(index, short), dated)
+    return rank(index, question, keywords, short, None, POOL)
 
 
 def _questions(corpus: Corpus, corpora: Sequence[Corpus]) -> Iterable[tuple[str, str, Sequence[str]]]:

@@ -235,7 +235,7 @@ def _index_again(pair: Pair) -> Any:
     return missing
 
 
-def _extend_shelf(pair: Pair) -> Any:
+def _extend_index(pair: Pair) -> Any:
     with pair.database.read() as connection:
         version = user_index.version_of(connection, pair.me)
         assert version is not None
@@ -370,7 +370,7 @@ CORE: dict[str, list[Case]] = {
     "recall.rows.fetch": [
         in_transaction(rows.fetch, [("document", FIRST_DOCUMENT), ("context", FIRST_PAIR), ("fact", 4)])
     ],
-    "recall.user_index.extend": [_extend_shelf],
+    "recall.user_index.extend": [_extend_index],
     "recall.user_index.version_of": [in_transaction(user_index.version_of)],
     "memory.rejections.delete_session": [in_transaction(rejections.delete_session, "chat")],
     "memory.rejections.insert": [

@@ -1,4 +1,4 @@
-"""The cache of shelves: bounded, never behind, the same scores with and without it, any number of threads."""
+"""The cache of indexes: bounded, never behind, the same scores with and without it, any number of threads."""
 
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -98,7 +98,7 @@ def test_a_user_who_is_erased_leaves_the_cache(url: str, clock: ManualClock) -> 
 
 @pytest.mark.every_scheme
 def test_a_slow_recall_does_not_hide_what_was_written_since(url: str, clock: ManualClock) -> None:
-    """It finds a shelf that is newer than its transaction, and must not pass for having seen all of it."""
+    """It finds an index that is newer than its transaction, and must not pass for having seen all of it."""
     embedder = TinyEmbedder()
     with recalling(url, clock, embedder) as service:
         cache = use(service, embedder)
@@ -109,7 +109,7 @@ def test_a_slow_recall_does_not_hide_what_was_written_since(url: str, clock: Man
             hits(service, "ada", "other words")
             view = cache.view(service.database, old, "ada", embedder.model)
             assert view is not None
-            assert view.shelf.size == 4
+            assert view.index.size == 4
             cache.postings(old, view, STEMS, fetch_postings)
         assert hits(service, "ada", WORD, explain=True) == uncached(service, embedder)
 
@@ -228,7 +228,7 @@ def test_writers_and_readers_at_once_lock_nothing_and_lose_nothing(
         for user, count in written.items():
             assert len(service.documents(user)) == count
             found = texts_found(service, user, WORD, limit=10**6, kinds=["document"])
-            assert len(found) == count, "no row is missing from the shelf that was built meanwhile"
+            assert len(found) == count, "no row is missing from the index that was built meanwhile"
         embed_all(service, embedder)
         check_indexes(service.database)
         for user in written:

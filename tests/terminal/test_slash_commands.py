@@ -71,10 +71,10 @@ def test_another_user_can_be_named_as_on_the_command_line(invocation: Invocation
 
 def test_quotes_make_one_argument(invocation: Invocation, service: Service) -> None:
     slash_commands.run_captured(invocation, '/facts set home_city "São Paulo, Brazil"')
-    slash_commands.run_captured(invocation, "/context add 'Where is it?' \"on the shelf\"")
+    slash_commands.run_captured(invocation, "/context add 'Where is it?' \"on the index\"")
     assert [fact.value for fact in service.facts("eve")] == ["São Paulo, Brazil"]
     assert [(pair.question, pair.answer) for pair in service.context("eve")] == [
-        ("Where is it?", "on the shelf")
+        ("Where is it?", "on the index")
     ]
 
 

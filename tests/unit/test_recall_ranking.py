@@ -1,4 +1,4 @@
-"""Ranking and confidence over shelves made by hand: each prior does what it says, and no more."""
+"""Ranking and confidence over indexes made by hand: each prior does what it says, and no more."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -24,7 +24,7 @@ Postings = Mapping[str, tuple[Any, Any]]
 
 @dataclass(frozen=True)
 class Row:
-    """An entry of a shelf, with what a test needs to say about it."""
+    """An entry of an index, with what a test needs to say about it."""
 
     session: int = 0
     role: str = "user"
@@ -35,8 +35,8 @@ class Row:
     vector: tuple[float, float] | None = None
 
 
-def shelf_of(*rows: Row) -> UserIndex:
-    """A shelf with these entries, whose ids are 1, 2, 3…"""
+def index_of(*rows: Row) -> UserIndex:
+    """An index with these entries, whose ids are 1, 2, 3…"""
     size = len(rows)
     before, after = np.full(size + 1, size), np.full(size + 1, size)
     for index in range(1, size):
@@ -66,18 +66,18 @@ def shelf_of(*rows: Row) -> UserIndex:
     )
 
 
-def words_in(shelf: UserIndex, **places: Sequence[int]) -> Keywords:
+def words_in(index: UserIndex, **places: Sequence[int]) -> Keywords:
     """The keyword scores of a query of these words, each of which stands once at these places."""
     postings: Postings = {
-        term: (np.asarray(shelf.ids[list(where)]), np.ones(len(where), dtype=np.int64))
+        term: (np.asarray(index.ids[list(where)]), np.ones(len(where), dtype=np.int64))
         for term, where in places.items()
     }
-    short = shortness(shelf)
-    return score(shelf, postings, short, shared_lengths(shelf, short), {})
+    short = shortness(index)
+    return score(index, postings, short, shared_lengths(index, short), {})
 
 
 def ranked(
-    shelf: UserIndex,
+    index: UserIndex,
     query: str = "what was it?",
     keywords: Keywords | None = None,
     vector: tuple[float, float] | None = None,
@@ -89,12 +89,12 @@ def ranked(
         query,
         (),
         None if vector is None else np.asarray(vector, dtype=np.float32),
-        speakers_named(shelf, query)[0],
+        speakers_named(index, query)[0],
         tuple(spans),
         NOW,
     )
-    none = np.zeros(shelf.size, dtype=np.float32)
-    return rank(shelf, question, keywords or Keywords(none, none), shortness(shelf), allowed, pool)
+    none = np.zeros(index.size, dtype=np.float32)
+    return rank(index, question, keywords or Keywords(none, none), shortness(index), allowed, pool)
 
 
 def order(result: RankedEntry) -> list[int]:
@@ -102,70 +102,70 @@ def order(result: RankedEntry) -> list[int]:
 
 
 def part(result: RankedEntry, name: str) -> list[float]:
-    """This part of the score by place on the shelf."""
+    """This part of the score by place on the index."""
     values = dict(zip(order(result), result.parts[name], strict=True))
     return [round(float(values[place]), 4) for place in sorted(values)]
 
 
 def test_the_entry_with_the_word_comes_first() -> None:
-    shelf = shelf_of(*(Row(session=number) for number in range(4)))
-    assert order(ranked(shelf, keywords=words_in(shelf, lemon=[2])))[0] == 2
+    index = index_of(*(Row(session=number) for number in range(4)))
+    assert order(ranked(index, keywords=words_in(index, lemon=[2])))[0] == 2
 
 
 def test_a_rare_word_counts_more_than_a_common_one() -> None:
-    shelf = shelf_of(*(Row(session=number) for number in range(5)))
-    assert order(ranked(shelf, keywords=words_in(shelf, tree=[0, 1, 2, 3], lemon=[4])))[0] == 4
+    index = index_of(*(Row(session=number) for number in range(5)))
+    assert order(ranked(index, keywords=words_in(index, tree=[0, 1, 2, 3], lemon=[4])))[0] == 4
 
 
 def test_the_closest_vector_comes_first() -> None:
-    shelf = shelf_of(Row(0, vector=(1, 0)), Row(1, vector=(0, 1)), Row(2, vector=(0.6, 0.8)))
-    assert order(ranked(shelf, vector=(0, 1))) == [1, 2, 0]
+    index = index_of(Row(0, vector=(1, 0)), Row(1, vector=(0, 1)), Row(2, vector=(0.6, 0.8)))
+    assert order(ranked(index, vector=(0, 1))) == [1, 2, 0]
 
 
 def test_words_alone_rank_where_a_vector_is_of_another_length() -> None:
-    shelf = shelf_of(Row(0, vector=(1, 0)), Row(1, vector=(0, 1)))
+    index = index_of(Row(0, vector=(1, 0)), Row(1, vector=(0, 1)))
     question = Query("lemon", (), np.ones(3, dtype=np.float32), (), (), NOW)
-    result = rank(shelf, question, words_in(shelf, lemon=[0]), shortness(shelf), None, POOL)
+    result = rank(index, question, words_in(index, lemon=[0]), shortness(index), None, POOL)
     assert order(result) == [0, 1]
     assert result.cosines is None
 
 
 def test_what_is_not_embedded_yet_is_still_found_by_its_words() -> None:
-    shelf = shelf_of(Row(0, vector=(1, 0)), Row(1), Row(2, vector=(0.8, 0.6)))
-    result = ranked(shelf, keywords=words_in(shelf, lemon=[1]), vector=(0, 1))
+    index = index_of(Row(0, vector=(1, 0)), Row(1), Row(2, vector=(0.8, 0.6)))
+    result = ranked(index, keywords=words_in(index, lemon=[1]), vector=(0, 1))
     assert order(result) == [2, 1, 0]
     assert confidences(result)[1] > 0.3
 
 
 def test_a_named_speaker_is_preferred_and_the_name_leaves_the_query() -> None:
-    shelf = shelf_of(Row(0, speaker="Ann"), Row(1, speaker="Bob"))
-    assert speakers_named(shelf, "What did Bob's dog eat?") == ((1,), "What did dog eat?")
-    result = ranked(shelf, "What did Bob eat?")
+    index = index_of(Row(0, speaker="Ann"), Row(1, speaker="Bob"))
+    assert speakers_named(index, "What did Bob's dog eat?") == ((1,), "What did dog eat?")
+    result = ranked(index, "What did Bob eat?")
     assert order(result) == [1, 0]
     assert part(result, "speaker") == [0.0, 0.5]
 
 
 def test_a_query_of_nothing_but_a_name_keeps_it() -> None:
-    shelf = shelf_of(Row(speaker="Ann"))
-    assert speakers_named(shelf, "Ann") == ((0,), "Ann")
+    index = index_of(Row(speaker="Ann"))
+    assert speakers_named(index, "Ann") == ((0,), "Ann")
 
 
 def test_somebody_who_never_spoke_is_no_speaker() -> None:
-    shelf = shelf_of(Row(speaker="Ann"), Row(speaker=""))
-    assert speakers_named(shelf, "Where does Carl live?") == ((), "Where does Carl live?")
+    index = index_of(Row(speaker="Ann"), Row(speaker=""))
+    assert speakers_named(index, "Where does Carl live?") == ((), "Where does Carl live?")
 
 
 def test_what_was_said_within_a_named_time_is_preferred() -> None:
     may, june = datetime(2023, 5, 31, 23, 59, tzinfo=UTC), datetime(2023, 6, 1, tzinfo=UTC)
-    shelf = shelf_of(Row(0, at=june), Row(1, at=may))
-    result = ranked(shelf, spans=[Span(date(2023, 5, 1), date(2023, 5, 31))])
+    index = index_of(Row(0, at=june), Row(1, at=may))
+    result = ranked(index, spans=[Span(date(2023, 5, 1), date(2023, 5, 31))])
     assert order(result) == [1, 0]
     assert part(result, "date") == [0.0, 0.4]
 
 
 def test_the_newer_of_two_equals_comes_first_but_only_by_a_little() -> None:
-    shelf = shelf_of(Row(0, at=NOW), Row(1, at=NOW - timedelta(days=30)), Row(2, at=NOW + timedelta(days=9)))
-    assert part(ranked(shelf), "recency") == [0.05, 0.025, 0.05]
+    index = index_of(Row(0, at=NOW), Row(1, at=NOW - timedelta(days=30)), Row(2, at=NOW + timedelta(days=9)))
+    assert part(ranked(index), "recency") == [0.05, 0.025, 0.05]
 
 
 @pytest.mark.parametrize(
@@ -177,84 +177,84 @@ def test_the_newer_of_two_equals_comes_first_but_only_by_a_little() -> None:
     ],
 )
 def test_what_the_assistant_said_counts_less_unless_asked_for(query: str, penalty: list[float]) -> None:
-    shelf = shelf_of(Row(0), Row(1, role="assistant"), Row(2, role="tool"))
-    assert part(ranked(shelf, query), "role") == penalty
+    index = index_of(Row(0), Row(1, role="assistant"), Row(2, role="tool"))
+    assert part(ranked(index, query), "role") == penalty
 
 
 def test_a_message_that_says_little_counts_less_but_a_short_fact_does_not() -> None:
-    shelf = shelf_of(Row(0, length=2), Row(1, length=8), Row(2, length=400), Row(3, length=2, kind="fact"))
-    assert part(ranked(shelf), "substance") == [0.05, 0.2, 0.2, 0.2]
+    index = index_of(Row(0, length=2), Row(1, length=8), Row(2, length=400), Row(3, length=2, kind="fact"))
+    assert part(ranked(index), "substance") == [0.05, 0.2, 0.2, 0.2]
 
 
 def test_of_two_equals_the_one_in_the_better_session_comes_first() -> None:
     rows = [Row(0), Row(0), Row(0), Row(1), Row(1), Row(1)]
     apart = [replace(row, kind="context") for row in rows]
-    shelf = shelf_of(*apart)
-    result = ranked(shelf, keywords=words_in(shelf, lemon=[0, 3, 4]))
+    index = index_of(*apart)
+    result = ranked(index, keywords=words_in(index, lemon=[0, 3, 4]))
     assert order(result)[:2] == [4, 3]
     assert part(result, "session") == [0.0, 0.0, 0.0, 0.4, 0.4, 0.4]
 
 
 def test_short_messages_lend_words_to_their_neighbours() -> None:
-    shelf = shelf_of(*(Row() for _ in range(9)))
-    scores = words_in(shelf, lemon=[4]).scores
+    index = index_of(*(Row() for _ in range(9)))
+    scores = words_in(index, lemon=[4]).scores
     assert scores[4] > scores[3] == scores[5] > scores[2] == scores[6] > 0
     assert scores[1] == scores[7] == 0
 
 
 def test_nothing_is_lent_from_one_session_to_another() -> None:
-    shelf = shelf_of(Row(0), Row(0), Row(1), Row(1))
-    scores = words_in(shelf, lemon=[1]).scores
+    index = index_of(Row(0), Row(0), Row(1), Row(1))
+    scores = words_in(index, lemon=[1]).scores
     assert scores[0] > 0
     assert scores[2] == scores[3] == 0
 
 
 def test_vectors_are_not_lent_from_one_session_to_another() -> None:
     far, near = (1.0, 0.0), (0.0, 1.0)
-    together = shelf_of(Row(0, vector=far), Row(0, vector=near), Row(1, vector=far), Row(1, vector=far))
+    together = index_of(Row(0, vector=far), Row(0, vector=near), Row(1, vector=far), Row(1, vector=far))
     result = ranked(together, vector=near)
     first, _, third, fourth = part(result, "vector")
     assert first > third == fourth == 0
 
 
 def test_long_messages_hardly_borrow_and_hardly_lend() -> None:
-    short = words_in(shelf_of(Row(), Row()), lemon=[0]).scores
-    long = words_in(shelf_of(Row(length=2000), Row(length=2000)), lemon=[0]).scores
+    short = words_in(index_of(Row(), Row()), lemon=[0]).scores
+    long = words_in(index_of(Row(length=2000), Row(length=2000)), lemon=[0]).scores
     assert short[1] > 0.4 * short[0]
     assert long[1] < 0.01 * long[0]
 
 
 def test_facts_have_no_neighbours() -> None:
-    shelf = shelf_of(Row(kind="fact"), Row(kind="fact"))
-    assert words_in(shelf, lemon=[0]).scores[1] == 0
+    index = index_of(Row(kind="fact"), Row(kind="fact"))
+    assert words_in(index, lemon=[0]).scores[1] == 0
 
 
 def test_coverage_is_the_weighted_share_of_the_querys_words_that_an_entry_has_itself() -> None:
-    shelf = shelf_of(*(Row() for _ in range(4)))
-    coverage = words_in(shelf, lemon=[0, 1], tree=[0], unheard=[]).coverage
+    index = index_of(*(Row() for _ in range(4)))
+    coverage = words_in(index, lemon=[0, 1], tree=[0], unheard=[]).coverage
     assert 1 > coverage[0] > coverage[1] > 0
     assert coverage[2] == coverage[3] == 0
 
 
 def test_one_common_word_covers_little_of_what_a_query_could_be_about() -> None:
-    shelf = shelf_of(*(Row() for _ in range(20)))
-    assert words_in(shelf, lemon=[3]).coverage[3] == pytest.approx(1.0)
-    assert words_in(shelf, thanks=range(15)).coverage[3] < 0.2
+    index = index_of(*(Row() for _ in range(20)))
+    assert words_in(index, lemon=[3]).coverage[3] == pytest.approx(1.0)
+    assert words_in(index, thanks=range(15)).coverage[3] < 0.2
 
 
 def test_ties_go_to_the_newer_entry() -> None:
-    shelf = shelf_of(*(Row(session=number) for number in range(5)))
-    assert order(ranked(shelf)) == [4, 3, 2, 1, 0]
+    index = index_of(*(Row(session=number) for number in range(5)))
+    assert order(ranked(index)) == [4, 3, 2, 1, 0]
 
 
 def test_what_is_not_allowed_is_not_there() -> None:
-    shelf = shelf_of(Row(0), Row(1, kind="fact"), Row(2))
-    assert order(ranked(shelf, allowed=np.asarray([0.0, 1.0, 0.0]))) == [1]
+    index = index_of(Row(0), Row(1, kind="fact"), Row(2))
+    assert order(ranked(index, allowed=np.asarray([0.0, 1.0, 0.0]))) == [1]
 
 
 def test_a_pool_smaller_than_the_shelf_keeps_the_best() -> None:
-    shelf = shelf_of(*(Row(session=number) for number in range(50)))
-    result = ranked(shelf, keywords=words_in(shelf, lemon=[7, 33]), pool=2)
+    index = index_of(*(Row(session=number) for number in range(50)))
+    result = ranked(index, keywords=words_in(index, lemon=[7, 33]), pool=2)
     assert sorted(order(result)) == [7, 33]
 
 
@@ -273,12 +273,12 @@ ROWS = st.builds(
 
 @given(st.lists(ROWS, min_size=1, max_size=12), st.data())
 def test_the_parts_sum_to_the_score_and_the_scores_fall(rows: list[Row], data: st.DataObject) -> None:
-    shelf = shelf_of(*rows)
-    places = st.lists(st.integers(0, shelf.size - 1), unique=True).map(sorted)
-    keywords = words_in(shelf, lemon=data.draw(places), tree=data.draw(places))
+    index = index_of(*rows)
+    places = st.lists(st.integers(0, index.size - 1), unique=True).map(sorted)
+    keywords = words_in(index, lemon=data.draw(places), tree=data.draw(places))
     spans = [Span(date(2010, 1, 1), date(2020, 1, 1))]
-    result = ranked(shelf, "What did Ann say?", keywords, data.draw(st.one_of(st.none(), CLOSE)), spans)
-    assert sorted(order(result)) == list(range(shelf.size))
+    result = ranked(index, "What did Ann say?", keywords, data.draw(st.one_of(st.none(), CLOSE)), spans)
+    assert sorted(order(result)) == list(range(index.size))
     assert np.allclose(sum(result.parts.values()), result.scores, atol=1e-4)
     assert np.all(np.diff(result.scores) <= 1e-6)
     certain = confidences(result)
@@ -327,11 +327,11 @@ def test_no_hits_have_no_confidence() -> None:
 
 
 def test_words_that_name_a_time_are_covered_by_what_was_said_then() -> None:
-    shelf = shelf_of(Row(), Row(session=1))
-    short = shortness(shelf)
+    index = index_of(Row(), Row(session=1))
+    short = shortness(index)
     nothing = np.zeros(0, dtype=np.int64)
     then = np.asarray([1.0, 0.0], dtype=np.float32)
-    scored = score(shelf, {"octob": (nothing, nothing)}, short, shared_lengths(shelf, short), {"octob": then})
+    scored = score(index, {"octob": (nothing, nothing)}, short, shared_lengths(index, short), {"octob": then})
     assert scored.coverage[0] > 0.9
     assert scored.coverage[1] == 0.0
 
