@@ -35,8 +35,10 @@ test: .venv/.installed-dev ## run the tests, each rule where it is cheapest (ARG
 test-kills: .venv/.installed-dev ## kill processes more often, and try every combination of backend, signal, wire …
 	SHEPHERD_TEST_KILLS=8 $(PYTEST) $(IN_PARALLEL) -m 'kills or thorough' tests/acceptance $(ARGS)
 
-soak: .venv/.installed-dev ## kill processes thousands of times (an hour; KILLS=300 of each kind)
+soak: .venv/.installed-dev ## kill processes thousands of times (KILLS=300 of each kind), try many random examples (hours)
 	SHEPHERD_TEST_KILLS=$(KILLS) $(PYTEST) --timeout=0 -m kills tests/acceptance $(ARGS)
+	SHEPHERD_TEST_EXAMPLES=10 $(PYTEST) --timeout=0 --hypothesis-profile=thorough tests/unit tests/contract \
+	    tests/server $(ARGS)
 
 test-openapi: .venv/.installed-dev ## send requests that are made from openapi.json by rule
 	$(PYTEST) tests/openapi $(ARGS)
