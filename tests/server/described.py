@@ -6,13 +6,15 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import requests
 import schemathesis
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, assume, settings
 from schemathesis.checks import not_a_server_error
 from schemathesis.specs.openapi import checks
 
 from shepherd_memory.frontends.api.openapi import CHAT_OPERATIONS, description
 from shepherd_memory.frontends.api.operations import NDJSON
+from shepherd_memory.frontends.web.process import MAX_HEAD_BYTES
 from shepherd_memory.memory import api_keys
 from shepherd_memory.storage.clock import now_us
 from tests.provider import ScriptedProvider, chat
@@ -79,8 +81,17 @@ def headers_of_ada(running: Running, key: str) -> dict[str, str]:
     return {"Authorization": f"Bearer {key}", "X-Shepherd-User": "ada"}
 
 
+def has_too_long_a_head(case: schemathesis.Case, url: str) -> bool:
+    """Whether the server ends the connection before there is a request: no route describes that."""
+    sent = case.as_transport_kwargs(base_url=url)
+    prepared = requests.Request(sent["method"], sent["url"], params=sent["params"]).prepare()
+    headers = sum(len(name) + len(value) for name, value in sent["headers"].items())
+    return len(prepared.url or "") + headers > MAX_HEAD_BYTES // 2
+
+
 def check(case: schemathesis.Case, url: str, headers: dict[str, str], *also: Any) -> None:
     """Send a request, and find no fault with the response."""
+    assume(not has_too_long_a_head(case, url))
     if case.operation.path not in PROVIDERS_OWN:
         case.call_and_validate(base_url=url, headers=headers, timeout=SECONDS, checks=[*OURS, *also])
     elif case.method.upper() in METHODS:
