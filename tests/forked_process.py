@@ -22,7 +22,7 @@ PACKAGES = ("shepherd_sqlite", "shepherd_postgres", "shepherd_memory")
 IMPORTED_LATE = ("psycopg", "psycopg_pool")
 """What functions of ours import when they are called. Not onnxruntime, which starts threads at its import."""
 
-MOST_DESCRIPTORS = 64
+MAX_DESCRIPTORS = 64
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ class Job:
     @classmethod
     def receive(cls, connection: socket.socket) -> "tuple[Job, list[int]] | None":
         """The next one and its descriptors; None if no more will come."""
-        size, descriptors, _, _ = socket.recv_fds(connection, 4, MOST_DESCRIPTORS)
+        size, descriptors, _, _ = socket.recv_fds(connection, 4, MAX_DESCRIPTORS)
         if not size:
             return None
         body = connection.recv(int.from_bytes(size, "big"), socket.MSG_WAITALL)

@@ -25,7 +25,7 @@ from urllib.parse import quote, urlencode
 
 START_SECONDS = 60
 STOP_SECONDS = 30
-LONGEST_SOCKET_FOLDER = 80  # sun_path holds 104 bytes on some systems, and the socket's name is part of it
+MAX_SOCKET_FOLDER_BYTES = 80  # sun_path holds 104 bytes on some systems, and the socket's name is part of it
 UNPRIVILEGED_USER = "nobody"
 PORT = "5432"  # only a part of the socket's name: every server has a folder of its own
 
@@ -178,7 +178,7 @@ def _reachable_base() -> str:
 
 
 def _suits_a_server(base: Path) -> bool:
-    if len(os.fsencode(base)) > LONGEST_SOCKET_FOLDER:
+    if len(os.fsencode(base)) > MAX_SOCKET_FOLDER_BYTES:
         return False
     if os.geteuid() != 0:
         return True

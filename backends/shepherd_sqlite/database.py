@@ -244,7 +244,10 @@ class SqliteDatabase:
                 self._close_idle()
 
     def _close_idle(self) -> None:
-        """What somebody still reads from stays open until they are done: to close it would crash them."""
+        """Close the readers that nobody uses.
+
+        One in use is closed when it is given back: closing it under a running query would crash the process.
+        """
         with suppress(IndexError):
             while True:
                 self._idle_readers.pop().close()

@@ -53,7 +53,7 @@ class Options:
 def open_chat(
     service: Service, user_id: str, options: Options, *, resume: bool = False
 ) -> Iterator["ChatSession"]:
-    """A chat of one user; at its end what is new is queued, and the chat is saved to be gone on with."""
+    """A chat of one user; when it closes, new messages are queued and the chat is saved for `--continue`."""
     chat = ChatSession(service, user_id, options)
     if resume:
         chat.resume()

@@ -46,7 +46,7 @@ class RetryPolicy:
         return min(doubled, max(MAX_PAUSE_SECONDS, retry_interval_seconds))
 
     def succeeded(self) -> None:
-        """A call went well: all is forgiven."""
+        """A call succeeded: reset the counters."""
         self._reset()
 
     def failed(self, now: int, retry_after_seconds: float | None) -> None:

@@ -11,7 +11,7 @@ from shepherd_memory.text.block_seal import BEFORE_PART
 def inject(messages: Sequence[Any], block: MemoryBlock | None) -> list[Any]:
     """`messages` with the block at the end of the user's last words; all others are the same objects.
 
-    A message of the user that has no text, or only the results of tools, is none of their words.
+    A user message without text, or with tool results only, does not count.
     """
     result = list(messages)
     index = last_user_message(result)

@@ -31,7 +31,7 @@ class StoredBlock:
         return tuple(("fact", fact_id) for fact_id in self.fact_ids) + self.entries
 
     def is_current(self, connection: Connection, user_id: str) -> bool:
-        """Whether nothing in it was deleted since; that something changed is no reason to tell it anew."""
+        """Whether nothing in the block was deleted since. A changed value does not invalidate it."""
         found = fetch(connection, user_id, self.entries)
         return len(found) == len(self.entries) and all(
             value in {past.value for past in facts.history(connection, user_id, key)}

@@ -123,7 +123,7 @@ def _delete_session(tx: Connection, user_id: str, session_id: str) -> None:
         session_id=session_id,
     )
     transcript_stops.forget_session(tx, user_id, session_id)
-    # Who reads its file now loses it, and it goes on behind what was in it then.
+    # A reader loses its claim on the file; the next one starts after the size that was last seen.
     tx.execute(
         "update transcript_files set token = '', status = 'idle', purging = 0, read_check = '',"
         " read_through = case when size > read_through then size else read_through end"

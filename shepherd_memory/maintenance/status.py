@@ -14,7 +14,10 @@ from shepherd_memory.storage.database import Connection, Database, schema_versio
 
 @dataclass(frozen=True)
 class EmbeddingState:
-    """The embedding engine, and what waits for it. A `problem` is no illness: recall works by keyword."""
+    """The embedding engine, and what waits for it.
+
+    A `problem` does not make the service unhealthy: recall still works by keyword.
+    """
 
     engine: str
     model: str

@@ -1,6 +1,6 @@
 """Stops: how far transcripts had been read that were erased or forgotten, so that no scan brings them back.
 
-Digests only, of a user and a file, which say nothing to who does not know both.
+Only a digest of user and file is kept; it identifies neither.
 """
 
 import hashlib

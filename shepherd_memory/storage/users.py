@@ -34,6 +34,6 @@ def lock_existing(tx: Connection, user_id: str, rows: int = 1) -> int | None:
 
 
 def bump_version(tx: Connection, user_id: str) -> None:
-    """Note that something was deleted; what prompts were told of it goes too."""
+    """Record a deletion, and drop the stored prompt blocks that may contain it."""
     tx.execute("update users set epoch = epoch + 1 where user_id = :user_id", user_id=user_id)
     tx.execute("delete from prompt_blocks where user_id = :user_id", user_id=user_id)

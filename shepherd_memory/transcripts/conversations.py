@@ -328,8 +328,8 @@ def next_to_queue(
     """(user, conversation) pairs of which no job waits or runs: for the poll.
 
     Users take turns, and the sessions of each: neither a user nor a session with many conversations stands
-    before everybody else's. A place that gets free goes to who holds the fewest, and of those to who has
-    spent the least today, so that nobody waits for ever; otherwise the oldest come first.
+    before everybody else's. A free slot goes to the user who holds the fewest, then to the one who
+    spent the fewest tokens today, so that nobody waits for ever; otherwise the oldest come first.
     """
     # Users first, and of each only the oldest: all of a large import, at every poll, would be felt.
     rows = connection.rows(

@@ -193,7 +193,7 @@ def note_problem(tx: Connection, user_id: str, file_key: str, problem: str, now:
 
 
 def release_expired(tx: Connection, now: int) -> int:
-    """Let go of files whose reader was killed: each of its batches was whole, so it is gone on with there.
+    """Release files whose reader was killed: the next reader continues after its last batch, which is atomic.
 
     One that nobody has gone on with for long is read as far as it will ever be.
     """

@@ -31,7 +31,7 @@ A plain pair: most of a file's lines are passed over, and what is made for each 
 
 
 def opened(path: Path) -> BinaryIO:
-    """The file, to be read; OSError for what is none: to open a pipe would wait for who writes into it."""
+    """The file, to be read; OSError unless it is a regular file: opening a pipe would block."""
     file = open(path, "rb", BLOCK_BYTES, opener=_without_waiting)  # noqa: SIM115
     if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
         file.close()

@@ -13,7 +13,7 @@ from tests.acceptance.settings import SettingsFile
 from tests.endpoint import ScriptedEndpoint
 from tests.provider import ScriptedProvider
 
-LONGEST_LOG = 20_000
+MAX_LOG_CHARS = 20_000
 
 
 @pytest.fixture(autouse=True)
@@ -41,7 +41,7 @@ def processes(tmp_path: Path) -> Iterator[Processes]:
         yield running
     finally:
         running.end()
-        sys.stdout.write(running.logs()[-LONGEST_LOG:])
+        sys.stdout.write(running.logs()[-MAX_LOG_CHARS:])
 
 
 @pytest.fixture

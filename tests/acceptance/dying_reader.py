@@ -19,8 +19,8 @@ from shepherd_memory.transcripts import ingestion
 from shepherd_memory.transcripts.ingestion import IngestOptions, ingest_file
 
 GAP_US = 3_600_000_000
-MOST_BATCHES = 4
-LONGEST_WAIT_SECONDS = 0.004
+MAX_BATCHES = 4
+MAX_WAIT_SECONDS = 0.004
 
 
 def take_in(url: str, user_id: str, path: Path, how: IngestOptions) -> None:
@@ -56,9 +56,9 @@ def be_child(url: str, user_id: str, path: Path, reimport: bool, stored: int) ->
 
 def is_killed(process: int, batches: int, chance: random.Random) -> bool:
     """Kill a child after a few batches and a moment; False if it was done before."""
-    for _ in range(chance.randrange(MOST_BATCHES)):
+    for _ in range(chance.randrange(MAX_BATCHES)):
         os.read(batches, 1)
-    time.sleep(chance.uniform(0, LONGEST_WAIT_SECONDS))
+    time.sleep(chance.uniform(0, MAX_WAIT_SECONDS))
     os.kill(process, signal.SIGKILL)
     os.close(batches)
     ended = os.waitstatus_to_exitcode(os.waitpid(process, 0)[1])

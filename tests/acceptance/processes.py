@@ -19,7 +19,7 @@ BUSY_SECONDS = 180.0
 """What a busy machine may take for anything; a test as a whole has 300."""
 
 POLL_SECONDS = 0.01
-LONGEST_POLL_SECONDS = 0.25
+MAX_POLL_SECONDS = 0.25
 
 
 def wait_until(
@@ -37,7 +37,7 @@ def wait_until(
         now = time.monotonic()
         if looked > began + seconds:
             raise AssertionError(f"not within {seconds} s: {what}")
-        time.sleep(max(every, min(4 * (now - looked), LONGEST_POLL_SECONDS)))
+        time.sleep(max(every, min(4 * (now - looked), MAX_POLL_SECONDS)))
 
 
 class Processes:

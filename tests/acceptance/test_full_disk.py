@@ -19,7 +19,7 @@ from tests.acceptance.statements import answering, assert_stored_once, drain, re
 from tests.endpoint import ScriptedEndpoint, held
 
 FREE_BYTES = 64 * 1024
-MOST_STATEMENTS = 5000
+MAX_STATEMENTS = 5000
 
 
 @pytest.fixture
@@ -72,7 +72,7 @@ def page_count(service: Service) -> int:
 
 def remember_until_full(service: Service, first: int) -> int:
     """The number that found no space; those before it were accepted."""
-    for number in range(first, MOST_STATEMENTS):
+    for number in range(first, MAX_STATEMENTS):
         try:
             remember(service, number)
         except DatabaseUnavailable:

@@ -23,7 +23,7 @@ from tests.bench.server_provider import CHAT, END_OF_HEAD, EVENTS_SENT, LAST_CHU
 OK = b"HTTP/1.1 200"
 INJECTED = b"x-shepherd-injected:"
 WARM_UP = 1
-LONGEST_SECONDS = 60
+MAX_SECONDS = 60
 SETTLING_SECONDS = 0.3
 SETTLED_CPU = 0.03
 HELD_SECONDS = 3.0
@@ -117,7 +117,7 @@ class Load:
         self._idle.clear()
         for client in clients:
             client.ask()
-        await asyncio.wait_for(self._idle.wait(), LONGEST_SECONDS)
+        await asyncio.wait_for(self._idle.wait(), MAX_SECONDS)
         if self._failure:
             raise self._failure
 
@@ -225,7 +225,7 @@ async def settled(pid: int) -> float:
     """Wait until the process has nothing left to do; what that cost it."""
     process = psutil.Process(pid)
     began = before = _cpu(process)
-    for _ in range(int(LONGEST_SECONDS / SETTLING_SECONDS)):
+    for _ in range(int(MAX_SECONDS / SETTLING_SECONDS)):
         await asyncio.sleep(SETTLING_SECONDS)
         now = _cpu(process)
         if now - before < SETTLED_CPU:
@@ -262,7 +262,7 @@ async def hold(order: Order) -> Sample:
         reader, writer = await asyncio.open_connection("127.0.0.1", order.port)
         writer.write(b"%b%08d%b" % (before, number, after))
         streams.append((reader, writer))
-    async with asyncio.timeout(LONGEST_SECONDS):
+    async with asyncio.timeout(MAX_SECONDS):
         for reader, _ in streams:
             status = await reader.readline()
             assert status.startswith(OK), status

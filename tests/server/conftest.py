@@ -25,7 +25,7 @@ from tests.server.serving import (
 if TYPE_CHECKING:
     from tests.server.shared_session import StartSharing
 
-LONGEST_LOG = 20_000
+MAX_LOG_CHARS = 20_000
 
 
 @pytest.fixture
@@ -64,7 +64,7 @@ def served(provider: ScriptedProvider, tmp_path: Path) -> Iterator[ServeCommand]
         yield start
     finally:
         processes.end()
-        sys.stdout.write(processes.logs()[-LONGEST_LOG:])
+        sys.stdout.write(processes.logs()[-MAX_LOG_CHARS:])
 
 
 @pytest.fixture

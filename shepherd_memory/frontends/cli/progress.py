@@ -13,7 +13,7 @@ BAR_COLUMNS = 16
 """So that all of it fits into 80 columns."""
 
 MAX_STEPS = 500
-"""Whoever is told of every line need not draw every line."""
+"""Callers report every line; the bar is redrawn less often."""
 
 
 @contextmanager

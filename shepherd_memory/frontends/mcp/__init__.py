@@ -1,1 +1,1 @@
-"""The door for other people's agents: the memory tools over the Model Context Protocol."""
+"""The MCP server: the memory tools for agents, over the Model Context Protocol."""

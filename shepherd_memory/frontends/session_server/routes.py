@@ -48,7 +48,7 @@ def state_of(scope: Scope) -> SessionState:
 
 
 async def let_in(scope: Scope) -> tuple[SharedSession, int]:
-    """The session, for who may look into it, and how many bytes the request may have."""
+    """Authenticate, and return the session and the request's size limit."""
     caller, most = await admit(scope)
     state = state_of(scope)
     await check_user(state.door, caller, state.session.user_id, config_of(scope))

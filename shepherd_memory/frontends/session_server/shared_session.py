@@ -1,4 +1,4 @@
-"""One chat, asked by one thread, for all who put requests into the line before it."""
+"""One chat that several clients share: requests are queued and answered one at a time."""
 
 import asyncio
 import logging

@@ -1,4 +1,4 @@
-"""Ctrl-C, and the signals that end a chat: each is handed to whoever can act on it just then."""
+"""Ctrl-C and termination signals in a chat: each goes to the handler that is active at that moment."""
 
 import errno
 import signal

@@ -84,7 +84,7 @@ def print_note(text: str) -> None:
 
 
 def is_terminal(stream: TextIO | None) -> bool:
-    """Whether a person sits at this end; Python has None for a standard stream that was closed before."""
+    """Whether the stream is a terminal. A standard stream that was closed before start is None."""
     return stream is not None and stream.isatty()
 
 

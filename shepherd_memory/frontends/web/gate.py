@@ -1,4 +1,4 @@
-"""The outermost layer: who may come in, how many at once, and what is said, logged and counted at the end."""
+"""The outermost middleware: host check, concurrency limit, error responses, log line, metrics."""
 
 import asyncio
 import logging

@@ -1,4 +1,4 @@
-"""By which names the server may be addressed: a page that makes its own name point here gets nothing."""
+"""Allowed Host headers: protection against DNS rebinding."""
 
 from collections.abc import Mapping
 from functools import lru_cache

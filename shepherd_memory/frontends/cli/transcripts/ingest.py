@@ -165,7 +165,7 @@ class _Told:
 
 
 def _check_one(chosen: "FileSelection", summary: "ImportSummary") -> None:
-    """A file that was named, and is nothing of ours, is a mistake; in a folder it is none."""
+    """An unrecognised file is an error if it was named, and skipped if it was found in a folder."""
     from shepherd_memory.transcripts.ingestion import UNRECOGNISED
     from shepherd_memory.transcripts.sources import SOURCES
 
