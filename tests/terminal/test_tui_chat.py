@@ -18,6 +18,7 @@ from shepherd_memory.errors import DatabaseError
 from shepherd_memory.frontends.cli import cli
 from shepherd_memory.frontends.terminal.interrupts import InterruptRouter
 from shepherd_memory.frontends.terminal.invocation import Invocation
+from shepherd_memory.frontends.tui import app as tui_app
 from shepherd_memory.frontends.tui.app import TuiApp
 from shepherd_memory.frontends.tui.chat.answer_view import AnswerView
 from shepherd_memory.frontends.tui.chat.messages import CollapsibleText
@@ -634,8 +635,9 @@ async def test_the_memory_screen_opens_and_closes(site: ChatSite) -> None:
     "pressed", [("ctrl+q",), ("ctrl+c", "ctrl+c"), ("ctrl+d",), ("/", "e", "x", "i", "t", "enter")], ids=str
 )
 async def test_it_can_be_left_while_an_answer_comes_in(
-    site: ChatSite, provider: ScriptedProvider, pressed: tuple[str, ...]
+    site: ChatSite, provider: ScriptedProvider, pressed: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(tui_app, "TWICE_SECONDS", 600.0)  # a busy machine takes long from key to key
     provider.script(openai_stream("Wait ", threading.Event()))
     async with opened(site) as hands:
         await hands.say("I live in Lisbon")
@@ -646,7 +648,8 @@ async def test_it_can_be_left_while_an_answer_comes_in(
 
 
 @driven
-async def test_one_ctrl_c_says_how_to_leave(site: ChatSite) -> None:
+async def test_one_ctrl_c_says_how_to_leave(site: ChatSite, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tui_app, "TWICE_SECONDS", 600.0)  # or it is gone before a busy machine comes to look
     async with opened(site) as hands:
         await hands.press("ctrl+c")
         await hands.sees("Ctrl+C once more quits")
