@@ -71,7 +71,7 @@ def run(
 
 def server_pid() -> int | None:
     """The server's process; None if nothing was forked yet."""
-    return _server().pid if _server.cache_info().currsize else None
+    return _server().pid if _only_server.cache_info().currsize else None
 
 
 def _job(command: Sequence[str], options: Mapping[str, Any]) -> Job | None:
@@ -105,8 +105,17 @@ def _umask() -> int:
     return next(int(line.split()[1], 8) for line in lines if line.startswith("Umask:"))
 
 
-@functools.cache
+_starting = threading.Lock()
+
+
 def _server() -> "_ForkServer":
+    # Of two that threads start at once, one would be nobody's.
+    with _starting:
+        return _only_server()
+
+
+@functools.cache
+def _only_server() -> "_ForkServer":
     return _ForkServer()
 
 

@@ -388,6 +388,8 @@ def count_of(
     connection: Connection, user_id: str, kind: str, statuses: Sequence[str], due_by: int | None = None
 ) -> int:
     """How many of a user's jobs are in one of these states; `due_by` leaves out waiting ones put off."""
+    if not statuses:
+        return 0
     wanted = {f"status{number}": status for number, status in enumerate(statuses)}
     is_due = "" if due_by is None else " and (status <> 'waiting' or run_at <= :due_by)"
     row = connection.row(

@@ -1,4 +1,4 @@
-"""Patience: when an endpoint that failed may be called again, and whether it or the item is to blame."""
+"""The retry policy: when a failing endpoint may be called again, and whether it or the item is to blame."""
 
 from shepherd_memory.extraction.extractor import Endpoint
 from shepherd_memory.extraction.jobs import Job

@@ -237,10 +237,15 @@ class HttpExchange:
         return HttpReply(response.status_code, headers, body)
 
     def _beginning(self, response: requests.Response) -> bytes:
-        """What an error says, as far as it can be read: its status says enough."""
+        """What an error says; to a person its status says enough, where no more of it can be read."""
+        kind = self._target.kind
+        limit = _MAX_ERROR_BYTES if kind.is_provider else kind.max_body_bytes
         try:
-            return _joined(self._pieces(response), _MAX_ERROR_BYTES, cut=True)
+            return _joined(self._pieces(response), limit, cut=True)
         except EndpointUnavailable:
+            # A job is not judged by half an error: it would lose a try, or pause extraction.
+            if not kind.is_provider:
+                raise
             return b""
 
     def _pieces(self, response: requests.Response) -> Iterator[bytes]:

@@ -155,7 +155,7 @@ def failure_of(target: Target, reply: HttpReply) -> Failure | None:
     error = _error_object(payload)
     if reply.is_success() and not error:
         return None
-    message = _message_in(error) or _plain_text(reply.body, payload)
+    message = _message_in(error) or _plain_text(target, reply.body, payload)
     return Failure(target, reply, error, _status_of(target, reply.status, error), message)
 
 
@@ -270,10 +270,11 @@ def _message_in(error: Mapping[str, Any]) -> str:
     return next((text for text in texts if isinstance(text, str) and text), "")
 
 
-def _plain_text(body: bytes, payload: object) -> str:
+def _plain_text(target: Target, body: bytes, payload: object) -> str:
     """A short plain text; pages for browsers, and JSON that is cut, say nothing in so few characters."""
     text = _beginning(body)
-    return "" if payload is not None or "<" in text or text.startswith("{") else text
+    is_said = payload is None or (target.kind.is_provider and not isinstance(payload, dict))
+    return text if is_said and "<" not in text and not text.startswith("{") else ""
 
 
 def _beginning(body: bytes) -> str:

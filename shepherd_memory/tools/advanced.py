@@ -9,7 +9,7 @@ from shepherd_memory.memory.facts import Fact, PastFact
 from shepherd_memory.storage.clock import iso, to_us
 from shepherd_memory.tools.basic import (
     DEFAULT_RESULTS,
-    MOST_RESULTS,
+    MAX_RESULTS,
     no_such_fact,
     said,
     spelled_alike,
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 SESSION = "session"
 KINDS = (FACT, CONTEXT, DOCUMENT, SESSION)
-DEFAULT_FACTS, MOST_FACTS = 50, 500
+DEFAULT_FACTS, MAX_FACTS = 50, 500
 MAX_VALUE_CHARS = 200
 """Characters of a fact in a list, where it stands beside many."""
 
@@ -45,7 +45,7 @@ NUMBER = {"type": "number"}
 
 def recall(service: "Service", user_id: str, given: Arguments) -> ToolOutput:
     query = given.text("query")
-    most = given.count("max_results", DEFAULT_RESULTS, MOST_RESULTS)
+    most = given.count("max_results", DEFAULT_RESULTS, MAX_RESULTS)
     found = service.recall(user_id, query, most, given.share("min_confidence"), explain=True)
     names = _fact_keys(service, user_id, found.hits)
     hits = [_hit(hit, names.get(hit.id, "") if hit.kind == FACT else "") for hit in found.hits]
@@ -87,7 +87,7 @@ def _explained(place: int, hit: Mapping[str, Any]) -> str:
 
 def list_facts(service: "Service", user_id: str, given: Arguments) -> ToolOutput:
     wanted = given.text_or_nothing("contains").casefold()
-    most = given.count("max_results", DEFAULT_FACTS, MOST_FACTS)
+    most = given.count("max_results", DEFAULT_FACTS, MAX_FACTS)
     found = [fact for fact in service.facts(user_id) if wanted in f"{fact.key} {fact.value}".casefold()]
     shown = [_fact(fact) for fact in found[:most]]
     data = {"facts": shown, "total": len(found)}
@@ -152,7 +152,7 @@ ADVANCED_TOOLS = (
         taking(
             optional=["min_confidence"],
             query=text("Keywords, such as: dog name"),
-            max_results=count("At most so many memories.", DEFAULT_RESULTS, MOST_RESULTS),
+            max_results=count("At most so many memories.", DEFAULT_RESULTS, MAX_RESULTS),
             min_confidence={
                 "type": "number",
                 "description": "Only memories at least so certain; 0 shows whatever comes nearest.",
@@ -186,7 +186,7 @@ ADVANCED_TOOLS = (
         "search_memory.",
         taking(
             contains=text("Only facts with this text in key or value; empty: all.", default=""),
-            max_results=count("At most so many facts.", DEFAULT_FACTS, MOST_FACTS),
+            max_results=count("At most so many facts.", DEFAULT_FACTS, MAX_FACTS),
         ),
         list_facts,
         holding(

@@ -20,12 +20,12 @@ if TYPE_CHECKING:
     from shepherd_memory.service import Service
 
 SOURCE = "tool"
-DEFAULT_RESULTS, MOST_RESULTS = 5, 50
+DEFAULT_RESULTS, MAX_RESULTS = 5, 50
 
 
 def search_memory(service: "Service", user_id: str, given: Arguments) -> ToolOutput:
     query = given.text("query")
-    found = service.recall(user_id, query, given.count("max_results", DEFAULT_RESULTS, MOST_RESULTS))
+    found = service.recall(user_id, query, given.count("max_results", DEFAULT_RESULTS, MAX_RESULTS))
     if not found.hits:
         return ToolOutput(f"No memories match {query!r}: {found.reason}.")
     heading = f"Found {counted(len(found.hits), 'memory', 'memories')}:"
@@ -94,7 +94,7 @@ BASIC_TOOLS = (
         "again. Ask with 2 to 5 keywords, not a sentence; if nothing is found, try other words.",
         taking(
             query=text("Keywords, such as: dog name; holiday plans 2025; favourite editor"),
-            max_results=count("At most so many memories.", DEFAULT_RESULTS, MOST_RESULTS),
+            max_results=count("At most so many memories.", DEFAULT_RESULTS, MAX_RESULTS),
         ),
         search_memory,
     ),

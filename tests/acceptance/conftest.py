@@ -20,7 +20,7 @@ MAX_LOG_CHARS = 20_000
 def _no_process_is_left() -> Iterator[None]:
     yield
     # One that is on its way out is waited for; a busy machine takes its time over that.
-    _, left = psutil.wait_procs(children(), timeout=10)
+    _, left = psutil.wait_procs(children(), timeout=60)
     for process in left:
         process.kill()
     assert not left, f"left behind: {left}"

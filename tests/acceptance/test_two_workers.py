@@ -112,10 +112,11 @@ def test_the_other_worker_takes_over_from_a_killed_one(
 def test_a_worker_that_stood_still_beyond_its_lease_stores_nothing_twice(
     point: str, settings: SettingsFile, processes: Processes, endpoint: ScriptedEndpoint
 ) -> None:
-    pair = Pair(processes, settings, endpoint, "--at", point, "--signal", "SIGSTOP")
-    pair.hold_one.set()
     with settings.service() as service:
+        # Before there is a worker: one that stands still may hold a lock.
         remember_all(service, range(ITEMS))
+        pair = Pair(processes, settings, endpoint, "--at", point, "--signal", "SIGSTOP")
+        pair.hold_one.set()
         stopped = psutil.Process(pair.one.pid)
         wait_until(lambda: stopped.status() == psutil.STATUS_STOPPED, "the one stands still")
         pair.gate.set()

@@ -26,7 +26,7 @@ from tests.endpoint import Body, ScriptedEndpoint, Step, by_content, garbage, re
 from tests.provider import CUT, RESET, ScriptedProvider, ToolCall, chat, openai_error, openai_stream
 
 USER = "ada"
-ENDED = ("Completed", "Cancelled", "Failed")
+ENDED = ("TurnCompleted", "TurnCancelled", "TurnFailed")
 numbers = itertools.count(1)
 
 CALL = ToolCall("call_1", "get_fact", '{"key": "city", "_user_id": "bob"}')

@@ -115,7 +115,7 @@ def test_erasing_while_others_write_leaves_a_user_whole_or_gone(url: str) -> Non
 
         def write(thread: int) -> int:
             count = 0
-            while not stop.is_set():
+            while not (count and stop.is_set()):
                 service.remember("ada", [user_says(f"{thread} {count}")], f"chat{thread}")
                 service.set_fact("bob", "count", str(count))
                 count += 1

@@ -143,7 +143,7 @@ def headers_of(received: Received) -> Mapping[str, str]:
 def sent_by(provider: ScriptedProvider) -> bytes:
     """All that a provider sent for the last request."""
     exchange = provider.exchanges[-1]
-    assert exchange.over.wait(10)
+    assert exchange.over.wait(60)
     return bytes(exchange.sent)
 
 

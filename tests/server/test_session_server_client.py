@@ -59,7 +59,14 @@ def test_it_tells_the_events_of_a_chat(share: StartSharing, provider: ScriptedPr
     with open_remote(shared.url) as session:
         assert (session.user_id, session.messages) == ("steve", [])
         heard = ask(session, "Hi")
-        assert heard.kinds() == ["Added", "Thought", "Delta", "Delta", "Added", "Completed"]
+        assert heard.kinds() == [
+            "MessageAdded",
+            "ReasoningDelta",
+            "TextDelta",
+            "TextDelta",
+            "MessageAdded",
+            "TurnCompleted",
+        ]
         assert heard[-1] == events.TurnCompleted("Hello Steve.", 11, 7)
         assert [message["content"] for message in session.messages] == ["Hi", "Hello Steve."]
         assert session.messages == [
@@ -73,7 +80,7 @@ def test_tools_are_told_too(share: StartSharing, provider: ScriptedProvider) -> 
     with open_remote(share(memtools=True).url) as session:
         heard = ask(session, "Who is my dog?")
     assert events.ToolCalled("1", "get_fact", '{"key": "dog"}') in heard
-    assert "ToolAnswered" in heard.kinds()
+    assert "ToolFinished" in heard.kinds()
 
 
 def test_it_neither_injects_nor_remembers_by_itself(share: StartSharing, provider: ScriptedProvider) -> None:

@@ -121,7 +121,15 @@ def test_events_come_in_the_order_in_which_things_happen(lab: Lab) -> None:
     lab.provider.script(openai_stream({"reasoning_content": "Hm."}, "Hel", "lo."))
     with lab.chat() as talk:
         told = talk.ask("Hello?")
-    assert names(told) == ["Added", "Told", "Thought", "Delta", "Delta", "Added", "Completed"]
+    assert names(told) == [
+        "MessageAdded",
+        "MemoryInjected",
+        "ReasoningDelta",
+        "TextDelta",
+        "TextDelta",
+        "MessageAdded",
+        "TurnCompleted",
+    ]
     assert told[-1] == events.TurnCompleted("Hello.", 11, 7)
 
 
@@ -133,7 +141,16 @@ def test_what_a_local_model_thinks_in_its_answer_is_shown_and_neither_sent_again
         told = talk.ask("Hello?")
         talk.ask("Again?")
         assert texts_of(talk.service, "ann") == ["Hello?", "Hello.", "Again?", "Yes."]
-    assert names(told) == ["Added", "Told", "Thought", "Thought", "Delta", "Delta", "Added", "Completed"]
+    assert names(told) == [
+        "MessageAdded",
+        "MemoryInjected",
+        "ReasoningDelta",
+        "ReasoningDelta",
+        "TextDelta",
+        "TextDelta",
+        "MessageAdded",
+        "TurnCompleted",
+    ]
     assert told[-1] == events.TurnCompleted("Hello.", 11, 7)
     assert [message["content"] for message in lab.bodies()[1]["messages"]][:2] == ["Hello?", "Hello."]
 
@@ -453,7 +470,7 @@ def test_a_provider_without_memory_gets_none_and_gives_none(lab: Lab) -> None:
     with lab.chat(Options(memtools=True), about={"memory": False}) as talk:
         talk.service.set_fact("ann", "dog_name", "Rex")
         before = talk.service.row_counts("ann")
-        assert "Told" not in names(talk.ask("What is my dog's name?"))
+        assert "MemoryInjected" not in names(talk.ask("What is my dog's name?"))
         talk.session.clear()
         assert talk.service.row_counts("ann") == before
     (body,) = lab.bodies()
@@ -467,7 +484,7 @@ def test_with_memory_off_nothing_is_recalled_injected_or_stored(lab: Lab, how: s
         talk.service.set_fact("ann", "dog_name", "Rex")
         before = talk.service.row_counts("ann")
         told = talk.ask("What is my dog's name?", memory=how == "options")
-        assert names(told) == ["Added", "Delta", "Added", "Completed"]
+        assert names(told) == ["MessageAdded", "TextDelta", "MessageAdded", "TurnCompleted"]
         assert talk.service.row_counts("ann") == before
     (body,) = lab.bodies()
     assert "Rex" not in json.dumps(body)

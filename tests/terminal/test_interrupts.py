@@ -57,10 +57,13 @@ def test_one_that_comes_between_two_is_for_the_second(signals: InterruptRouter) 
 
 def test_one_that_waits_is_offered_again_on_demand(signals: InterruptRouter) -> None:
     is_ready = False
-    with signals.taken_by(lambda told: is_ready):
+    taken: list[Interrupt] = []
+    with signals.taken_by(lambda told: is_ready and not taken.append(told)):
         press()
+        assert not taken
         is_ready = True
         signals.hand_on()
+        assert [exit_code(told) for told in taken] == [130]
 
 
 def test_what_is_being_closed_is_closed_before_one_is_raised(signals: InterruptRouter) -> None:

@@ -418,7 +418,7 @@ async def test_clear_begins_a_new_session_on_an_empty_page(
         session_id = hands.app.chat.session.session_id
         await hands.say("/clear")
         await hands.sees("a new session begins")
-        assert "Remember me." not in hands.seen()
+        await hands.until(lambda: "Remember me." not in hands.seen(), "an empty page")
         assert hands.app.chat.session.session_id != session_id
 
 
@@ -525,6 +525,7 @@ async def test_a_marked_text_is_copied_without_the_breaks_of_the_screen(
     async with opened(site) as hands:
         await hands.say("Say it")
         await hands.sees("word29")
+        await hands.answered()
         hands.app.screen.text_select_all()
         assert long in (hands.app.screen.get_selected_text() or "")
         hands.app.screen.clear_selection()

@@ -333,10 +333,10 @@ def test_a_history_that_is_not_to_be_kept_is_in_no_file() -> None:
 ADDING = """
 import sys
 from shepherd_memory.memory import saved_chats
-from shepherd_memory.memory.saved_chats import History, SavedChat
+from shepherd_memory.memory.saved_chats import InputHistory, SavedChat
 sys.stdin.readline()
 for number in range(40):
-    History("ada").add(f"{sys.argv[1]} {number}")
+    InputHistory("ada").add(f"{sys.argv[1]} {number}")
     message = {"role": "user", "content": sys.argv[1] * 1000, "id": "m"}
     saved_chats.save("ada", "/home/ada", "lab", SavedChat("s", [message]))
 """
