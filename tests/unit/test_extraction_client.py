@@ -9,6 +9,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
@@ -736,6 +737,27 @@ def test_the_deadline_covers_a_tls_handshake_that_hangs(ask: Callable[..., Compl
         url = f"https://127.0.0.1:{listener.getsockname()[1]}"
         with pytest.raises(EndpointUnavailable, match="no answer within"):
             ask(url=url, timeout_seconds=0.5)
+
+
+def answer_half_an_error(listener: socket.socket, code: int) -> None:
+    """Answer one request with the head of an error, and with less of its body than the head says."""
+    with listener.accept()[0] as connection, connection.makefile("rb") as request:
+        head = list(iter(request.readline, b"\r\n"))
+        (length,) = [int(line.split()[1]) for line in head if line.lower().startswith(b"content-length:")]
+        request.read(length)
+        connection.sendall(b'HTTP/1.1 %d Oops\r\nContent-Length: 500\r\n\r\n{"error":' % code)
+
+
+@pytest.mark.parametrize("code", [400, 401, 500])
+def test_half_an_error_blames_neither_the_item_nor_the_settings(
+    ask: Callable[..., Completion], code: int
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener, ThreadPoolExecutor(1) as pool:
+        answered = pool.submit(answer_half_an_error, listener, code)
+        with pytest.raises(EndpointUnavailable) as caught:
+            ask(url=f"http://127.0.0.1:{listener.getsockname()[1]}")
+        answered.result()
+    assert not caught.value.item_may_be_at_fault
 
 
 def test_importing_the_package_does_not_import_requests() -> None:
