@@ -33,7 +33,7 @@ test: .venv/.installed-dev ## run the tests, each rule where it is cheapest (ARG
 	    --ignore=tests/sentence_transformers $(ARGS)
 
 test-kills: .venv/.installed-dev ## kill processes more often, and try every combination of backend, signal, wire …
-	SHEPHERD_TEST_KILLS=8 $(PYTEST) $(IN_PARALLEL) -m 'kills or thorough' tests/acceptance $(ARGS)
+	SHEPHERD_TEST_KILLS=6 $(PYTEST) $(IN_PARALLEL) -m 'kills or thorough' tests/acceptance $(ARGS)
 
 soak: .venv/.installed-dev ## kill processes thousands of times (KILLS=300 of each kind), try many random examples (hours)
 	SHEPHERD_TEST_KILLS=$(KILLS) $(PYTEST) --timeout=0 -m kills tests/acceptance $(ARGS)
