@@ -19,8 +19,8 @@ unexport PYTHONDONTWRITEBYTECODE
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help run test test-contract test-kills test-openapi test-sentence-transformers soak check bench \
-    bench-quality bench-recall bench-server clean
+.PHONY: help run test test-contract test-kills test-attacks test-openapi test-sentence-transformers soak check \
+    bench bench-quality bench-recall bench-server clean
 
 help: ## say what there is to make
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-27s %s\n", $$1, $$2 }' Makefile
@@ -29,8 +29,8 @@ run: .venv/.installed-runtime ## start the API server in the foreground (Ctrl-C 
 	@$(BIN)/shepherd serve
 
 test: .venv/.installed-dev ## run the tests, each rule where it is cheapest (ARGS="-k queue -x" to choose)
-	$(PYTEST) $(IN_PARALLEL) -m 'not thorough' --ignore=tests/bench --ignore=tests/openapi \
-	    --ignore=tests/sentence_transformers $(ARGS)
+	$(PYTEST) $(IN_PARALLEL) -m 'not thorough' --ignore=tests/attacks --ignore=tests/bench \
+	    --ignore=tests/openapi --ignore=tests/sentence_transformers $(ARGS)
 
 test-kills: .venv/.installed-dev ## kill processes more often, and try every combination of backend, signal, wire …
 	SHEPHERD_TEST_KILLS=6 $(PYTEST) $(IN_PARALLEL) -m 'kills or thorough' tests/acceptance $(ARGS)
@@ -39,6 +39,9 @@ soak: .venv/.installed-dev ## kill processes thousands of times (KILLS=300 of ea
 	SHEPHERD_TEST_KILLS=$(KILLS) $(PYTEST) --timeout=0 -m kills tests/acceptance $(ARGS)
 	SHEPHERD_TEST_EXAMPLES=10 $(PYTEST) --timeout=0 --hypothesis-profile=thorough tests/unit tests/contract \
 	    tests/server $(ARGS)
+
+test-attacks: .venv/.installed-dev ## attack the server and the core with hostile text, bodies, connections and outages
+	$(PYTEST) $(IN_PARALLEL) tests/attacks $(ARGS)
 
 test-openapi: .venv/.installed-dev ## send requests that are made from openapi.json by rule
 	$(PYTEST) tests/openapi $(ARGS)
