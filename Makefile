@@ -1,4 +1,4 @@
-# Every target sets up what it needs in .venv and installs again only when pyproject.toml has changed.
+# Every target sets up what it needs in .venv and installs again only when pyproject.toml or the lock has changed.
 
 PYTHON ?= python3
 BIN := .venv/bin
@@ -19,7 +19,7 @@ unexport PYTHONDONTWRITEBYTECODE
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help run test test-contract test-kills test-attacks test-openapi test-sentence-transformers soak check \
+.PHONY: help run test test-contract test-kills test-attacks test-openapi test-sentence-transformers soak check lock \
     bench bench-quality bench-recall bench-server clean
 
 help: ## say what there is to make
@@ -58,6 +58,14 @@ check: .venv/.installed-dev ## format, lint, types, and which module may import 
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-logo
 
+# No index is named in the files: pip takes whichever is configured, and the hashes say whether it is the same package.
+LOCK := $(BIN)/uv pip compile --quiet --universal --generate-hashes --python-version 3.11 --group build \
+    --custom-compile-command 'make lock' pyproject.toml
+lock: | $(BIN)/python ## write the versions and hashes that are installed (ARGS=--upgrade: the newest that pyproject.toml allows)
+	$(INSTALL) uv
+	$(LOCK) --output-file config/requirements.txt $(ARGS)
+	$(LOCK) --extra dev --constraint config/requirements.txt --output-file config/requirements-dev.txt $(ARGS)
+
 bench: .venv/.installed-dev ## measure: tests/bench/test_bench_*.py, then each report_*.py but quality and server
 	$(ONE_THREAD) $(BIN)/python -m pytest tests/bench --benchmark-only --benchmark-sort=name \
 	    --benchmark-columns=min,median,iqr,ops,rounds $(ARGS)
@@ -86,13 +94,18 @@ STALE := $(if $(realpath $(BIN)/python),,stale)
 .PHONY: stale
 stale:
 
-.venv/.installed-runtime: pyproject.toml $(STALE) | $(BIN)/python
-	$(INSTALL) --editable .
+# With a hash for each package pip refuses whatever is not in the file. The project comes without looking any up.
+INSTALL_PROJECT := $(INSTALL) --no-deps --no-build-isolation --editable .
+
+.venv/.installed-runtime: pyproject.toml config/requirements.txt $(STALE) | $(BIN)/python
+	$(INSTALL) --require-hashes --requirement config/requirements.txt
+	$(INSTALL_PROJECT)
 	@touch $@
 
 # What make run needs is part of this one.
-.venv/.installed-dev: pyproject.toml $(STALE) | $(BIN)/python
-	$(INSTALL) --editable '.[dev]'
+.venv/.installed-dev: pyproject.toml config/requirements-dev.txt $(STALE) | $(BIN)/python
+	$(INSTALL) --require-hashes --requirement config/requirements-dev.txt
+	$(INSTALL_PROJECT)
 	@touch .venv/.installed-runtime $@
 
 # torch comes first and in this version: what sentence-transformers would choose brings 3 GB for GPUs.

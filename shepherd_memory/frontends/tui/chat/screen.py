@@ -44,7 +44,10 @@ MAX_BITES = 6
 """For each time the screen is drawn."""
 
 RESTS = 3
-"""Between two drawings the screen rests at least so many times as long as one takes: keys come first."""
+"""Between two drawings the screen rests at least so many times as long as one takes: keys come first.
+
+What a drawing takes is counted in CPU time: what other programs take of a busy machine must not slow it further.
+"""
 
 KEY_SECONDS = 0.03
 """So long the answer waits behind a key, whose way to the screen goes through several queues."""
@@ -60,7 +63,7 @@ class _Drawing:
     """What is worked out for the next time that the screen is drawn."""
 
     began: float
-    busy_seconds: float = 0.0
+    cpu_seconds: float = 0.0
     bites: int = 0
 
 
@@ -221,13 +224,13 @@ class ChatScreen(Screen[None]):
 
     def _draw_some(self) -> None:
         """One bite; when there is no more, or enough for once, the screen is drawn."""
-        start = time.monotonic()
-        drawing = self._drawing = self._drawing or _Drawing(start)
+        start = time.thread_time()
+        drawing = self._drawing = self._drawing or _Drawing(time.monotonic())
         taken = self._inbox.take(BITE)
         for event in taken:
             self._show(event)
         drawing.bites += bool(taken)
-        drawing.busy_seconds += time.monotonic() - start
+        drawing.cpu_seconds += time.thread_time() - start
         if taken and drawing.bites < MAX_BITES:
             self._draw()
         else:
@@ -237,14 +240,14 @@ class ChatScreen(Screen[None]):
         self._drawing = None
         self._draw_at = drawing.began + DRAW_SECONDS
         if drawing.bites:
-            drawing.busy_seconds -= time.monotonic()
+            drawing.cpu_seconds -= time.thread_time()
             self.query_one(Scrollback).draw()
             self.call_after_refresh(self._rest, drawing, goes_on)
 
     def _rest(self, drawing: "_Drawing", goes_on: bool) -> None:
         """The screen shows it now; go on, but not at once."""
-        now = time.monotonic()
-        self._draw_at = max(self._draw_at, now + RESTS * (drawing.busy_seconds + now))
+        cpu_seconds = drawing.cpu_seconds + time.thread_time()
+        self._draw_at = max(self._draw_at, time.monotonic() + RESTS * cpu_seconds)
         if goes_on:
             self._draw()
 
