@@ -14,7 +14,7 @@ from shepherd_memory.intake.messages import (
 )
 from shepherd_memory.text.block_seal import strip_content, strip_injection
 from shepherd_memory.text.canonical import canonical_text
-from shepherd_memory.text.ids import digest_of
+from shepherd_memory.text.ids import digest_of, storable_id
 from shepherd_memory.text.redaction import redact
 
 GAP_SECONDS = 3600
@@ -35,16 +35,47 @@ class Exchange:
     name: str
 
     def messages(self, session_id: str, answer: str | None, now: int) -> list[Message]:
-        """The two messages to remember, with ids that are the same whenever the same exchange comes again."""
+        """The two messages to remember, with ids that are the same whenever the same exchange comes again.
+
+        The answer is free of secrets, as `storable_answer` makes it.
+        """
         user_id = digest_of("\0".join((session_id, str(self.place), self.text)))
         extra = kept_as_extra({"name": self.name})
         name = storable_name(self.name)
         user = Message(user_id, "user", _without_block(self.text), extra, name, "human", "", now)
         if not answer:
             return [user]
-        clean = redact(canonical_text(answer))
-        answer_id = digest_of(f"{user_id}\0{clean}")
-        return [user, Message(answer_id, "assistant", _without_block(clean), None, "", "agent", "", now)]
+        answer_id = digest_of(f"{user_id}\0{answer}")
+        return [user, Message(answer_id, "assistant", _without_block(answer), None, "", "agent", "", now)]
+
+
+@dataclass(frozen=True)
+class AnsweredExchange:
+    """An exchange with its answer, session and time: all that storing it needs, and free of secrets.
+
+    Without a session it belongs to the conversation that its opening is of. `said_at`: in microseconds.
+    """
+
+    exchange: Exchange
+    answer: str | None
+    session_id: str
+    said_at: int
+
+
+def read_answered(
+    messages: Sequence[Any], answer: str | None, session_id: str, said_at: int
+) -> AnsweredExchange | None:
+    """The exchange that a request's messages and the answer to them make; None if the user says nothing."""
+    exchange = read_exchange(messages)
+    if exchange is None:
+        return None
+    session = storable_id(session_id) if session_id else ""
+    return AnsweredExchange(exchange, storable_answer(answer), session, said_at)
+
+
+def storable_answer(answer: str | None) -> str | None:
+    """An answer as it is stored; None for one without words."""
+    return redact(canonical_text(answer)) if answer else None
 
 
 def read_exchange(messages: Sequence[Any]) -> Exchange | None:
@@ -57,7 +88,8 @@ def read_exchange(messages: Sequence[Any]) -> Exchange | None:
     first = next(message for message in spoken if last_user_message([message]) is not None)
     opening = text if first is messages[last] else _text(first)
     name = messages[last].get("name")
-    return Exchange(digest_of(opening), len(spoken) - 1, text, name if isinstance(name, str) else "")
+    clean = redact(canonical_text(name)) if name and isinstance(name, str) else ""
+    return Exchange(digest_of(opening), len(spoken) - 1, text, clean)
 
 
 def _is_instruction(message: Any) -> bool:

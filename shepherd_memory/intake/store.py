@@ -2,16 +2,17 @@
 
 import uuid
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from shepherd_memory.extraction import queue
 from shepherd_memory.extraction.queue import QueuedMessage
-from shepherd_memory.intake.exchange import Exchange
+from shepherd_memory.intake.exchange import GAP_SECONDS, AnsweredExchange
 from shepherd_memory.intake.messages import EMPTY, Message, Skipped, kept_as_extra, read_messages
 from shepherd_memory.memory import documents, entries, sessions
 from shepherd_memory.memory.documents import MAIN_GROUP, NewDocument
-from shepherd_memory.storage import users
+from shepherd_memory.storage import erasures, tombstones, users
+from shepherd_memory.storage.clock import SECOND
 from shepherd_memory.storage.database import Connection, Database
 from shepherd_memory.text.canonical import canonical_text
 from shepherd_memory.text.ids import storable_id
@@ -73,19 +74,47 @@ def remember(
 def remember_exchange(
     database: Database,
     user_id: str,
-    exchange: Exchange,
-    answer: str | None,
-    session_id: str,
+    answered: AnsweredExchange,
     how: IntakeOptions,
     now: int,
+    is_wanted: Callable[[], bool] = lambda: True,
 ) -> Remembered:
-    """Store what the user said last and the answer to it, once, and queue the former."""
-    both = exchange.messages(session_id, answer, now)
+    """Store what the user said last and the answer to it, once, and queue the former.
+
+    Nothing is stored if its user was erased, or its session forgotten, after it was said. `is_wanted` is
+    asked when the transaction has begun: whoever wanted it stored may not have waited for that.
+    """
+    session = answered.session_id or _session_of(database, user_id, answered)
+    both = answered.exchange.messages(session, answered.answer, answered.said_at)
     kept = [message for message in both if not message.is_empty]
     skipped = [Skipped(index, EMPTY) for index, message in enumerate(both) if message.is_empty]
-    session = storable_id(session_id)
-    result = store_messages(database, user_id, kept, session, MAIN_GROUP, how, True, now)
+
+    def check(tx: Connection) -> None:
+        if not is_wanted():
+            raise _LeftOut("nobody waits for it any more")
+        if erasures.is_erased_since(tx, user_id, answered.said_at):
+            raise _LeftOut("the user was erased after it was said")
+        if tombstones.exists(tx, user_id, tombstones.SESSION, session, answered.said_at):
+            raise _LeftOut("its session was forgotten after it was said")
+
+    try:
+        result = store_messages(
+            database, user_id, kept, session, MAIN_GROUP, how, True, now, answered.said_at, check
+        )
+    except _LeftOut as reason:
+        return Remembered(session, reason=str(reason))
     return replace(result, skipped=tuple(skipped))
+
+
+def _session_of(database: Database, user_id: str, answered: AnsweredExchange) -> str:
+    gap = GAP_SECONDS * SECOND
+    since, until = answered.said_at - gap, answered.said_at + gap
+    with database.read() as connection:
+        return sessions.continued(connection, user_id, answered.exchange.opening, since, until)
+
+
+class _LeftOut(Exception):
+    """What is not to be stored after all: raised in its transaction, which it rolls back."""
 
 
 def store_messages(
@@ -97,8 +126,13 @@ def store_messages(
     how: IntakeOptions,
     extract: bool,
     now: int,
+    said_at: int | None = None,
+    check: Callable[[Connection], None] = lambda tx: None,
 ) -> Remembered:
-    """Store messages that are storable as they are, and queue what the user said in them."""
+    """Store messages that are storable as they are, and queue what the user said in them.
+
+    `said_at`: when, if it was not now. `check` may raise when the user's row is held: nothing is stored then.
+    """
     nothing = Remembered(session_id, message_ids=tuple(message.message_id for message in messages))
     if not messages:
         return replace(nothing, reason="there is nothing to store in these messages")
@@ -109,9 +143,12 @@ def store_messages(
     terms = [entries.terms_of(document.text) if how.keep_documents else Counter() for document in new]
     with database.write() as tx:
         first_id = users.lock(tx, user_id, now, rows=len(new) + 1)
+        check(tx)
         if (live := sessions.live_id(tx, user_id, session_id)) != session_id:
             new = [replace(document, session_id=live) for document in new]
-        stored, queued = _store(tx, user_id, first_id, new, terms, how, extract, now)
+        stored, queued = _store(
+            tx, user_id, first_id, new, terms, how, extract, now, now if said_at is None else said_at
+        )
     return replace(nothing, session_id=live, stored=stored, known=len(new) - stored, queued=queued)
 
 
@@ -144,6 +181,7 @@ def _store(
     how: IntakeOptions,
     extract: bool,
     now: int,
+    said_at: int,
 ) -> tuple[int, bool]:
     """Documents, work item and watermarks; how many documents are new, and whether something was queued."""
     kept = new if how.keep_documents else [replace(document, text="", extra=None) for document in new]
@@ -168,7 +206,7 @@ def _store(
         session_id,
         last,
         new[0].group_name,
-        now,
+        said_at,
         wanted=extract and bool(said),
         queued=queueing,
         extract_after=now + how.rest_us if how.waits else 0,

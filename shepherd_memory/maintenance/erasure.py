@@ -6,7 +6,7 @@ from datetime import datetime
 from shepherd_memory.errors import DatabaseError
 from shepherd_memory.memory import api_keys
 from shepherd_memory.memory.entries import number_of
-from shepherd_memory.storage import transcript_stops, users
+from shepherd_memory.storage import erasures, transcript_stops, users
 from shepherd_memory.storage.clock import from_us
 from shepherd_memory.storage.database import Connection, Database
 
@@ -34,6 +34,7 @@ def erase(database: Database, user_id: str, now: int) -> Receipt:
         tables = user_tables(database, tx)
         number = number_of(tx, user_id)
         transcript_stops.record_erased(tx, user_id)
+        erasures.record(tx, user_id, now)
         postings = tx.execute("delete from postings where user_number = :number", number=number)
         # The user's own row goes last: it is the lock that all writers wait for.
         ordered = sorted(tables, key=lambda name: (name == "users", name))

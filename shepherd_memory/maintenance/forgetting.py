@@ -8,7 +8,7 @@ from shepherd_memory.intake.messages import MAX_QUERY_CHARS
 from shepherd_memory.memory import context, documents, entries, facts, rejections
 from shepherd_memory.storage import tombstones, transcript_stops, users
 from shepherd_memory.storage.database import Connection, Database
-from shepherd_memory.storage.tombstones import DOCUMENT
+from shepherd_memory.storage.tombstones import DOCUMENT, SESSION
 from shepherd_memory.text.canonical import as_text
 from shepherd_memory.text.redaction import redact
 
@@ -86,6 +86,8 @@ def forget_session(database: Database, user_id: str, session_id: str, now: int) 
         rejections.delete_session(tx, user_id, session_id)
         removed = facts.delete_session(tx, user_id, session_id, now)
         _delete_session(tx, user_id, session_id)
+        # What was said in it and waits to be stored stays out too.
+        tombstones.add(tx, user_id, SESSION, session_id, now)
         users.bump_version(tx, user_id)
         return Forgotten(removed, len(pairs), len(gone))
 

@@ -360,7 +360,7 @@ def _recomputed(name: str, values: Line) -> Line:
 
 
 _KINDS_OF = {
-    "tombstone": (tombstones.FACT, tombstones.CONTEXT, tombstones.DOCUMENT),
+    "tombstone": (tombstones.FACT, tombstones.CONTEXT, tombstones.DOCUMENT, tombstones.SESSION),
     "rejection": (tombstones.FACT, tombstones.CONTEXT),
 }
 

@@ -42,7 +42,7 @@ def extend(
     session_id: str,
     last_document: int,
     group_name: str,
-    now: int,
+    said_at: int,
     wanted: bool,
     queued: bool,
     extract_after: int = 0,
@@ -55,13 +55,15 @@ def extend(
     tx.execute(
         "insert into sessions (user_id, session_id, group_name, last_document, wanted_through,"
         " queued_through, extract_after, created_at, updated_at)"
-        " values (:user_id, :session_id, :group_name, :last, :wanted, :queued, :extract_after, :now, :now)"
+        " values (:user_id, :session_id, :group_name, :last, :wanted, :queued, :extract_after, :said_at,"
+        " :said_at)"
         " on conflict (user_id, session_id) do update set last_document = excluded.last_document,"
         " wanted_through = case when excluded.wanted_through > 0 then excluded.wanted_through"
         " else sessions.wanted_through end,"
         " queued_through = case when excluded.queued_through > 0 then excluded.queued_through"
         " else sessions.queued_through end, extract_after = excluded.extract_after,"
-        " updated_at = excluded.updated_at",
+        " updated_at = case when excluded.updated_at > sessions.updated_at then excluded.updated_at"
+        " else sessions.updated_at end",
         user_id=user_id,
         session_id=session_id,
         group_name=group_name,
@@ -69,7 +71,7 @@ def extend(
         wanted=last_document if wanted else 0,
         queued=last_document if queued else 0,
         extract_after=extract_after,
-        now=now,
+        said_at=said_at,
     )
 
 
@@ -103,21 +105,22 @@ def listing(connection: Connection, user_id: str) -> list[Session]:
     return [build(Session, row) for row in rows]
 
 
-def continued(connection: Connection, user_id: str, opening: str, since: int) -> str:
+def continued(connection: Connection, user_id: str, opening: str, since: int, until: int) -> str:
     """The session of a conversation that is known by how it opened.
 
-    It is the last one that opened so, if it went on after `since`, else a new one: two conversations that
-    open with the same words on different days are two. Their ids are the opening and a number.
+    It is the last one that opened so, by `until`, if it went on after `since`, else a new one: two conversations
+    that open with the same words on different days are two. Their ids are the opening and a number.
     """
     rows = connection.rows(
-        "select session_id, updated_at from sessions where user_id = :user_id"
+        "select session_id, created_at, updated_at from sessions where user_id = :user_id"
         " and session_id >= :first and session_id < :behind",
         user_id=user_id,
         first=f"{opening}-",
         behind=f"{opening}.",
     )
-    last = max(rows, key=lambda row: int(row[1]), default=None)
-    return str(last[0]) if last is not None and last[1] >= since else f"{opening}-{len(rows) + 1}"
+    begun = [row for row in rows if row[1] <= until]
+    last = max(begun, key=lambda row: int(row[2]), default=None)
+    return str(last[0]) if last is not None and last[2] >= since else f"{opening}-{len(rows) + 1}"
 
 
 def live_id(connection: Connection, user_id: str, session_id: str) -> str:

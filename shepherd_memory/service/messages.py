@@ -2,7 +2,7 @@
 
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -12,7 +12,7 @@ from shepherd_memory.errors import InvalidInput
 from shepherd_memory.extraction import jobs, queue
 from shepherd_memory.extraction.worker import extraction_endpoint
 from shepherd_memory.intake import store
-from shepherd_memory.intake.exchange import GAP_SECONDS, Exchange, read_exchange
+from shepherd_memory.intake.exchange import AnsweredExchange, read_answered
 from shepherd_memory.intake.store import IntakeOptions, Remembered
 from shepherd_memory.memory import documents, sessions
 from shepherd_memory.memory.documents import NewDocument
@@ -80,20 +80,21 @@ class MessageService(ServiceParts):
         However often the same request comes, in a tool loop or because a client tries again, it is stored
         once. Without a `session_id` the requests of one conversation are known by its first words.
         """
-        exchange = read_exchange(_message_list(messages))
-        if not is_known_user(user_id) or exchange is None:
-            reason = "there is nothing to store in these messages" if exchange is None else UNKNOWN_USER
-            return Remembered(session_id or "", reason=reason)
-        how, now = self._intake_options(), self._clock()
-        session = session_id or self._session_of(user_id, exchange)
-        return self._stored(
-            store.remember_exchange(self.database, user_id, exchange, answer, session, how, now)
-        )
+        answered = read_answered(_message_list(messages), answer, session_id or "", self._clock())
+        if answered is None:
+            return Remembered(session_id or "", reason="there is nothing to store in these messages")
+        return self.store_exchange(user_id, answered)
 
-    def _session_of(self, user_id: str, exchange: Exchange) -> str:
-        since = self._clock() - GAP_SECONDS * SECOND
-        with self.database.read() as connection:
-            return sessions.continued(connection, user_id, exchange.opening, since)
+    def store_exchange(
+        self, user_id: str, answered: AnsweredExchange, is_wanted: Callable[[], bool] = lambda: True
+    ) -> Remembered:
+        """Store an exchange that is storable as it is, unless nobody wants that any more."""
+        if not is_known_user(user_id):
+            return Remembered(answered.session_id, reason=UNKNOWN_USER)
+        how = self._intake_options()
+        return self._stored(
+            store.remember_exchange(self.database, user_id, answered, how, self._clock(), is_wanted)
+        )
 
     def add_document(
         self,

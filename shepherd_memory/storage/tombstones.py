@@ -2,7 +2,7 @@
 
 from shepherd_memory.storage.database import Connection
 
-FACT, CONTEXT, DOCUMENT = "fact", "context", "document"
+FACT, CONTEXT, DOCUMENT, SESSION = "fact", "context", "document", "session"
 
 
 def add(tx: Connection, user_id: str, kind: str, key: str, now: int, session_id: str = "") -> None:

@@ -1,11 +1,13 @@
 """Exchanges of chat requests are stored once, in the session that they belong to."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pytest
 
-from shepherd_memory.intake.exchange import GAP_SECONDS
+from shepherd_memory.intake.exchange import GAP_SECONDS, AnsweredExchange, read_answered
 from shepherd_memory.service import Service
+from shepherd_memory.storage.clock import from_us
 from tests.contract.given import NOON, ManualClock, memory, user_says
 
 ASKED = [user_says("Hello, I'm Ada")]
@@ -87,3 +89,64 @@ def test_nothing_is_stored_for_the_unknown_or_of_nothing(service: Service) -> No
     assert service.remember_exchange("unknown", ASKED, "Hi").reason
     assert service.remember_exchange("ada", [{"role": "system", "content": "be brief"}], "ok").reason
     assert service.status().users == 0
+
+
+def heard(clock: ManualClock, session_id: str = "") -> AnsweredExchange:
+    """An exchange that is said now, to be stored later."""
+    answered = read_answered(ASKED, "Hi Ada", session_id, clock())
+    assert answered is not None
+    return answered
+
+
+@pytest.mark.every_scheme
+def test_what_was_said_before_an_erasure_is_not_stored_after_it(service: Service, clock: ManualClock) -> None:
+    before = heard(clock)
+    service.store_exchange("bob", before)
+    clock.advance(1)
+    service.erase("ada")
+    clock.advance(1)
+    assert "erased" in service.store_exchange("ada", before).reason
+    assert sum(service.row_counts("ada").values()) == 0, "not even the user's row is back"
+    assert service.store_exchange("ada", heard(clock)).stored == 2
+    assert texts(service, "bob") == ["Hello, I'm Ada", "Hi Ada"]
+
+
+@pytest.mark.every_scheme
+def test_what_was_said_before_its_session_was_forgotten_is_not_stored_after_that(
+    service: Service, clock: ManualClock
+) -> None:
+    before, elsewhere = heard(clock, "monday"), heard(clock, "tuesday")
+    service.store_exchange("bob", before)
+    service.set_fact("ada", "pet", "Rex")
+    clock.advance(1)
+    service.forget("ada", session="monday")
+    clock.advance(1)
+    assert "forgotten" in service.store_exchange("ada", before).reason
+    assert service.store_exchange("ada", elsewhere).stored == 2
+    assert service.store_exchange("ada", heard(clock, "monday")).stored == 2
+    assert sessions(service, "bob") == ["monday", "monday"]
+
+
+def test_the_digest_of_an_erasure_does_not_name_the_user(service: Service) -> None:
+    service.erase("ada lovelace")
+    with service.database.read() as connection:
+        rows = connection.rows("select digest, erased_at from erasures")
+    assert len(rows) == 1
+    assert "ada" not in str(rows)
+
+
+def test_what_nobody_waits_for_any_more_is_not_stored(service: Service, clock: ManualClock) -> None:
+    assert service.store_exchange("ada", heard(clock), lambda: False).stored == 0
+    assert service.status().users == 0
+
+
+def test_what_is_stored_late_counts_as_said_when_it_was_said(service: Service, clock: ManualClock) -> None:
+    early = heard(clock)
+    clock.advance(2 * GAP_SECONDS)
+    late = heard(clock)
+    for answered in (early, late, early, late, replace(early, answer="Hello")):
+        service.store_exchange("ada", answered)
+    assert texts(service) == [*["Hello, I'm Ada", "Hi Ada"] * 2, "Hello"]
+    assert sessions(service)[-1] == sessions(service)[0] != sessions(service)[2]
+    said = [document.created_at for document in service.documents("ada") if document.role == "user"]
+    assert said == [from_us(early.said_at), from_us(late.said_at)]

@@ -30,7 +30,7 @@ from shepherd_memory.injection import prompting, stored_blocks
 from shepherd_memory.injection.block import MemoryBlock
 from shepherd_memory.injection.stored_blocks import StoredBlock
 from shepherd_memory.intake import store
-from shepherd_memory.intake.exchange import Exchange
+from shepherd_memory.intake.exchange import AnsweredExchange, Exchange
 from shepherd_memory.intake.messages import Message
 from shepherd_memory.intake.store import IntakeOptions
 from shepherd_memory.maintenance import erasure, forgetting, portability, reindexing
@@ -51,7 +51,7 @@ from shepherd_memory.recall import Hit, Recalled, rows, user_index
 from shepherd_memory.recall import filters as recall_within
 from shepherd_memory.recall.hits import Scope
 from shepherd_memory.service import Service
-from shepherd_memory.storage import tombstones, transcript_stops, users
+from shepherd_memory.storage import erasures, tombstones, transcript_stops, users
 from shepherd_memory.storage.clock import from_us
 from shepherd_memory.storage.database import Connection, Database
 from shepherd_memory.storage.rows import Provenance
@@ -246,7 +246,7 @@ ENTRY = entries.Entry(9000, "document", "chat", "user", "", NOW, Counter(["adasw
 BLOCK = MemoryBlock("text", 1, ("city",), (FIRST_DOCUMENT,))
 HIT = Hit(FIRST_DOCUMENT, "document", "text", 1.0, 1.0, from_us(NOW), "chat", "m1", "user", "")
 MESSAGE = user_says("my city is Rome", id="m3")
-EXCHANGE = Exchange("opening", 0, "my city is Rome", "")
+EXCHANGE = AnsweredExchange(Exchange("opening", 0, "my city is Rome", ""), "an answer", "chat", NOW)
 STORABLE = Message("m3", "user", "my city is Rome", None, "", "human", "", NOW)
 SAID = [QueuedMessage(1, "m1", NOW, "my city is AdasWord")]
 REVIEW = Review(
@@ -301,6 +301,8 @@ CORE: dict[str, list[Case]] = {
     "memory.facts.listing": [in_transaction(facts.listing)],
     "memory.facts.put": [in_transaction(facts.put, "city", "Rome", WHERE, NOW, 9000)],
     "memory.facts.put_by_hand": [in_transaction(facts.put_by_hand, "city", "Rome", WHERE, NOW, 9000)],
+    "storage.erasures.record": [in_transaction(erasures.record, NOW)],
+    "storage.erasures.is_erased_since": [in_transaction(erasures.is_erased_since, NOW)],
     "maintenance.forgetting.forget_context": [on_database(forgetting.forget_context, FIRST_PAIR, NOW)],
     "maintenance.forgetting.forget_document": [on_database(forgetting.forget_document, FIRST_DOCUMENT, NOW)],
     "maintenance.forgetting.forget_fact": [on_database(forgetting.forget_fact, "city", NOW)],
@@ -317,7 +319,7 @@ CORE: dict[str, list[Case]] = {
     "maintenance.reindexing.index_missing": [on_database(reindexing.index_missing, NOW), _index_again],
     "intake.store.add_document": [on_database(store.add_document, NEW, {"a": 1}, NOW)],
     "intake.store.remember_exchange": [
-        on_database(store.remember_exchange, EXCHANGE, "an answer", "chat", IntakeOptions(True, True), NOW)
+        on_database(store.remember_exchange, EXCHANGE, IntakeOptions(True, True), NOW)
     ],
     "intake.store.store_messages": [
         on_database(store.store_messages, [STORABLE], "chat", "main", IntakeOptions(True, True), True, NOW)
@@ -393,8 +395,8 @@ CORE: dict[str, list[Case]] = {
         with_saved_chats(lambda user_id: saved_chats.save(user_id, "/work", "lab", SavedChat("chat", [])))
     ],
     "memory.sessions.continued": [
-        in_transaction(sessions.continued, "chat", 0),
-        in_transaction(sessions.continued, "opening", 0),
+        in_transaction(sessions.continued, "chat", 0, NOW),
+        in_transaction(sessions.continued, "opening", 0, NOW),
     ],
     "memory.sessions.extend": [
         in_transaction(sessions.extend, "chat", 9000, "main", NOW, True, True),
@@ -494,6 +496,7 @@ SERVICE: dict[str, list[Case]] = {
         on_service("remember", [MESSAGE], "chat"),
         on_service("remember", [user_says("again", id="m1")], "chat"),
     ],
+    "store_exchange": [on_service("store_exchange", EXCHANGE)],
     "remember_exchange": [
         on_service("remember_exchange", [user_says("the opening of both")], "an answer"),
         on_service("remember_exchange", [user_says("again")], None, "chat"),
@@ -814,7 +817,15 @@ def test_the_unknown_user_has_no_memory_whatever_is_called(service: Service, use
 @pytest.mark.every_scheme
 def test_asking_about_somebody_who_is_not_there_leaves_no_row(service: Service) -> None:
     ghost = f"ghost{next(numbers)}"
-    adding = ("add_context", "add_document", "set_fact", "remember", "remember_exchange", "import_lines")
+    adding = (
+        "add_context",
+        "add_document",
+        "set_fact",
+        "remember",
+        "remember_exchange",
+        "store_exchange",
+        "import_lines",
+    )
     reading = [name for name in SERVICE if name not in adding]
     for name in reading:
         for case in SERVICE[name]:

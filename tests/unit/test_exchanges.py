@@ -5,7 +5,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shepherd_memory.intake.exchange import read_exchange
+from shepherd_memory.intake.exchange import read_exchange, storable_answer
 
 Messages = list[dict[str, Any]]
 
@@ -90,7 +90,7 @@ def test_of_an_image_only_its_text_is_kept() -> None:
 def test_a_secret_is_in_neither_text_nor_id() -> None:
     exchange = read_exchange([said("my password is hunter2")])
     assert exchange is not None
-    said_again = exchange.messages("s", "so your password is hunter2", NOW)
+    said_again = exchange.messages("s", storable_answer("so your password is hunter2"), NOW)
     assert "hunter2" not in str(said_again)
     assert ids([said("my password is hunter2")]) == ids([said("my password is swordfish")])
 
