@@ -127,15 +127,20 @@ class ChatSession:
             return 0
         return provider.context_window or self._windows.get((provider.name, provider.model), 0)
 
-    def ask(self, text: str, emit: Emit, *, max_tokens: int = 0, memory: bool = True) -> None:
-        """Say something, and tell `emit` of all that follows: the last event says how it ended."""
+    def ask(
+        self, text: str, emit: Emit, *, max_tokens: int = 0, memory: bool = True, recalls: bool = True
+    ) -> None:
+        """Say something, and tell `emit` of all that follows: the last event says how it ended.
+
+        Without `recalls` it is remembered, and answered without a look at the memory.
+        """
         self._stop.clear()
         self._is_off_record = not memory
         provider = self.provider()
         if provider is None:
             return emit(events.TurnFailed(NO_PROVIDER, events.NO_PROVIDER))
         said = self.add({"role": "user", "content": canonical_text(text)}, emit)
-        turn = Turn(self, provider, emit, max_tokens or self.config.chat_max_tokens, memory)
+        turn = Turn(self, provider, emit, max_tokens or self.config.chat_max_tokens, memory, recalls)
         turn.run(said)
 
     def cancel(self) -> None:

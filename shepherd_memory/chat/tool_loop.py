@@ -42,14 +42,21 @@ class Turn:
     """One thing that the user says, and all that follows from it."""
 
     def __init__(
-        self, chat: "ChatSession", provider: Provider, emit: Emit, max_tokens: int, memory: bool
+        self,
+        chat: "ChatSession",
+        provider: Provider,
+        emit: Emit,
+        max_tokens: int,
+        memory: bool,
+        recalls: bool = True,
     ) -> None:
         self._chat = chat
         self._provider = provider
         self._emit = emit
         self._max_tokens = max_tokens
         self._remembers = memory and chat.remembers()
-        self._injects = memory and self._remembers and injection_enabled(chat.config, provider)
+        self._reads = recalls and self._remembers
+        self._injects = self._reads and injection_enabled(chat.config, provider)
         self._block: MemoryBlock | None = None
         self._text: list[str] = []
         self._calls: list[ToolRequest] = []
@@ -106,7 +113,7 @@ class Turn:
 
     def _round(self, offers_tools: bool) -> None:
         """One answer of the provider; if the context is too long for it, again with less of it."""
-        offered = tools.TOOLS if offers_tools and self._chat.options.memtools and self._remembers else ()
+        offered = tools.TOOLS if offers_tools and self._chat.options.memtools and self._reads else ()
         self._make_room(self._chat.window_of(self._provider))
         while True:
             self._text, self._calls, self._end = [], [], End("")

@@ -346,8 +346,8 @@ def test_what_the_model_says_reaches_no_log(running: Running, caplog: pytest.Log
     assert "quokka" not in json.dumps([record.__dict__ for record in caplog.records], default=str)
 
 
-def test_a_memory_that_is_away_is_told_to_the_model(running: Running) -> None:
+def test_a_memory_that_is_away_is_told_to_the_client(running: Running) -> None:
     running.service.database.close()
     reply = post(running.url, rpc("tools/call", {"name": "list_facts"}), as_user("ann"))
-    assert reply.json["result"]["isError"]
-    assert "cannot be used now" in reply.json["result"]["content"][0]["text"]
+    assert (reply.status, reply.header("retry-after")) == (503, "1")
+    assert reply.json["error"]["code"] == -32603

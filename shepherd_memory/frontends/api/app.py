@@ -51,13 +51,15 @@ def create_app(service: Service, threads: ThreadPool, quick: ThreadPool, *, host
 async def _open_state(
     stack: AsyncExitStack, service: Service, threads: ThreadPool, quick: ThreadPool, host: str, auth: Auth
 ) -> State:
+    door = Authenticator(service, quick, auth)
+    await door.start()
     upstream = await stack.enter_async_context(open_session())
     if _uses_memory(service.config):
         # So that the first chat does not wait for the model to be loaded: it would go on without memory.
         with suppress(TimeoutError):
             await threads.run_within(MODEL_SECONDS, service.embedding.embedder)
     names = hosts.allowed_names(service.config.server_allowed_hosts, host)
-    return State(service, threads, quick, Authenticator(service, quick, auth), names, upstream=upstream)
+    return State(service, threads, quick, door, names, upstream=upstream)
 
 
 def _uses_memory(config: Config) -> bool:

@@ -31,6 +31,7 @@ class ChatMemory:
         messages: list[Any],
         session_id: str,
         wanted: bool,
+        recalls: bool = True,
     ) -> None:
         self.status = OFF if not wanted else ON if is_known(user_id) else UNKNOWN_USER
         self._state = state
@@ -38,6 +39,7 @@ class ChatMemory:
         self._user_id = user_id
         self._messages = messages
         self._session_id = session_id
+        self._recalls = recalls
         self._injected: Injected | None = None
         self._is_kept = False
         self._is_counted = False
@@ -52,6 +54,11 @@ class ChatMemory:
         """What memory adds to the user's last message; nothing if it has none, fails, or takes too long."""
         place = last_user_message(self._messages)
         if not self.is_on or place is None:
+            return None
+        if not self._recalls:
+            # It may be back by now, and know that whoever asks may not read.
+            self._fail(FAILED, "the database is away: the chat goes on without recall")
+            self._count(0)
             return None
         begun = time.perf_counter()
         try:

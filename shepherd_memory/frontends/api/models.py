@@ -52,7 +52,7 @@ class Model:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["method"] != "GET":
             return await pass_through(scope, receive, send)
-        await admit(scope)
+        await admit(scope, needs_memory=False)
         state = state_of(scope)
         asked = scope["path_params"]["model"]
         provider, model = choose(config_of(scope), asked, None)

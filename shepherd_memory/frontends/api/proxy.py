@@ -36,7 +36,7 @@ class ChatRoute:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["method"] != "POST":
             return await pass_through(scope, receive, send)
-        caller, most = await admit(scope)
+        caller, most = await admit(scope, needs_memory=False)
         asked = read_asked(await read_body(scope, receive, most), self._wire)
         state = state_of(scope)
         config = config_of(scope)
@@ -67,7 +67,9 @@ async def _memory_for(scope: Scope, caller: Caller, asked: ChatRequest, provider
     off = asked.memory is False or headers.get(MEMORY_HEADER, "").strip().lower() in SWITCHED_OFF
     wanted = not off and extraction_enabled(config, provider)
     session_id = headers.get(SESSION_HEADER) or asked.session_id
-    return ChatMemory(state_of(scope), config, user_id, asked.messages, session_id, wanted)
+    return ChatMemory(
+        state_of(scope), config, user_id, asked.messages, session_id, wanted, recalls=caller.is_confirmed
+    )
 
 
 async def _exchange(
@@ -83,7 +85,7 @@ async def _exchange(
 
 async def pass_through(scope: Scope, receive: Receive, send: Send) -> None:
     """Anything else under /v1, for the provider: untouched, but for a `provider/` before the model's name."""
-    _, most = await admit(scope)
+    _, most = await admit(scope, needs_memory=False)
     body = await read_body(scope, receive, most)
     state = state_of(scope)
     target = target_of(scope)

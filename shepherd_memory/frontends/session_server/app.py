@@ -33,6 +33,7 @@ def create_app(state: SessionState) -> ASGIApp:
 
     @asynccontextmanager
     async def lifespan(_: object) -> AsyncIterator[None]:
+        await state.door.start()
         state.session.start()
         yield
 

@@ -47,12 +47,21 @@ def state_of(scope: Scope) -> SessionState:
     return state
 
 
-async def let_in(scope: Scope) -> tuple[SharedSession, int]:
-    """Authenticate, and return the session and the request's size limit."""
-    caller, most = await admit(scope)
+@dataclass(frozen=True)
+class Admitted:
+    """What a client that was let in may use: the session, and how many bytes its request may have."""
+
+    session: SharedSession
+    max_bytes: int
+    caller: Caller
+
+
+async def let_in(scope: Scope, *, needs_memory: bool = True) -> Admitted:
+    """Authenticate; a client that reads what was said is refused while the database is away."""
+    caller, most = await admit(scope, needs_memory=needs_memory)
     state = state_of(scope)
     await check_user(state.door, caller, state.session.user_id, config_of(scope))
-    return state.session, most
+    return Admitted(state.session, most, caller)
 
 
 async def check_user(door: Authenticator, caller: Caller, user_id: str, config: Config) -> None:
@@ -71,11 +80,11 @@ async def check_user(door: Authenticator, caller: Caller, user_id: str, config: 
 
 async def ask(request: Request) -> Any:
     """Say something to the session: wait for the answer, follow it, or leave it in the line."""
-    session, most = await let_in(request.scope)
-    body = await read_body(request.scope, request.receive, most)
+    admitted = await let_in(request.scope, needs_memory=False)
+    body = await read_body(request.scope, request.receive, admitted.max_bytes)
     asked = read_prompt(body, request.headers.get("content-type", ""))
-    turn = QueuedTurn(asked, follows_all=asked.stream)
-    position = session.put(turn)
+    turn = QueuedTurn(asked, follows_all=asked.stream, recalls=admitted.caller.is_confirmed)
+    position = admitted.session.put(turn)
     if asked.is_async:
         return json_response(_queued(turn, position), ACCEPTED)
     if asked.stream:
@@ -92,19 +101,19 @@ def _queued(turn: QueuedTurn, position: int) -> dict[str, Any]:
 
 async def clear(request: Request) -> Response:
     """Begin a new session, once all that was asked before is answered."""
-    session, most = await let_in(request.scope)
-    await read_body(request.scope, request.receive, most)
+    admitted = await let_in(request.scope, needs_memory=False)
+    await read_body(request.scope, request.receive, admitted.max_bytes)
     turn = QueuedTurn(None)
-    session.put(turn)
+    admitted.session.put(turn)
     cleared = await _end_of(turn, request)
     return json_response({"success": True, **cleared.fields})
 
 
 async def cancel(request: Request) -> Response:
     """Stop the answer that is coming in, or take one request out of the line."""
-    session, most = await let_in(request.scope)
-    which = read_reference(await read_body(request.scope, request.receive, most))
-    return json_response({"success": True, "cancelled": session.cancel(which.request)})
+    admitted = await let_in(request.scope, needs_memory=False)
+    which = read_reference(await read_body(request.scope, request.receive, admitted.max_bytes))
+    return json_response({"success": True, "cancelled": admitted.session.cancel(which.request)})
 
 
 async def _end_of(turn: QueuedTurn, request: Request) -> Update:
@@ -124,7 +133,7 @@ async def _end_of(turn: QueuedTurn, request: Request) -> Update:
 
 async def show(request: Request) -> Response:
     """The session: what was said, and how it is doing."""
-    session, _ = await let_in(request.scope)
+    session = (await let_in(request.scope)).session
     tokens = sum(message["tokens"] for message in session.messages)
     totals = {"messages": len(session.messages), "tokens": tokens, **session.spent}
     return json_response({**_about(session, request), "messages": session.messages, "totals": totals})
@@ -132,7 +141,7 @@ async def show(request: Request) -> Response:
 
 async def updates(request: Request) -> EventStream:
     """Everything that happens, for who watches."""
-    session, _ = await let_in(request.scope)
+    session = (await let_in(request.scope)).session
     last_id = headers_of(request.scope).get("last-event-id", "")
 
     async def look_again() -> None:

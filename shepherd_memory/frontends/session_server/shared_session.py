@@ -55,11 +55,15 @@ class QueuedTurn:
     """A request in the line: a prompt, or none, which clears the session.
 
     Whoever sent it follows it, all of it or only its end, and may leave: it is carried out all the same.
+    Without `recalls` its answer is given without a look at the memory.
     """
 
-    def __init__(self, asked: PromptRequest | None, *, follows_all: bool = False) -> None:
+    def __init__(
+        self, asked: PromptRequest | None, *, follows_all: bool = False, recalls: bool = True
+    ) -> None:
         self.id = uuid.uuid4().hex
         self.asked = asked
+        self.recalls = recalls
         self.is_cancelled = False
         self._follows_all = follows_all
         self._is_followed = asked is None or not asked.is_async
@@ -252,7 +256,9 @@ class SharedSession:
                 else:
                     self._tell(turn, update)
 
-        self._chat.ask(asked.prompt, emit, max_tokens=asked.max_tokens, memory=asked.memory)
+        self._chat.ask(
+            asked.prompt, emit, max_tokens=asked.max_tokens, memory=asked.memory, recalls=turn.recalls
+        )
         window = self._chat.context_window()
         self._in_loop(lambda: setattr(self, "context_window", window))
         # Said here: by the time that a client hears of it, the session may be another.

@@ -1,5 +1,6 @@
 """Who is asking, and whose memory that is."""
 
+import asyncio
 import hashlib
 import time
 from collections.abc import Callable, Mapping
@@ -9,8 +10,8 @@ from typing import TypeVar
 
 from shepherd_memory.config import Config
 from shepherd_memory.config.identity import UNKNOWN
-from shepherd_memory.errors import DatabaseError, DatabaseUnavailable
-from shepherd_memory.frontends.web.http_errors import HttpError
+from shepherd_memory.errors import DatabaseError
+from shepherd_memory.frontends.web.http_errors import HttpError, unavailable
 from shepherd_memory.frontends.web.threads import ThreadPool
 from shepherd_memory.memory import api_keys
 from shepherd_memory.memory.api_keys import ApiKey
@@ -19,7 +20,7 @@ from shepherd_memory.storage.clock import now_us
 from shepherd_memory.text.ids import checked_user_id
 
 LOOK_AGAIN_SECONDS = 1.0
-"""A server without keys sees within this time that there is one now."""
+"""A server without keys sees within this time that there is one now, or that the database is back."""
 
 NOTED_SECONDS = 60.0
 """How often it is written down that a key is in use."""
@@ -43,9 +44,14 @@ class Auth(Enum):
 
 @dataclass(frozen=True)
 class Caller:
-    """Whoever sent a request: the holder of a key, or of none where none is needed."""
+    """Whoever sent a request: the holder of a key, or of none where none is needed.
+
+    Not `is_confirmed`: the database is away, and this is what it said last. That is enough for a chat, which
+    then reads nothing of the memory, and for nothing else.
+    """
 
     key: ApiKey | None = None
+    is_confirmed: bool = True
 
     @property
     def name(self) -> str:
@@ -53,61 +59,116 @@ class Caller:
 
 
 class Authenticator:
-    """Checks keys against the database, each time: a key that is revoked opens nothing from then on."""
+    """Checks keys against the database, each time: a key that is revoked opens nothing from then on.
 
-    def __init__(self, service: Service, threads: ThreadPool, auth: Auth) -> None:
+    Until it has found out whether there are keys nobody is let in; from then on a server without keys can
+    only become one with keys.
+    """
+
+    def __init__(
+        self,
+        service: Service,
+        threads: ThreadPool,
+        auth: Auth,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
         self.auth = auth
         self._service = service
         self._threads = threads
-        self._looked_at = float("-inf")
+        self._clock = clock
+        self._keyless_at: float | None = None
+        """When the last look began that found no key; None: there was none yet."""
+        self._failed_at = float("-inf")
+        self._looking: asyncio.Task[None] | None = None
         self._used_at: dict[str, float] = {}
         self._known: dict[str, tuple[ApiKey, float]] = {}
 
+    @property
+    def needs_no_key(self) -> bool:
+        """Whether requests come in without a key, as far as is known."""
+        return self.auth is not Auth.REQUIRED
+
+    async def start(self) -> None:
+        """Find out whether there are keys; if the database is away, requests find out when it is back."""
+        await self.look()
+        if self._keyless_at is not None:
+            # Not recent enough for a request: the first one looks for itself.
+            self._keyless_at -= LOOK_AGAIN_SECONDS
+
+    async def check_ready(self) -> None:
+        """Refuse everything until it is known whether there are keys."""
+        if self._is_unknown():
+            await self.look()
+        if self._is_unknown():
+            raise unavailable("it is not known yet whether API keys are needed: the database is away")
+
+    def _is_unknown(self) -> bool:
+        return self.auth is Auth.ONCE_THERE_IS_A_KEY and self._keyless_at is None
+
     async def caller_of(self, headers: Mapping[str, str]) -> Caller:
         """Who holds the key of a request; refused without a good one, where one is needed."""
-        if not await self.needs_key():
-            return Caller()
+        await self.look()
+        await self.check_ready()
+        if self.auth is not Auth.REQUIRED:
+            return Caller(is_confirmed=self.auth is Auth.OFF or not self._is_database_away())
         presented = presented_key(headers)
         if not presented:
             raise _unauthorized("an API key is needed: Authorization: Bearer KEY, or x-api-key: KEY")
-        key = await self._key_of(presented)
-        if key is None:
-            raise _unauthorized("this API key is unknown or was revoked")
-        self._note_use(key)
-        return Caller(key)
+        caller = await self._holder_of(presented)
+        if caller.is_confirmed and caller.key is not None:
+            self._note_use(caller.key)
+        return caller
 
-    async def _key_of(self, presented: str) -> ApiKey | None:
+    async def _holder_of(self, presented: str) -> Caller:
         """The key, as the database has it; while that is away, as it was a short time ago."""
         digest = hashlib.sha256(presented.encode("utf-8", "replace")).hexdigest()
+        began = self._clock()
         try:
             key = await self._ask(lambda: self._find(presented))
         except (DatabaseError, TimeoutError) as error:
             known, at = self._known.get(digest, (None, 0.0))
-            if known is None or time.monotonic() - at > TRUSTED_SECONDS:
-                raise DatabaseUnavailable("API keys cannot be checked now") from error
-            return known
+            if known is None or self._clock() - at > TRUSTED_SECONDS:
+                raise unavailable("API keys cannot be checked now: the database is away") from error
+            return Caller(known, is_confirmed=False)
         self._known.pop(digest, None)
-        if key is not None:
-            self._known[digest] = (key, time.monotonic())
+        if key is None:
+            raise _unauthorized("this API key is unknown or was revoked")
+        self._known[digest] = (key, began)
         while len(self._known) > MAX_KNOWN_KEYS:
             del self._known[next(iter(self._known))]
-        return key
+        return Caller(key)
 
     async def _ask(self, question: Callable[[], T]) -> T:
         return await self._threads.run_within(self._service.config.server_memory_timeout, question)
 
-    async def needs_key(self) -> bool:
-        """Whether a request without a key is refused."""
-        if self.auth is Auth.ONCE_THERE_IS_A_KEY:
-            now = time.monotonic()
-            if now - self._looked_at < LOOK_AGAIN_SECONDS:
-                return False
-            if not await self._is_there_a_key():
-                self._looked_at = now
-                return False
-            # For good: revoking the last key must not open the door.
-            self.auth = Auth.REQUIRED
-        return self.auth is Auth.REQUIRED
+    def _is_database_away(self) -> bool:
+        return self._keyless_at is None or self._failed_at > self._keyless_at
+
+    async def look(self) -> None:
+        """Look whether there is a key by now, unless that was done, or failed, a moment ago.
+
+        Requests that come meanwhile share one look; one that began too early is not enough.
+        """
+        enough = self._clock() - LOOK_AGAIN_SECONDS
+        while self.auth is Auth.ONCE_THERE_IS_A_KEY and self._looked_at() <= enough:
+            if self._looking is None or self._looking.done():
+                self._looking = asyncio.create_task(self._look())
+            # Whoever leaves must not end the look of the others.
+            await asyncio.shield(self._looking)
+
+    def _looked_at(self) -> float:
+        return self._failed_at if self._keyless_at is None else max(self._keyless_at, self._failed_at)
+
+    async def _look(self) -> None:
+        began = self._clock()
+        try:
+            if await self._ask(self._any_key):
+                # For good: revoking the last key must not open the door.
+                self.auth = Auth.REQUIRED
+            else:
+                self._keyless_at = began
+        except (DatabaseError, TimeoutError):
+            self._failed_at = self._clock()
 
     async def user_of(self, caller: Caller, given: str, header: str, config: Config) -> str:
         """Whose memory a request is about: whom it names, if this key may speak for them, else the key's."""
@@ -130,13 +191,6 @@ class Authenticator:
                 403, "this user belongs to the namespace of another API key", code="user_not_allowed_for_key"
             )
 
-    async def _is_there_a_key(self) -> bool:
-        try:
-            return await self._ask(self._any_key)
-        except (DatabaseError, TimeoutError):
-            # Chats go on while the database is away: this server was started without a key.
-            return False
-
     def _find(self, presented: str) -> ApiKey | None:
         with self._service.database.read() as connection:
             return api_keys.find(connection, presented)
@@ -150,7 +204,7 @@ class Authenticator:
             return api_keys.namespaces(connection)
 
     def _note_use(self, key: ApiKey) -> None:
-        now = time.monotonic()
+        now = self._clock()
         if now - self._used_at.get(key.id, float("-inf")) >= NOTED_SECONDS:
             self._used_at[key.id] = now
             database = self._service.database

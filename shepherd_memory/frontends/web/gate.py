@@ -21,7 +21,10 @@ from shepherd_memory.frontends.web.state import (
     headers_of,
 )
 
-ALWAYS_OPEN = ("/health", "/metrics", "/status")
+LIVENESS = "/health"
+"""Answered also before it is known whether there are keys; it tells a stranger nothing but its status."""
+
+ALWAYS_OPEN = ("/metrics", "/status")
 """Answered also when all slots are taken: that is when somebody wants to know."""
 
 OTHER_ROUTES = "other"
@@ -61,6 +64,9 @@ class RequestGate:
     async def _let_in(self, state: ServerState, scope: Scope, receive: Receive, answer: "_Answer") -> None:
         _check_one_host(scope)
         hosts.check(headers_of(scope), state.names)
+        if scope["path"] == LIVENESS:
+            return await self._routes(scope, receive, answer)
+        await state.door.check_ready()
         if scope["path"] in ALWAYS_OPEN:
             return await self._routes(scope, receive, answer)
         with state.slots.one(config_of(scope).server_max_requests):

@@ -58,12 +58,16 @@ class HttpError(Exception):
         self.headers = dict(headers or {})
 
 
+def unavailable(message: str) -> HttpError:
+    """What cannot be done now, and may be done a moment later."""
+    return HttpError(503, message, headers={"Retry-After": str(RETRY_SECONDS)})
+
+
 def from_error(error: ShepherdError) -> HttpError:
     """What a client is told of an error of the core; one of the database quotes nothing of it."""
     status = next(STATUSES[kind] for kind in type(error).__mro__ if kind in STATUSES)
     if status == 503:
-        again = {"Retry-After": str(RETRY_SECONDS)}
-        return HttpError(503, "the memory's database cannot be used now; try again", headers=again)
+        return unavailable("the memory's database cannot be used now; try again")
     if status == 500:
         return HttpError(500, "the memory failed; the server's log says why")
     return HttpError(status, str(error))

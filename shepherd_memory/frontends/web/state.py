@@ -6,7 +6,7 @@ from starlette.types import Scope
 
 from shepherd_memory.config import Config
 from shepherd_memory.frontends.web.auth import Authenticator, Caller
-from shepherd_memory.frontends.web.http_errors import HttpError
+from shepherd_memory.frontends.web.http_errors import HttpError, unavailable
 from shepherd_memory.frontends.web.limits import ConcurrencyLimit, RateLimiter
 from shepherd_memory.frontends.web.metrics import Metrics
 from shepherd_memory.frontends.web.threads import ThreadPool
@@ -62,10 +62,15 @@ def headers_of(scope: Scope) -> dict[str, str]:
     return headers
 
 
-async def admit(scope: Scope) -> tuple[Caller, int]:
-    """Who sends this request, and how many bytes it may have; refused without a key or beyond its rate."""
+async def admit(scope: Scope, *, needs_memory: bool = True) -> tuple[Caller, int]:
+    """Who sends this request, and how many bytes it may have; refused without a key or beyond its rate.
+
+    What needs the memory is refused while the database cannot say who may come in.
+    """
     state = server_state_of(scope)
     caller = await state.door.caller_of(headers_of(scope))
+    if needs_memory and not caller.is_confirmed:
+        raise unavailable("the memory's database cannot be used now; try again")
     config, key = config_of(scope), caller.key
     state.rates.take(key.id if key else "", (key and key.rate_per_minute) or config.server_rate_limit)
     if key:
