@@ -56,7 +56,9 @@ def test_a_lock_file_allows_what_the_project_asks_for(name: str) -> None:
         for pin in versions:
             [exactly] = pin.requirement.specifier
             assert exactly.operator == "=="
-            assert exactly.version in requirement.specifier, f"{pin.requirement} is not {requirement}: {REMEDY}"
+            assert exactly.version in requirement.specifier, (
+                f"{pin.requirement} is not {requirement}: {REMEDY}"
+            )
 
 
 @each_lock
