@@ -23,7 +23,7 @@ each_lock = pytest.mark.parametrize("name", LOCKS)
 
 @dataclass(frozen=True)
 class Pin:
-    """One package of a lock file: what it is pinned to, its hashes, and whether the project itself asks for it."""
+    """One package of a lock file: its pin, its hashes, and whether the project itself asks for it."""
 
     requirement: Requirement
     hashes: int

@@ -46,7 +46,7 @@ MAX_BITES = 6
 RESTS = 3
 """Between two drawings the screen rests at least so many times as long as one takes: keys come first.
 
-What a drawing takes is counted in CPU time: what other programs take of a busy machine must not slow it further.
+What a drawing takes is counted in CPU time: what other programs take of a busy machine must not slow it.
 """
 
 KEY_SECONDS = 0.03
