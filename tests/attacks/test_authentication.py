@@ -16,6 +16,7 @@ from tests.acceptance.processes import wait_until
 from tests.acceptance.server_site import CHAT, Reply, Server, Site, chat_body
 from tests.postgres import PostgresServer, running_postgres
 from tests.provider import chat
+from tests.server.calling import send_raw, status_of
 
 SECRET = "zebra-4711"
 FACTS = "/v1/memory/facts?user=victim"
@@ -146,3 +147,16 @@ def test_a_key_made_while_the_server_is_cut_off_closes_it_before_anybody_reads(
     # A chat may pass until the key is seen: without anything of the memory.
     assert {reply.status for reply in replies if "x-shepherd-memory" not in reply.headers} <= {401, 503}
     assert_nothing_was_told(site, replies)
+
+
+def test_a_page_of_another_site_and_a_doubled_header_get_nothing(site: Site) -> None:
+    with site.settings.service() as service:
+        service.set_fact("victim", "code_word", SECRET)
+    server = site.serve()
+    as_image = server.ask("GET", FACTS, headers={"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "no-cors"})
+    assert as_image.status == 403
+    assert SECRET.encode() not in as_image.body
+    for name in ("Authorization", "x-api-key", "X-Shepherd-User"):
+        lines = [f"GET {FACTS} HTTP/1.1", "Host: localhost", "Connection: close", f"{name}: a", f"{name}: b"]
+        answer = send_raw(server.url, "\r\n".join([*lines, "", ""]).encode())
+        assert status_of(answer) == 400

@@ -18,7 +18,18 @@ from shepherd_memory.memory import api_keys
 from shepherd_memory.storage.clock import now_us
 from tests.acceptance.processes import wait_until
 from tests.provider import ScriptedProvider
-from tests.server.calling import CHATS, Reply, bearer, call, call_json, error_of, new_key, say
+from tests.server.calling import (
+    CHATS,
+    Reply,
+    bearer,
+    call,
+    call_json,
+    error_of,
+    new_key,
+    say,
+    send_raw,
+    status_of,
+)
 from tests.server.serving import Running, StartServer, serving, write_config
 
 WORDS = "The harbour lantern is painted indigo."
@@ -113,6 +124,36 @@ def test_what_is_no_key_is_refused_in_the_wire_format(start: StartServer, provid
     for wire, headers in product(CHATS, tried):
         assert_refused(say(server.url, WORDS, headers, wire=wire), wire)
     assert provider.requests == []
+
+
+@pytest.mark.parametrize("keyed", [True, False])
+def test_a_header_that_says_who_asks_is_given_once(start: StartServer, keyed: bool) -> None:
+    server = start()
+    key = new_key(server.service, "steve") if keyed else "sk-any"
+    for line in (f"Authorization: Bearer {key}", f"X-API-Key: {key}", "X-Shepherd-User: steve"):
+        name, _, value = line.partition(": ")
+        for other in (value, "Bearer other", ""):
+            head = ["GET /v1/memory/facts HTTP/1.1", "Host: localhost", "Connection: close"]
+            twice = "\r\n".join([*head, line, f"{name.lower()}: {other}", "", ""])
+            response = send_raw(server.url, twice.encode())
+            assert status_of(response) == 400
+            assert name.lower() in response.decode().lower()
+
+
+def test_two_different_keys_in_one_request_are_refused(
+    start: StartServer, provider: ScriptedProvider
+) -> None:
+    server = start()
+    key, other = new_key(server.service, "steve"), new_key(server.service, "anna")
+    for wire, second in product(CHATS, (other, WRONG, "sk-mine")):
+        for sent in (bearer(key) | {"x-api-key": second}, bearer(second) | {"x-api-key": key}):
+            refused = say(server.url, WORDS, sent, wire=wire)
+            assert refused.status == 400
+            assert "different keys" in error_of(refused, wire)["message"]
+    assert provider.requests == []
+    for sent in (bearer(key) | {"x-api-key": key}, {"Authorization": "Basic eDp5", "x-api-key": key}):
+        assert say(server.url, WORDS, sent).status == 200
+    assert whose(server, "steve", "anna") == ["steve"]
 
 
 def test_a_key_in_the_query_opens_nothing(start: StartServer) -> None:

@@ -12,7 +12,18 @@ from hypothesis import strategies as st
 from shepherd_memory.config.identity import hostname
 from tests.endpoint import Answer
 from tests.provider import ScriptedProvider
-from tests.server.calling import CHATS, Reply, call, call_json, error_of, say, send_raw, status_of
+from tests.server.calling import (
+    CHATS,
+    Reply,
+    bearer,
+    call,
+    call_json,
+    error_of,
+    new_key,
+    say,
+    send_raw,
+    status_of,
+)
 from tests.server.serving import Running, StartServer, serving, write_config
 
 TARGETS = ["/health", "/status", "/v1/models", "/v1/embeddings", "/v1/memory/facts", "/openapi.json", "/"]
@@ -66,6 +77,29 @@ def running(provider: ScriptedProvider, tmp_path_factory: pytest.TempPathFactory
     write_config(path, provider.url, embedding_engine="none")
     with serving(path) as server:
         yield server
+
+
+def test_what_a_page_of_another_site_makes_a_browser_fetch_is_refused(
+    running: Running, provider: ScriptedProvider
+) -> None:
+    """An image or a link: such a request has no Origin."""
+    asked = len(provider.requests)
+    for target in TARGETS:
+        for said in (b"Sec-Fetch-Site: cross-site", b"sec-fetch-site:  Cross-Site "):
+            response = get(running, target, b"Host: localhost", said)
+            assert status_of(response) == 403
+            assert b"Sec-Fetch-Site" in response
+    assert len(provider.requests) == asked
+    for said in (b"same-origin", b"same-site", b"none"):
+        response = get(running, "/v1/memory/facts", b"Host: localhost", b"Sec-Fetch-Site: " + said)
+        assert status_of(response) == 200
+
+
+def test_where_keys_are_needed_a_key_decides(start: StartServer) -> None:
+    server = start()
+    key = bearer(new_key(server.service, "steve")) | {"Sec-Fetch-Site": "cross-site"}
+    assert call(server.url, "GET", "/v1/memory/facts").status == 401
+    assert call(server.url, "GET", "/v1/memory/facts", None, key).status == 200
 
 
 def get(server: Running, target: str, *lines: bytes) -> bytes:

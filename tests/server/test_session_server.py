@@ -234,8 +234,8 @@ def test_a_client_gets_an_answer_at_once_while_another_waits(
     with watching(shared.url) as observer, ThreadPoolExecutor(1) as pool:
         waiting = pool.submit(shared.ask, "Hello")
         shared.wait_until_running()
-        assert shared.contents() == ["Hello"]
         assert observer.wait_for("message_added").fields["message"]["content"] == "Hello"
+        assert shared.contents() == ["Hello"]
         assert call(shared.url, "GET", "/health").status == 200
         assert not waiting.done()
         gate.set()

@@ -212,11 +212,13 @@ class Authenticator:
 
 
 def presented_key(headers: Mapping[str, str]) -> str:
-    """The key of a request, however its client sends it; empty if there is none."""
+    """The key of a request, however its client sends it; empty if there is none, refused if there are two."""
     scheme, _, token = headers.get("authorization", "").partition(" ")
-    if scheme.lower() == "bearer" and token.strip():
-        return token.strip()
-    return headers.get("x-api-key", "").strip()
+    by_bearer = token.strip() if scheme.lower() == "bearer" else ""
+    by_name = headers.get("x-api-key", "").strip()
+    if by_bearer and by_name and by_bearer != by_name:
+        raise HttpError(400, "Authorization and x-api-key hold different keys: send one of them")
+    return by_bearer or by_name
 
 
 def _unauthorized(message: str) -> HttpError:

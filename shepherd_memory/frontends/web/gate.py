@@ -27,6 +27,13 @@ LIVENESS = "/health"
 ALWAYS_OPEN = ("/metrics", "/status")
 """Answered also when all slots are taken: that is when somebody wants to know."""
 
+GIVEN_ONCE = {
+    b"host": "Host",
+    b"authorization": "Authorization",
+    b"x-api-key": "x-api-key",
+    b"x-shepherd-user": "X-Shepherd-User",
+}
+
 OTHER_ROUTES = "other"
 CLIENT_GONE, BROKEN = 499, 502
 
@@ -62,8 +69,10 @@ class RequestGate:
             self._note(state, scope, answer.status, time.perf_counter() - begun)
 
     async def _let_in(self, state: ServerState, scope: Scope, receive: Receive, answer: "_Answer") -> None:
-        _check_one_host(scope)
+        _check_given_once(scope)
         hosts.check(headers_of(scope), state.names)
+        if state.door.needs_no_key:
+            hosts.refuse_cross_site(headers_of(scope))
         if scope["path"] == LIVENESS:
             return await self._routes(scope, receive, answer)
         await state.door.check_ready()
@@ -126,9 +135,12 @@ class _Answer:
         await self._send(message)
 
 
-def _check_one_host(scope: Scope) -> None:
-    if sum(name == b"host" for name, _ in scope["headers"]) > 1:
-        raise HttpError(400, "a request has one Host header")
+def _check_given_once(scope: Scope) -> None:
+    """Of two headers that say who asks, or whom, neither counts: programs differ in which they would take."""
+    given = [name for name, _ in scope["headers"] if name in GIVEN_ONCE]
+    if len(given) > len(set(given)):
+        twice = next(text for name, text in GIVEN_ONCE.items() if given.count(name) > 1)
+        raise HttpError(400, f"a request has one {twice} header")
 
 
 async def _refuse(refusal: HttpError, scope: Scope, answer: _Answer) -> None:

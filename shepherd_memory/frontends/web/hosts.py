@@ -28,6 +28,15 @@ def check(headers: Mapping[str, str], names: frozenset[str]) -> None:
         raise HttpError(403, "requests by pages of other sites are refused")
 
 
+def refuse_cross_site(headers: Mapping[str, str]) -> None:
+    """Refuse what a browser sends for a page of another site: links and images carry no Origin."""
+    if headers.get("sec-fetch-site", "").strip().lower() == "cross-site":
+        raise HttpError(
+            403,
+            "a page of another site sent this (Sec-Fetch-Site: cross-site); without API keys that is refused",
+        )
+
+
 def _netloc(origin: str) -> str | None:
     try:
         return urlsplit(origin).netloc.lower()
