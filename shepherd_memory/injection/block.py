@@ -3,10 +3,12 @@
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from shepherd_memory.text.block_seal import seal
 from shepherd_memory.text.canonical import canonical_text
 from shepherd_memory.text.excerpt import ELLIPSIS, shorten
+from shepherd_memory.text.lookalikes import PlainText
 from shepherd_memory.text.tokens import UNITS, estimate_tokens, fair_shares, weigh
 
 BLANK_LINE = "\n\n"
@@ -25,10 +27,14 @@ _INVISIBLE = re.compile(
     "\u200b-\u200f\u202a-\u202e\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb"
     "\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff]"
 )
-_IN_FACTS = re.compile(r"[\\\[\],=]")
-_IN_CONTEXT = re.compile(r"[\\\[\]|]")
+
+# The last character of what these find gets a backslash before it. They look at the plain form of a text.
+# With a role and a colon, a text could go on as if somebody else were speaking; `<|` and `|>` enclose the
+# tokens of chat templates.
+_ROLE = r"(?<![a-z0-9_])(?:user|assistant|system|human|developer|tool) ?:"
+_IN_FACTS = re.compile(rf"[\\\[\],=]|<\||\|(?=>)|{_ROLE}")
+_IN_CONTEXT = re.compile(rf"[\\\[\]|]|{_ROLE}")
 _IN_LABELS = re.compile(r"[\\\[\]|:()]")
-_ROLE = re.compile(r"(?<!\w)((?:user|assistant|system|human|developer|tool) ?):", re.IGNORECASE)
 
 # Digits weigh most: whatever the digest is, the line that holds it is not heavier.
 _AROUND = weigh(BLANK_LINE + "[memory: 00000000]")
@@ -180,19 +186,22 @@ def _one_line(text: str) -> str:
 
 def _escape_fact(text: str) -> str:
     """A fact's key or value."""
-    return _escape_roles(_IN_FACTS.sub(r"\\\g<0>", _one_line(text)))
+    return _escape(_IN_FACTS, _one_line(text))
 
 
 def _escape_said(text: str) -> str:
     """What somebody said; commas and equals signs mean nothing there and stay readable."""
-    return _escape_roles(_IN_CONTEXT.sub(r"\\\g<0>", _one_line(text)))
+    return _escape(_IN_CONTEXT, _one_line(text))
 
 
 def _escape_label(text: str) -> str:
     """A date, or who said something."""
-    return _IN_LABELS.sub(r"\\\g<0>", _one_line(text)[:MAX_LABEL_CHARS].rstrip())
+    return _escape(_IN_LABELS, _one_line(text)[:MAX_LABEL_CHARS].rstrip())
 
 
-def _escape_roles(text: str) -> str:
-    """So that what was said cannot go on as if somebody else were speaking."""
-    return _ROLE.sub(r"\1\\:", text)
+def _escape(marks: re.Pattern[str], text: str) -> str:
+    """`text` with a backslash before every mark, and before every character that looks like one."""
+    plain = PlainText(text)
+    places = sorted({plain.place(found.end() - 1) for found in marks.finditer(plain.text)})
+    pieces = [text[start:end] for start, end in pairwise([0, *places, len(text)])]
+    return "\\".join(pieces)
