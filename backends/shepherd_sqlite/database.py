@@ -1,8 +1,10 @@
 """Connections to one SQLite file: many readers, one writer at a time."""
 
+import logging
 import os
 import shutil
 import sqlite3
+import stat
 import threading
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
@@ -24,8 +26,12 @@ BUSY_TIMEOUT_SECONDS = 5.0
 MIN_SQLITE_VERSION = (3, 35, 0)
 SYNCHRONOUS = ("normal", "full")
 
+OTHERS = stat.S_IRWXG | stat.S_IRWXO
+
 BOUND_AT_ONCE = 480
 """Values in one statement that inserts many rows: fewer than any build of SQLite takes by default."""
+
+logger = logging.getLogger(__name__)
 
 _writer_locks: dict[str, threading.Lock] = {}
 _writer_locks_guard = threading.Lock()
@@ -71,8 +77,20 @@ def _file_path(text: str) -> Path:
 
 
 def _create_private(path: Path) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    for folder in reversed([folder for folder in path.parents if not folder.exists()]):
+        folder.mkdir(mode=0o700, exist_ok=True)
     os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
+    for suffix in ("", "-wal", "-shm"):
+        _tighten(path.with_name(path.name + suffix))
+
+
+def _tighten(path: Path) -> None:
+    """Take from other accounts what they may do with a file; one that is somebody else's stays as it is."""
+    with suppress(OSError):
+        mode = stat.S_IMODE(path.stat().st_mode)
+        if mode & OTHERS:
+            path.chmod(mode & ~OTHERS)
+            logger.warning("%s was open to other accounts (mode %04o): now only its owner's", path, mode)
 
 
 class SqliteConnection:

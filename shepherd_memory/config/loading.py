@@ -60,6 +60,12 @@ def state_folder(environ: Environ = os.environ) -> Path:
     return _base(environ, "XDG_STATE_HOME", ".local/state") / "shepherd"
 
 
+def own_folders(environ: Environ = os.environ) -> tuple[Path, ...]:
+    """The folders for settings, data and state that are shepherd's alone."""
+    settings = _base(environ, "XDG_CONFIG_HOME", ".config") / "shepherd"
+    return settings, default_database_path(environ).parent, state_folder(environ)
+
+
 def load_config(path: Path | str | None = None, environ: Environ = os.environ) -> Config:
     """The configuration in force: defaults, then the file if there is one, then the environment."""
     return load(path, environ).config

@@ -1,6 +1,7 @@
 """Files that are written all at once or not at all, and that only their owner can read."""
 
 import os
+import stat
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -10,6 +11,30 @@ if sys.platform == "win32":
     import msvcrt
 else:
     import fcntl
+
+OTHERS = stat.S_IRWXG | stat.S_IRWXO
+
+
+def make_folder(path: Path) -> None:
+    """Make a folder, and what is missing above it, for its owner alone, whatever the umask."""
+    missing = [folder for folder in (path, *path.parents) if not folder.exists()]
+    for folder in reversed(missing):
+        folder.mkdir(mode=0o700, exist_ok=True)
+        # A umask may also take from the owner.
+        folder.chmod(0o700)
+
+
+def tighten(path: Path) -> None:
+    """Take from other accounts what they may do with what is ours, and say so; what is not ours stays."""
+    with suppress(OSError):
+        mode = stat.S_IMODE(path.stat().st_mode)
+        if mode & OTHERS:
+            path.chmod(mode & ~OTHERS)
+            import logging  # a quarter of the time that a short command takes; only trouble needs it
+
+            logging.getLogger(__name__).warning(
+                "%s was open to other accounts (mode %04o): its mode is %04o now", path, mode, mode & ~OTHERS
+            )
 
 
 @contextmanager

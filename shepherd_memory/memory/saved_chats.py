@@ -214,7 +214,7 @@ def _with(lines: Sequence[str], new: str) -> list[str]:
 def _locked(user_id: str) -> Iterator[None]:
     """The user's folder, made if need be, for one writer at a time."""
     folder = _folder(user_id)
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    private_files.make_folder(folder)
     with private_files.locked(folder / LOCK):
         yield
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 
-from shepherd_memory.config import Config, LiveConfig, default_database_path
+from shepherd_memory.config import Config, LiveConfig, default_database_path, own_folders, private_files
 from shepherd_memory.embedding.thread import EmbeddingThread
 from shepherd_memory.extraction.extractor import extraction_client
 from shepherd_memory.extraction.worker import Worker
@@ -42,6 +42,8 @@ def open_service(
     live = LiveConfig(config, config_path)
     with ExitStack() as stack:
         url = config.memory_database or str(default_database_path())
+        for folder in own_folders():
+            private_files.tighten(folder)
         database = stack.enter_context(closing(open_database(url)))
         legacy.import_legacy_tables(database, clock())
         if reindexing.is_needed(database):

@@ -100,12 +100,13 @@ def _put_keys_first() -> None:
 
 def _log(debug: bool) -> None:
     """Nowhere, as the screen is taken; with --debug into a file."""
+    from shepherd_memory.config import private_files
     from shepherd_memory.frontends.cli.logs import PACKAGE, LogFormatter, log_quietly
 
     if not debug:
         return log_quietly(debug)
     path = _log_path()
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    private_files.make_folder(path.parent)
     # Before it is written, also where an earlier one was left open to others: it may say what users asked.
     path.touch(mode=0o600)
     path.chmod(0o600)

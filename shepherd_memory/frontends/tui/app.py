@@ -168,7 +168,7 @@ def _save_choice(light: bool) -> None:
     """Keep the choice for the next start, if it can be written."""
     path = state_folder() / THEME_FILE
     try:
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        private_files.make_folder(path.parent)
         private_files.replace(path, b"light\n" if light else b"dark\n")
     except OSError as error:
         theme_logger.warning("the look could not be kept: %s", error)
