@@ -11,6 +11,11 @@ from shepherd_memory.errors import ConfigError, NotFound
 
 Table = dict[str, Any]
 
+HEADER = (
+    "# Settings of shepherd-memory: `shepherd config` lists them, `shepherd config set KEY VALUE` sets one.\n"
+)
+"""So that a file without settings is not empty: an empty one was emptied by accident."""
+
 
 def set_value(path: Path, key: str, text: str) -> Any:
     """Write one key, given as text; returns the value that it became."""
@@ -40,7 +45,7 @@ def change(path: Path, edit: Callable[[Table], None]) -> None:
     target = Path(os.path.realpath(path))  # a symlink stays one, what it points to is written
     try:
         refuse_special(target)
-        target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        private_files.make_folder(target.parent)
         with private_files.locked(target.with_name(f"{target.name}.lock")):
             table = read_table(target)
             known_problems = set(problems(table))
@@ -56,4 +61,4 @@ def change(path: Path, edit: Callable[[Table], None]) -> None:
 def _to_toml(table: Table) -> bytes:
     import tomli_w  # readers do not need it
 
-    return tomli_w.dumps(table).encode()
+    return (HEADER + tomli_w.dumps(table)).encode()

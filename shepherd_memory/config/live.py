@@ -1,6 +1,7 @@
 """The configuration as a running process sees it change."""
 
 import os
+import stat
 import threading
 from pathlib import Path
 
@@ -9,12 +10,14 @@ from shepherd_memory.config.loading import Environ, load_config
 from shepherd_memory.errors import ConfigError
 
 Signature = tuple[int, int, int, int]
+MAX_BLANK_BYTES = 4096
 
 
 class LiveConfig:
     """Gives the configuration in force now, reading the file again only when it changed.
 
-    A broken edit, or a file that has gone, leaves the last good configuration in force; `problem` says so.
+    A broken edit, or a file that has gone or was emptied, leaves the last good configuration in force;
+    `problem` says so. A process that starts with an empty file has the defaults.
     Without a path the configuration simply stays.
     """
 
@@ -43,6 +46,12 @@ class LiveConfig:
         if signature is None:
             self._note(f"{path} is gone; the settings last read stay in force")
             return
+        if _is_empty(path):
+            self._note(
+                f"{path} is empty, as an editor or a full disk leaves it; the settings last read stay in "
+                "force (a line with a comment says that no settings are meant)"
+            )
+            return
         try:
             self._config = load_config(path, self._environ)
             self.problem = None
@@ -54,6 +63,14 @@ class LiveConfig:
 
         self.problem = problem
         logging.getLogger(__name__).warning("%s", problem)
+
+
+def _is_empty(path: Path) -> bool:
+    try:
+        with path.open("rb") as file:
+            return stat.S_ISREG(os.fstat(file.fileno()).st_mode) and not file.read(MAX_BLANK_BYTES).strip()
+    except OSError:
+        return False
 
 
 def _signature(path: Path) -> Signature | None:

@@ -409,6 +409,38 @@ def test_a_live_config_keeps_its_settings_when_the_file_goes(path: Path) -> None
     assert "is gone" in live.problem
 
 
+@pytest.mark.parametrize("left", ["", "\n", "  \n\n"])
+def test_a_live_config_keeps_its_settings_when_the_file_is_emptied(
+    path: Path, caplog: pytest.LogCaptureFixture, left: str
+) -> None:
+    set_value(path, "user_id", "steve")
+    live = LiveConfig(load_config(path, {}), path, {})
+    assert live.current().user_id == "steve"
+    write(path, left)
+    assert [live.current().user_id for _ in range(3)] == ["steve"] * 3
+    assert "is empty" in (live.problem or "")
+    assert len(caplog.records) == 1
+    write(path, "# nothing is set\n")
+    assert (live.current().user_id, live.problem) == ("", None)
+
+
+def test_to_take_the_last_setting_out_is_no_accident(path: Path) -> None:
+    set_value(path, "user_id", "steve")
+    live = LiveConfig(load_config(path, {}), path, {})
+    unset_value(path, "user_id")
+    assert (live.current(), live.problem) == (Config(), None)
+    assert path.read_text().startswith("# Settings of shepherd-memory")
+
+
+def test_a_process_that_starts_with_an_empty_file_has_the_defaults_and_says_so(path: Path) -> None:
+    write(path, "")
+    live = LiveConfig(load_config(path, {}), path, {})
+    assert live.current() == Config()
+    assert "is empty" in (live.problem or "")
+    set_value(path, "user_id", "steve")
+    assert (live.current().user_id, live.problem) == ("steve", None)
+
+
 def test_a_live_config_notices_a_file_that_comes_later(path: Path) -> None:
     live = LiveConfig(load_config(path, {}), path, {})
     assert (live.current(), live.problem) == (Config(), None)
