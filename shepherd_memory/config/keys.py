@@ -193,6 +193,15 @@ class Config(_Checked):
         2000, COUNT_FROM_ONE, "Most requests at once; more are answered 503 with Retry-After."
     )
     server_max_request_mb: int = setting(32, COUNT_FROM_ONE, "Largest request body, in megabytes.")
+    server_max_requests_mb: int = setting(
+        256, COUNT_FROM_ONE, "Most megabytes of all request bodies at once; more are answered 503."
+    )
+    server_body_timeout: float = setting(
+        30.0, SECONDS, "Longest that a request body may pause, or come more slowly than server_body_min_rate."
+    )
+    server_body_min_rate: int = setting(
+        1000, COUNT_FROM_ONE, "Fewest bytes a second that a request body may come at."
+    )
     server_rate_limit: int = setting(
         0, COUNT, "Requests per minute of one API key that has no limit of its own. 0: no limit."
     )

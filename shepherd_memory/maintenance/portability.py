@@ -21,6 +21,7 @@ from shepherd_memory.storage.database import Connection, Database, Row
 from shepherd_memory.storage.rows import Provenance
 from shepherd_memory.text.canonical import canonical_json, dump_canonical, load_json
 from shepherd_memory.text.ids import storable_id
+from shepherd_memory.text.json_counts import MAX_VALUES, exceeded_limit
 from shepherd_memory.text.redaction import redact_json
 
 FORMAT = "shepherd-memory"
@@ -299,6 +300,9 @@ def _check_header(raw: bytes) -> None:
 def _parse(number: int, raw: bytes) -> Line:
     if len(raw) >= MAX_LINE_BYTES:
         raise InvalidInput(f"line {number}: longer than {MAX_LINE_BYTES} bytes")
+    # A short line cannot hold too much, but for brackets, and those the parser refuses.
+    if len(raw) > MAX_VALUES and (limit := exceeded_limit(raw)):
+        raise InvalidInput(f"line {number}: a line may have {limit}")
     try:
         line = orjson.loads(raw)
     except orjson.JSONDecodeError as error:

@@ -9,7 +9,6 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from shepherd_memory.frontends.web import limits
 from tests.acceptance.processes import wait_until
 from tests.endpoint import close, garbage, hang, held, status
 from tests.provider import (
@@ -222,11 +221,8 @@ def test_of_too_many_requests_at_once_one_is_told_to_come_back(
     assert len(provider.requests) == 3
 
 
-def test_a_client_that_stalls_in_its_body_is_given_up(
-    start: StartServer, provider: ScriptedProvider, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(limits, "BODY_IDLE_SECONDS", 0.05)
-    server = start()
+def test_a_client_that_stalls_in_its_body_is_given_up(start: StartServer, provider: ScriptedProvider) -> None:
+    server = start(server_body_timeout=0.05)
     for target in [*CHATS.values(), "/v1/embeddings", "/v1/memory/remember", "/v1/memory/import"]:
         with sending(server, begun(target)) as connection:
             response = b"".join(iter(lambda: connection.recv(65536), b""))

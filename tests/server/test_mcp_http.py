@@ -319,7 +319,7 @@ def test_a_key_has_the_limits_here_that_it_has_elsewhere(running: Running) -> No
         (b'{"jsonrpc": "2.0", "id": 1}', 400, -32602),
         (b'{"jsonrpc": "2.0", "id": 1, "method": "no/such"}', 200, -32601),
         (b'{"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "no"}}', 200, -32602),
-        (b"[" * 100_000, 400, -32600),
+        (b"[" * 100_000, 413, -32600),
     ],
 )
 def test_what_is_no_request_gets_an_error(running: Running, body: bytes, status: int, code: int) -> None:

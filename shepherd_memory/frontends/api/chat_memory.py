@@ -9,6 +9,7 @@ from shepherd_memory.config.identity import is_known
 from shepherd_memory.errors import DatabaseError, ShepherdError
 from shepherd_memory.frontends.api.splicing import SplicePoint
 from shepherd_memory.frontends.api.state import State
+from shepherd_memory.frontends.web.limits import BodyHold
 from shepherd_memory.injection.prompt import block_suffix
 from shepherd_memory.injection.prompting import Injected
 from shepherd_memory.intake.messages import last_user_message
@@ -31,15 +32,17 @@ class ChatMemory:
         messages: list[Any],
         session_id: str,
         wanted: bool,
+        hold: BodyHold,
         recalls: bool = True,
     ) -> None:
         self.status = OFF if not wanted else ON if is_known(user_id) else UNKNOWN_USER
         self._state = state
         self._budget_seconds = config.server_memory_timeout
         self._user_id = user_id
-        self._messages = messages
+        self._messages = messages if self.is_on else []
         self._session_id = session_id
         self._recalls = recalls
+        self._hold = hold
         self._injected: Injected | None = None
         self._is_kept = False
         self._is_counted = False
@@ -109,7 +112,8 @@ class ChatMemory:
         """Store what the user said, in a thread of its own: the client has gone, and there is no answer."""
         if self.is_on and not self._is_kept:
             self._is_kept = True
-            self._state.threads.start(lambda: self._remember(None), "storing an exchange")
+            self._hold.share()
+            self._state.threads.start(self._remember_said, "storing an exchange")
 
     def drop(self) -> None:
         """Keep nothing of this exchange: the provider's answer is an error."""
@@ -137,6 +141,12 @@ class ChatMemory:
         self._state.write_problem = ""
         self._count_exchange("remembered")
         return True
+
+    def _remember_said(self) -> None:
+        try:
+            self._remember(None)
+        finally:
+            self._hold.let_go()
 
     def _fail(self, status: str, message: str) -> None:
         self.status = status

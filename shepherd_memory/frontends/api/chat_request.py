@@ -52,6 +52,10 @@ class ChatRequest:
         messages = self.fields.get("messages")
         return messages if isinstance(messages, list) else []
 
+    def forget_messages(self) -> None:
+        """Let go of what was said, which may be large, where no memory will read it."""
+        self.fields.pop("messages", None)
+
     @property
     def memory(self) -> bool | None:
         """Our own field; None if it is not there, or is something else by that name."""

@@ -14,9 +14,10 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
 from shepherd_memory.frontends.api.state import request_state
+from shepherd_memory.frontends.web.bodies import read_body
 from shepherd_memory.frontends.web.http_errors import HttpError
 from shepherd_memory.frontends.web.json_body import decoded, json_response, misfit
-from shepherd_memory.frontends.web.limits import ConcurrencyLimit, read_body
+from shepherd_memory.frontends.web.limits import ConcurrencyLimit
 from shepherd_memory.frontends.web.state import admit, user_of
 from shepherd_memory.frontends.web.threads import ThreadPool
 from shepherd_memory.service import Service
@@ -104,8 +105,9 @@ class Operation:
         if media_type != self.body_media_type:
             # Browsers send a page's form to any server, but none with such a type.
             raise HttpError(415, f"the body must come with Content-Type: {self.body_media_type}")
-        raw = await read_body(request.scope, request.receive, most)
-        return raw if self.body is bytes else decoded(self.body, raw)
+        is_json = self.body is not bytes
+        raw = await read_body(request.scope, request.receive, most, is_json=is_json)
+        return raw if not is_json else decoded(self.body, raw)
 
 
 def read_parameters(kind: type[OperationInput], request: Request) -> Any:

@@ -16,10 +16,11 @@ from shepherd_memory.frontends.api.splicing import splice
 from shepherd_memory.frontends.api.state import State, state_of
 from shepherd_memory.frontends.api.upstream import UpstreamRequest, choose, readable_codings
 from shepherd_memory.frontends.web.auth import Caller
+from shepherd_memory.frontends.web.bodies import read_body
 from shepherd_memory.frontends.web.http_errors import OPENAI, HttpError, wire_of
-from shepherd_memory.frontends.web.limits import ClientGone, read_body
+from shepherd_memory.frontends.web.limits import ClientGone
 from shepherd_memory.frontends.web.responses import until_disconnect
-from shepherd_memory.frontends.web.state import admit, config_of, headers_of, note, user_of
+from shepherd_memory.frontends.web.state import admit, config_of, headers_of, hold_of, note, user_of
 
 MEMORY_FIELD = "memory"
 MEMORY_HEADER = "x-shepherd-memory"
@@ -45,6 +46,8 @@ class ChatRoute:
         request = UpstreamRequest(config, provider, "POST", target_of(scope), scope["headers"])
         if memory.is_on:
             request.read_only(readable_codings())
+        else:
+            asked.forget_messages()
         try:
             async with until_disconnect(scope, receive):
                 body = splice(
@@ -53,6 +56,8 @@ class ChatRoute:
                     model=model if model != asked.model else None,
                     tail=await memory.tail(),
                 )
+                # A chat may stream for long: only what is sent is kept so long.
+                del asked
                 await _exchange(state, request, body, send, memory, self._wire)
         except (ClientGone, asyncio.CancelledError):
             memory.keep_said()
@@ -68,7 +73,14 @@ async def _memory_for(scope: Scope, caller: Caller, asked: ChatRequest, provider
     wanted = not off and extraction_enabled(config, provider)
     session_id = headers.get(SESSION_HEADER) or asked.session_id
     return ChatMemory(
-        state_of(scope), config, user_id, asked.messages, session_id, wanted, recalls=caller.is_confirmed
+        state_of(scope),
+        config,
+        user_id,
+        asked.messages,
+        session_id,
+        wanted,
+        hold_of(scope),
+        recalls=caller.is_confirmed,
     )
 
 
@@ -86,10 +98,11 @@ async def _exchange(
 async def pass_through(scope: Scope, receive: Receive, send: Send) -> None:
     """Anything else under /v1, for the provider: untouched, but for a `provider/` before the model's name."""
     _, most = await admit(scope, needs_memory=False)
-    body = await read_body(scope, receive, most)
+    is_json = headers_of(scope).get("content-type", "").startswith("application/json")
+    body = await read_body(scope, receive, most, is_json=is_json)
     state = state_of(scope)
     target = target_of(scope)
-    asked = _model_in(scope, body)
+    asked = _model_in(body) if is_json else ""
     wire = wire_of(scope["path"])
     provider, model = choose(config_of(scope), asked, None if wire == OPENAI else wire)
     if model != asked:
@@ -108,10 +121,8 @@ async def forward(state: State, request: UpstreamRequest, body: bytes, send: Sen
         raise request.failure(error) from error
 
 
-def _model_in(scope: Scope, body: bytes) -> str:
+def _model_in(body: bytes) -> str:
     """The model that a JSON body names; empty if it is something else."""
-    if not headers_of(scope).get("content-type", "").startswith("application/json"):
-        return ""
     try:
         fields: Any = orjson.loads(body)
     except orjson.JSONDecodeError:

@@ -1,11 +1,12 @@
 """The providers behind the server: which one serves a request, and how the request reaches it."""
 
+import asyncio
 from collections.abc import Iterable, Sequence
 from contextlib import AbstractAsyncContextManager
 from functools import lru_cache
-from io import BytesIO
 
 import aiohttp
+from aiohttp.abc import AbstractStreamWriter
 from multidict import CIMultiDict
 from yarl import URL
 
@@ -40,6 +41,7 @@ _PERMISSIONS = b"access-control-"
 """What a provider permits the pages of other sites it permits for itself, not for us."""
 
 _LARGE = 2**20
+_PIECE_BYTES = 65_536
 _SET_BY_CLIENT = ("Accept", "Accept-Encoding", "Content-Type", "User-Agent")
 
 Headers = Sequence[tuple[bytes, bytes]]
@@ -123,8 +125,7 @@ class UpstreamRequest:
             self.method,
             self.url,
             headers=self.headers,
-            # A large body is sent in pieces: in one it would hold up all else.
-            data=BytesIO(body) if len(body) > _LARGE else body or None,
+            data=_LargeBody(body) if len(body) > _LARGE else body or None,
             allow_redirects=False,
             timeout=self._timeout,
         )
@@ -139,6 +140,23 @@ class UpstreamRequest:
             f"provider {self.provider.name!r} cannot be reached ({type(reason).__name__})",
             code="provider_unreachable",
         )
+
+
+class _LargeBody(aiohttp.Payload):
+    """A body sent in pieces: in one it would hold up all else, and a BytesIO would be copied first."""
+
+    def __init__(self, body: bytes) -> None:
+        super().__init__(body)
+        self._body = body
+        self._size = len(body)
+
+    def decode(self, encoding: str = "utf-8", errors: str = "strict") -> str:
+        return self._body.decode(encoding, errors)
+
+    async def write(self, writer: AbstractStreamWriter) -> None:
+        for at in range(0, len(self._body), _PIECE_BYTES):
+            await writer.write(self._body[at : at + _PIECE_BYTES])
+            await asyncio.sleep(0)
 
 
 @lru_cache(maxsize=256)

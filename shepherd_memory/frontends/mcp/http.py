@@ -7,8 +7,8 @@ from starlette.routing import Route
 from starlette.types import Message, Receive, Scope, Send
 
 from shepherd_memory.frontends.mcp.wire import readable
+from shepherd_memory.frontends.web.bodies import read_body
 from shepherd_memory.frontends.web.http_errors import HttpError
-from shepherd_memory.frontends.web.limits import read_body
 from shepherd_memory.frontends.web.state import admit, headers_of, server_state_of, user_of
 from shepherd_memory.tools import ToolOutput, answer
 

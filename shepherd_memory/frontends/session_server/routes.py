@@ -16,15 +16,16 @@ from shepherd_memory.frontends.session_server.shared_session import PromptReques
 from shepherd_memory.frontends.session_server.streams import EventStream, follow, observe
 from shepherd_memory.frontends.session_server.updates import STATUSES, Update
 from shepherd_memory.frontends.web.auth import Authenticator, Caller
+from shepherd_memory.frontends.web.bodies import read_body
 from shepherd_memory.frontends.web.health import health
 from shepherd_memory.frontends.web.http_errors import RETRY_SECONDS, HttpError
 from shepherd_memory.frontends.web.json_body import decoded, json_response
-from shepherd_memory.frontends.web.limits import read_body
 from shepherd_memory.frontends.web.responses import until_disconnect
 from shepherd_memory.frontends.web.state import SCOPE_KEY, ServerState, admit, config_of, headers_of
 from shepherd_memory.text.canonical import canonical_text
 
 ACCEPTED = 202
+SHORT_BYTES = 65_536
 UNAVAILABLE = 503
 
 
@@ -81,8 +82,10 @@ async def check_user(door: Authenticator, caller: Caller, user_id: str, config: 
 async def ask(request: Request) -> Any:
     """Say something to the session: wait for the answer, follow it, or leave it in the line."""
     admitted = await let_in(request.scope, needs_memory=False)
-    body = await read_body(request.scope, request.receive, admitted.max_bytes)
-    asked = read_prompt(body, request.headers.get("content-type", ""))
+    content_type = request.headers.get("content-type", "")
+    is_json = not content_type.strip().lower().startswith("text/")
+    body = await read_body(request.scope, request.receive, admitted.max_bytes, is_json=is_json)
+    asked = await _prompt_of(request, body, content_type)
     turn = QueuedTurn(asked, follows_all=asked.stream, recalls=admitted.caller.is_confirmed)
     position = admitted.session.put(turn)
     if asked.is_async:
@@ -91,6 +94,13 @@ async def ask(request: Request) -> Any:
         return EventStream(follow(turn, position))
     answered = await _end_of(turn, request)
     return json_response({"success": not answered.fields["cancelled"], **answered.fields})
+
+
+async def _prompt_of(request: Request, body: bytes, content_type: str) -> PromptRequest:
+    """The prompt that a body holds; a long one is read in a thread, because its text is made canonical."""
+    if len(body) <= SHORT_BYTES:
+        return read_prompt(body, content_type)
+    return await state_of(request.scope).threads.run(read_prompt, body, content_type)
 
 
 def _queued(turn: QueuedTurn, position: int) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from shepherd_memory.frontends.web.http_errors import RETRY_SECONDS, HttpError, 
 from shepherd_memory.frontends.web.limits import ClientGone
 from shepherd_memory.frontends.web.state import (
     ANSWERED_KEY,
+    HOLD_KEY,
     LOG_KEY,
     SCOPE_KEY,
     ServerState,
@@ -66,6 +67,8 @@ class RequestGate:
             # To return with half an answer given has the server break the connection off.
             answer.status = BROKEN
         finally:
+            if HOLD_KEY in scope:
+                scope[HOLD_KEY].let_go()
             self._note(state, scope, answer.status, time.perf_counter() - begun)
 
     async def _let_in(self, state: ServerState, scope: Scope, receive: Receive, answer: "_Answer") -> None:

@@ -1,15 +1,12 @@
 """How much a client may ask for: at once, per minute, and in one request."""
 
-import asyncio
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from starlette.types import Message, Receive, Scope
-
 from shepherd_memory.frontends.web.http_errors import RETRY_SECONDS, HttpError
 
-BODY_IDLE_SECONDS = 30
 KEPT_BUCKETS = 10_000
 
 
@@ -59,38 +56,56 @@ class RateLimiter:
             )
 
 
-async def read_body(scope: Scope, receive: Receive, most: int) -> bytes:
-    """The whole body of a request; refused when it is too large, or when the client stalls."""
-    announced = dict(scope["headers"]).get(b"content-length", b"0")
-    if announced.isdigit() and int(announced) > most:
-        raise _too_large(most)
-    parts: list[bytes] = []
-    size = 0
-    while True:
-        message = await _next(receive)
-        if message["type"] == "http.disconnect":
-            raise ClientGone
-        part = message.get("body", b"")
-        size += len(part)
-        if size > most:
-            raise _too_large(most)
-        parts.append(part)
-        if not message.get("more_body", False):
-            return parts[0] if len(parts) == 1 else b"".join(parts)
+class BodyBudget:
+    """The bytes of all bodies in flight; counted as they come, so that an announced body takes nothing."""
+
+    def __init__(self) -> None:
+        self.taken = 0
+        # A thread that outlives its request gives back what it held.
+        self._lock = threading.Lock()
+
+    def take(self, size: int, most: int) -> None:
+        with self._lock:
+            if self.taken + size > most:
+                again = {"Retry-After": str(RETRY_SECONDS)}
+                raise HttpError(
+                    503,
+                    "the requests that run hold too many bytes together (server_max_requests_mb); try again",
+                    code="overloaded",
+                    headers=again,
+                )
+            self.taken += size
+
+    def give_back(self, size: int) -> None:
+        with self._lock:
+            self.taken -= size
 
 
-async def _next(receive: Receive) -> Message:
-    try:
-        async with asyncio.timeout(BODY_IDLE_SECONDS):
-            return await receive()
-    except TimeoutError:
-        raise HttpError(408, f"nothing came for {BODY_IDLE_SECONDS} s") from None
+class BodyHold:
+    """What the body of one request takes of the budget, until the last who holds it lets go."""
+
+    def __init__(self, budget: BodyBudget) -> None:
+        self._budget = budget
+        self._size = 0
+        self._holders = 1
+        self._lock = threading.Lock()
+
+    def take(self, size: int, most: int) -> None:
+        self._budget.take(size, most)
+        self._size += size
+
+    def share(self) -> None:
+        """One more holds the body: each lets go by itself."""
+        with self._lock:
+            self._holders += 1
+
+    def let_go(self) -> None:
+        with self._lock:
+            self._holders -= 1
+            is_last = self._holders == 0
+        if is_last:
+            self._budget.give_back(self._size)
 
 
 class ClientGone(Exception):
     """The client went away: there is nobody left to answer."""
-
-
-def _too_large(most: int) -> HttpError:
-    size = f"{most / 1_000_000:g} MB"
-    return HttpError(413, f"a request may have {size} at most", code="request_too_large")

@@ -7,13 +7,13 @@ from starlette.types import Scope
 from shepherd_memory.config import Config
 from shepherd_memory.frontends.web.auth import Authenticator, Caller
 from shepherd_memory.frontends.web.http_errors import HttpError, unavailable
-from shepherd_memory.frontends.web.limits import ConcurrencyLimit, RateLimiter
+from shepherd_memory.frontends.web.limits import BodyBudget, BodyHold, ConcurrencyLimit, RateLimiter
 from shepherd_memory.frontends.web.metrics import Metrics
 from shepherd_memory.frontends.web.threads import ThreadPool
 from shepherd_memory.service import Service
 
 SCOPE_KEY, LOG_KEY, ANSWERED_KEY = "shepherd", "shepherd.log", "shepherd.answered"
-CONFIG_KEY, HEADERS_KEY = "shepherd.config", "shepherd.headers"
+CONFIG_KEY, HEADERS_KEY, HOLD_KEY = "shepherd.config", "shepherd.headers", "shepherd.hold"
 
 
 @dataclass
@@ -30,6 +30,7 @@ class ServerState:
     metrics: Metrics = field(default_factory=Metrics)
     slots: ConcurrencyLimit = field(default_factory=ConcurrencyLimit)
     rates: RateLimiter = field(default_factory=RateLimiter)
+    bodies: BodyBudget = field(default_factory=BodyBudget)
     write_problem: str = ""
     """Why the last exchange could not be stored; empty since one could."""
 
@@ -51,6 +52,14 @@ def server_state_of(scope: Scope) -> ServerState:
     """The state that a request is answered with, of whichever server."""
     state: ServerState = scope[SCOPE_KEY]
     return state
+
+
+def hold_of(scope: Scope) -> BodyHold:
+    """What the request's body takes of the budget; the gate lets go of it when the request is over."""
+    hold: BodyHold | None = scope.get(HOLD_KEY)
+    if hold is None:
+        hold = scope[HOLD_KEY] = BodyHold(server_state_of(scope).bodies)
+    return hold
 
 
 def headers_of(scope: Scope) -> dict[str, str]:
