@@ -4,6 +4,7 @@ import signal
 import socket
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 
 import psutil
 import pytest
@@ -38,30 +39,47 @@ NOTHING = "nothing to do"
 MANNERS = (*WAITS, *CALLS, UNCONNECTED, NOTHING)
 
 
+@dataclass(frozen=True)
+class Blackhole:
+    """A port that answers no further connection: its queue of one is full, of connections of our own."""
+
+    url: str
+    own_ports: frozenset[int]
+
+    def is_tried_by(self, pid: int) -> bool:
+        connections = psutil.Process(pid).net_connections("tcp")
+        return any(
+            one.status == psutil.CONN_SYN_SENT and one.laddr.port not in self.own_ports for one in connections
+        )
+
+
 @contextmanager
-def blackhole() -> Iterator[str]:
-    """The URL of a port that answers no further connection: its queue of one is full."""
+def blackhole() -> Iterator[Blackhole]:
     with ExitStack() as stack:
         listening = stack.enter_context(socket.socket())
         listening.bind(("127.0.0.1", 0))
         listening.listen(0)
-        for _ in range(2):
-            waiting = stack.enter_context(socket.socket())
-            waiting.setblocking(False)
-            waiting.connect_ex(listening.getsockname())
-        yield f"http://127.0.0.1:{listening.getsockname()[1]}"
+        waiting = [stack.enter_context(socket.socket()) for _ in range(2)]
+        for one in waiting:
+            one.setblocking(False)
+            one.connect_ex(listening.getsockname())
+        own_ports = frozenset(one.getsockname()[1] for one in waiting)
+        yield Blackhole(f"http://127.0.0.1:{listening.getsockname()[1]}", own_ports)
 
 
 class Stage:
     """Brings a worker into the state in which it is to be stopped."""
 
-    def __init__(self, manner: str, settings: SettingsFile, endpoint: ScriptedEndpoint, url: str) -> None:
+    def __init__(
+        self, manner: str, settings: SettingsFile, endpoint: ScriptedEndpoint, hole: Blackhole
+    ) -> None:
         self._manner = manner
         self._endpoint = endpoint
+        self._hole = hole
         settings.set(memory_extraction_timeout=FAR_OFF_SECONDS)
         settings.set(memory_extraction_retry_interval=FAR_OFF_SECONDS)
         if manner == UNCONNECTED:
-            settings.set(memory_extraction_endpoint=url)
+            settings.set(memory_extraction_endpoint=hole.url)
         elif manner in WAITS:
             endpoint.default = WAITS[manner][0]
         elif manner in CALLS:
@@ -76,22 +94,17 @@ class Stage:
         elif self._manner in CALLS:
             self._endpoint.wait_for(1)
         elif self._manner == UNCONNECTED:
-            wait_until(lambda: is_connecting(pid), "a connection attempt")
+            wait_until(lambda: self._hole.is_tried_by(pid), "a connection attempt")
         else:
             drain(service)
-
-
-def is_connecting(pid: int) -> bool:
-    connections = psutil.Process(pid).net_connections("tcp")
-    return any(one.status == psutil.CONN_SYN_SENT and one.raddr.port > 0 for one in connections)
 
 
 @pytest.fixture
 def stage(
     request: pytest.FixtureRequest, settings: SettingsFile, endpoint: ScriptedEndpoint
 ) -> Iterator[Stage]:
-    with blackhole() as url:
-        yield Stage(request.param, settings, endpoint, url)
+    with blackhole() as hole:
+        yield Stage(request.param, settings, endpoint, hole)
 
 
 @every_value(stage=MANNERS, database_url=BACKENDS)

@@ -1,5 +1,6 @@
-"""What the worker does in a second of its own processor time: `python -m tests.bench.report_worker`."""
+"""What the worker costs in CPU time, and how fast it stops: `python -m tests.bench.report_worker`."""
 
+import statistics
 import time
 from collections import defaultdict
 from collections.abc import Callable
@@ -18,9 +19,11 @@ from shepherd_memory.storage.database import Connection, Database
 from tests.bench.figures import each_database, write_line, write_shares
 from tests.bench.instant_endpoint import instant_endpoint
 from tests.bench.workload import START, exchange
+from tests.endpoint import ScriptedEndpoint, hang
 
 ITEMS = 250
 WARM_UP = 50
+STOPS = 20
 
 CLAIM, LOAD, CALL, GUARD = "claim", "load, build the prompt", "call", "read the answer, guard"
 STORE, FINISH, COMMIT = "store facts and context", "finish the item, ledger", "commit"
@@ -116,11 +119,32 @@ def report(name: str, database: Database, config: Config) -> None:
     write_line(f"{ITEMS / spent:.0f} items per CPU second of the worker's process")
 
 
+def report_stopping(database: Database) -> None:
+    """How long `stop` takes while a call hangs."""
+    seconds = []
+    with ScriptedEndpoint() as endpoint, closing(extraction_client()) as client:
+        endpoint.default = hang()
+        config = Config(memory_extraction_endpoint=endpoint.url, memory_extraction_model="hanging")
+        put_items(database, "stopped", 1)
+        for stops in range(STOPS):
+            worker = Worker(database, lambda: config, now_us, client)
+            worker.start()
+            endpoint.wait_for(stops + 1)
+            began = time.monotonic()
+            worker.stop()
+            seconds.append(time.monotonic() - began)
+    middle, slowest = statistics.median(seconds) * 1e3, max(seconds) * 1e3
+    write_line(
+        f"stopped in the middle of a call {STOPS} times: median {middle:.0f} ms, slowest {slowest:.0f} ms"
+    )
+
+
 def main() -> None:
     with instant_endpoint() as url, each_database() as databases:
         config = Config(memory_extraction_endpoint=url, memory_extraction_model="instant")
         for name, database in databases.items():
             report(name, database, config)
+            report_stopping(database)
 
 
 if __name__ == "__main__":
