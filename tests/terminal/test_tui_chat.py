@@ -1,5 +1,6 @@
 """The chat screen of the TUI, driven by keys and mouse: a real chat before the scripted provider."""
 
+import itertools
 import threading
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
@@ -500,6 +501,19 @@ async def test_an_answer_of_a_hundred_thousand_characters_arrives_whole(
         await hands.answered()
         await hands.sees("Paragraph 349 has")
         assert len(hands.app.chat.query_one(Scrollback).last_answer) > 90_000
+
+
+@driven
+async def test_an_answer_arrives_whole_however_late_the_timers_of_textual_are(
+    site: ChatSite, provider: ScriptedProvider, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls = itertools.count()
+    monkeypatch.setattr("textual._time.get_time", lambda: time.monotonic() + 0.005 * next(calls))
+    provider.script(openai_stream(*(f"Paragraph {number} {'has words ' * 20}\n\n" for number in range(20))))
+    async with opened(site) as hands:
+        await hands.say("All of it")
+        await hands.answered()
+        await hands.sees("Paragraph 19 has")
 
 
 @driven

@@ -1,5 +1,6 @@
 """The chat screen: it sends what is typed, and shows what comes of it."""
 
+import asyncio
 import logging
 import os
 import signal
@@ -219,8 +220,9 @@ class ChatScreen(Screen[None]):
     @on(Arrived)
     def _draw(self) -> None:
         """At once if the screen was not drawn just before; else a little later, with what comes till then."""
-        start = max(self._draw_at, self.query_one(Prompt).key_at + KEY_SECONDS)
-        self.set_timer(max(start - time.monotonic(), 0.001), self._draw_some)
+        delay = max(self._draw_at, self.query_one(Prompt).key_at + KEY_SECONDS) - time.monotonic()
+        # Not textual's set_timer: on a busy machine a short one is lost, because it believes itself to be late.
+        asyncio.get_running_loop().call_later(max(delay, 0), self.call_later, self._draw_some)
 
     def _draw_some(self) -> None:
         """One bite; when there is no more, or enough for once, the screen is drawn."""
