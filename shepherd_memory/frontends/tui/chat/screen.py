@@ -221,7 +221,7 @@ class ChatScreen(Screen[None]):
     def _draw(self) -> None:
         """At once if the screen was not drawn just before; else a little later, with what comes till then."""
         delay = max(self._draw_at, self.query_one(Prompt).key_at + KEY_SECONDS) - time.monotonic()
-        # Not textual's set_timer: on a busy machine a short one is lost, because it believes itself to be late.
+        # Not textual's set_timer, which drops a short one on a busy machine: it takes it for a missed one.
         asyncio.get_running_loop().call_later(max(delay, 0), self.call_later, self._draw_some)
 
     def _draw_some(self) -> None:
