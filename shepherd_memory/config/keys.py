@@ -196,6 +196,12 @@ class Config(_Checked):
     server_max_requests_mb: int = setting(
         256, COUNT_FROM_ONE, "Most megabytes of all request bodies at once; more are answered 503."
     )
+    server_max_connections_per_address: int = setting(
+        0, COUNT, "Most connections of one address; 0: no limit, because a reverse proxy is one address."
+    )
+    server_head_timeout: float = setting(
+        10.0, SECONDS, "Longest that the head of a request may take to come; then the connection is closed."
+    )
     server_body_timeout: float = setting(
         30.0, SECONDS, "Longest that a request body may pause, or come more slowly than server_body_min_rate."
     )

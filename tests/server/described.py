@@ -14,7 +14,7 @@ from schemathesis.specs.openapi import checks
 
 from shepherd_memory.frontends.api.openapi import CHAT_OPERATIONS, description
 from shepherd_memory.frontends.api.operations import NDJSON
-from shepherd_memory.frontends.web.process import MAX_HEAD_BYTES
+from shepherd_memory.frontends.web.connections import MAX_HEAD_BYTES
 from shepherd_memory.memory import api_keys
 from shepherd_memory.storage.clock import now_us
 from tests.provider import ScriptedProvider, chat

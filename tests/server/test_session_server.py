@@ -9,7 +9,7 @@ import pytest
 
 from shepherd_memory.frontends.session_server.routes import read_prompt
 from shepherd_memory.frontends.session_server.shared_session import MAX_WAITING
-from shepherd_memory.frontends.web.process import MAX_HEAD_BYTES
+from shepherd_memory.frontends.web.connections import MAX_HEAD_BYTES
 from tests.acceptance.processes import wait_until
 from tests.provider import (
     CUT,

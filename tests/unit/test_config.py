@@ -63,6 +63,8 @@ DESIGNED = {
     "server_max_requests": 2000,
     "server_max_request_mb": 32,
     "server_max_requests_mb": 256,
+    "server_max_connections_per_address": 0,
+    "server_head_timeout": 10.0,
     "server_body_timeout": 30.0,
     "server_body_min_rate": 1000,
     "server_rate_limit": 0,

@@ -20,7 +20,7 @@ CALLED = [
         "uvicorn.protocols.http.httptools_impl",
         "",
         "HttpToolsProtocol",
-        "web/process.py: short heads",
+        "web/connections.py: bounded connections",
     ),
     *(
         (
@@ -28,9 +28,17 @@ CALLED = [
             "uvicorn.protocols.http.httptools_impl",
             "HttpToolsProtocol",
             name,
-            "web/process.py: short heads",
+            "web/connections.py: bounded connections",
         )
-        for name in ("data_received", "on_message_begin", "on_headers_complete", "send_400_response")
+        for name in (
+            "connection_made",
+            "connection_lost",
+            "data_received",
+            "on_message_begin",
+            "on_headers_complete",
+            "on_response_complete",
+            "send_400_response",
+        )
     ),
     ("uvicorn", "uvicorn", "Server", "on_tick", "web/process.py: stop when told to"),
     ("uvicorn", "uvicorn", "Server", "shutdown", "web/process.py: finish what was begun"),
@@ -77,6 +85,34 @@ USED = [
         "tui/terminal.py",
     ),
     ("uvicorn", "uvicorn", "Server.shutdown", "tasks", "web/process.py"),
+    (
+        "uvicorn",
+        "uvicorn.protocols.http.httptools_impl",
+        "RequestResponseCycle.send",
+        "keep_alive",
+        "web/connections.py",
+    ),
+    (
+        "uvicorn",
+        "uvicorn.protocols.http.httptools_impl",
+        "HttpToolsProtocol.on_headers_complete",
+        "cycle",
+        "web/connections.py",
+    ),
+    (
+        "uvicorn",
+        "uvicorn.protocols.http.httptools_impl",
+        "HttpToolsProtocol.on_message_begin",
+        "scope",
+        "web/connections.py",
+    ),
+    (
+        "uvicorn",
+        "uvicorn.protocols.http.httptools_impl",
+        "HttpToolsProtocol.connection_made",
+        "client",
+        "web/connections.py",
+    ),
     ("urllib3", "urllib3.connection", "HTTPConnection.connect", "_new_conn", "llm/http.py"),
     ("urllib3", "urllib3.connection", "HTTPSConnection.connect", "_new_conn", "llm/http.py"),
     ("urllib3", "urllib3.connection", "HTTPConnection._new_conn", "_dns_host", "llm/http.py"),

@@ -10,6 +10,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from shepherd_memory.errors import ShepherdError
 from shepherd_memory.frontends.web import hosts
+from shepherd_memory.frontends.web.connections import CROWDED_KEY
 from shepherd_memory.frontends.web.http_errors import RETRY_SECONDS, HttpError, from_error, render, wire_of
 from shepherd_memory.frontends.web.limits import ClientGone
 from shepherd_memory.frontends.web.state import (
@@ -81,6 +82,9 @@ class RequestGate:
         await state.door.check_ready()
         if scope["path"] in ALWAYS_OPEN:
             return await self._routes(scope, receive, answer)
+        if CROWDED_KEY in scope:
+            again = {"Retry-After": str(RETRY_SECONDS)}
+            raise HttpError(503, "too many connections at once; try again", code="overloaded", headers=again)
         with state.slots.one(config_of(scope).server_max_requests):
             await self._routes(scope, receive, answer)
 

@@ -6,15 +6,20 @@ import threading
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from types import FrameType
-from typing import Any
+from typing import Any, cast
 
 import uvicorn
 from starlette.types import ASGIApp
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from shepherd_memory.errors import ConfigError
 from shepherd_memory.frontends.web.auth import Auth
+from shepherd_memory.frontends.web.connections import (
+    BoundedConnection,
+    Connections,
+    raise_descriptor_limit,
+)
 from shepherd_memory.frontends.web.hosts import is_loopback
 from shepherd_memory.frontends.web.threads import ThreadPool
 from shepherd_memory.memory import api_keys
@@ -22,7 +27,6 @@ from shepherd_memory.service import Service
 
 BACKLOG = 2048
 KEEP_ALIVE_SECONDS = 75
-MAX_HEAD_BYTES = 65_536
 QUICK_THREADS = 2
 
 
@@ -86,30 +90,6 @@ def _threads(service: Service) -> Iterator[tuple[ThreadPool, ThreadPool]]:
         yield threads, quick
 
 
-class BoundedHead(HttpToolsProtocol):
-    """Refuses a head without end, which the parser would keep, and copy anew with every piece of it."""
-
-    def __init__(self, *args: Any, **options: Any) -> None:
-        super().__init__(*args, **options)
-        self._head_bytes = 0
-        self._is_in_head = True
-
-    def data_received(self, data: bytes) -> None:
-        super().data_received(data)
-        if self._is_in_head and not self.transport.is_closing():
-            self._head_bytes += len(data)
-            if self._head_bytes > MAX_HEAD_BYTES:
-                self.send_400_response("The head of the request is too long.")
-
-    def on_message_begin(self) -> None:
-        super().on_message_begin()
-        self._head_bytes, self._is_in_head = 0, True
-
-    def on_headers_complete(self) -> None:
-        self._is_in_head = False
-        super().on_headers_complete()
-
-
 class _Server(uvicorn.Server):
     """Stops also when `stop` is set, and at once at the second signal of any kind."""
 
@@ -140,9 +120,10 @@ def _server(
     auth: Auth,
     stop: threading.Event,
 ) -> uvicorn.Server:
+    connections = Connections(lambda: service.config)
     config = uvicorn.Config(
         application.make(*pools, auth),
-        http=BoundedHead,
+        http=cast("type[asyncio.Protocol]", partial(BoundedConnection, connections)),
         ws="none",
         lifespan="on",
         log_config=None,
@@ -169,6 +150,7 @@ def run(
 ) -> None:
     """Serve until a signal or `stop` says so; running requests are finished first, if that is soon enough."""
     auth = auth_for(service, host, no_auth)
+    raise_descriptor_limit(service.config.server_max_requests, service.config.server_threads)
     with listen(host, port) as sock, _threads(service) as pools:
         ready(url_of(sock))
         _server(service, pools, application, auth, stop).run(sockets=[sock])
