@@ -80,17 +80,17 @@ def _create_private(path: Path) -> None:
     for folder in reversed([folder for folder in path.parents if not folder.exists()]):
         folder.mkdir(mode=0o700, exist_ok=True)
     os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
-    for suffix in ("", "-wal", "-shm"):
-        _tighten(path.with_name(path.name + suffix))
 
 
-def _tighten(path: Path) -> None:
-    """Take from other accounts what they may do with a file; one that is somebody else's stays as it is."""
+def _tighten(path: Path) -> int:
+    """Take from other accounts what they may do with a file; its mode before, 0 if nothing was changed."""
+    # Somebody else's file stays as it is.
     with suppress(OSError):
         mode = stat.S_IMODE(path.stat().st_mode)
         if mode & OTHERS:
             path.chmod(mode & ~OTHERS)
-            logger.warning("%s was open to other accounts (mode %04o): now only its owner's", path, mode)
+            return mode
+    return 0
 
 
 class SqliteConnection:
@@ -193,6 +193,13 @@ class SqliteDatabase:
                 tx.raw.text_factory = str
 
     def is_prepared(self, connection: Connection) -> bool:
+        # Here, because only now it is known to be a database of ours.
+        path = self._location.path
+        found = [_tighten(path.with_name(path.name + suffix)) for suffix in ("", "-wal", "-shm")]
+        if any(found):
+            logger.warning(
+                "%s was open to other accounts (mode %04o): now only its owner's", path, max(found)
+            )
         return True
 
     def migrations(self) -> Traversable:

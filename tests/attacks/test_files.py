@@ -1,4 +1,4 @@
-"""What happens to our files from outside: emptied settings, a database that others may read, any umask."""
+"""What happens to our files from outside, and what a command prints of hostile ones."""
 
 import os
 import stat
@@ -37,3 +37,12 @@ def test_no_umask_and_no_mode_opens_our_files_to_others(site: Site, tmp_path: Pa
         os.umask(umask)
     assert "open to other accounts" in told
     assert {stat.S_IMODE(path.stat().st_mode) for path in tmp_path.glob("memory.db*")} == {0o600}
+
+
+@on_sqlite
+def test_a_memory_drives_no_terminal_through_a_pipe(site: Site) -> None:
+    hostile = "\x1b[2J\x1b]52;c;aGk=\x07\x9b31m \u202e"
+    site.shepherd("facts", "set", "town", hostile, "--user", "steve")
+    printed = site.shepherd("facts", "get", "town", "--user", "steve")
+    assert "\\x1b[2J" in printed
+    assert not {"\x1b", "\x07", "\x9b", "\u202e"} & set(printed)

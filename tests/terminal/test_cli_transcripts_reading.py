@@ -128,7 +128,7 @@ def test_tools_are_in_the_text_and_the_terminal_is_not_driven(tmp_path: Path) ->
     path = write(tmp_path / "p" / "t.jsonl", lines)
     good("memory", "ingest", "--file", str(path))
     printed = process("transcript", "t").stdout
-    assert "I look\x1b[2J.\n[Bash: List]" in printed, "into a pipe as it is"
+    assert "I look\\x1b[2J.\n[Bash: List]" in printed
     for args in (["transcript", "t"], ["transcript", "t", "--json"], ["memory", "conversations"]):
         _, seen = on_terminal(*args)
         assert seen.strip()

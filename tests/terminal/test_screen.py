@@ -93,5 +93,5 @@ def test_a_table_fits_the_terminal_and_memories_cannot_drive_it() -> None:
 def test_a_pipe_gets_whole_values() -> None:
     value = f"\x1b[1m {'long ' * 100}end\nof it"
     good("facts", "set", "title", value)
-    assert good("facts", "get", "title").stdout == f"{value}\n"
+    assert good("facts", "get", "title").stdout == "{}\n".format(value.replace("\x1b", "\\x1b"))
     assert good("facts").stdout.split("\t")[1].endswith("end\\nof it")

@@ -19,9 +19,9 @@ from shepherd_memory.frontends.cli.opening import (
 from shepherd_memory.frontends.cli.streams import file_text, stdin_text
 from shepherd_memory.frontends.terminal.invocation import Invocation, pass_invocation
 from shepherd_memory.frontends.terminal.output import (
+    emit,
     emit_json,
     emit_result,
-    emit_text,
     json_option,
     print_note,
 )
@@ -89,7 +89,7 @@ def show(invocation: Invocation, document_id: int, user: str | None, as_json: bo
         emit_json(_as_json(found))
     else:
         emit_pairs(_facets(found))
-        emit_text(f"\n{found.text}")
+        emit(f"\n{found.text}")
 
 
 @documents.command()

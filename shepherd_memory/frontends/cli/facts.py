@@ -7,9 +7,9 @@ from shepherd_memory.frontends.cli.groups import ListedGroup
 from shepherd_memory.frontends.cli.opening import open_for_reading, open_for_writing, user_option
 from shepherd_memory.frontends.terminal.invocation import Invocation, pass_invocation
 from shepherd_memory.frontends.terminal.output import (
+    emit,
     emit_json,
     emit_result,
-    emit_text,
     json_option,
     print_note,
 )
@@ -57,7 +57,7 @@ def get(invocation: Invocation, key: str, user: str | None, as_json: bool) -> No
     if as_json:
         emit_json(plain(found))
     else:
-        emit_text(found.value)
+        emit(found.value)
 
 
 @facts.command("set")

@@ -10,7 +10,7 @@ import click
 from shepherd_memory.errors import NotFound
 from shepherd_memory.frontends.cli.opening import open_for_reading, user_option
 from shepherd_memory.frontends.terminal.invocation import Invocation, pass_invocation
-from shepherd_memory.frontends.terminal.output import emit_text, json_option
+from shepherd_memory.frontends.terminal.output import emit, json_option
 from shepherd_memory.frontends.terminal.safe_text import escape_line, safe_json
 from shepherd_memory.frontends.terminal.times import local
 from shepherd_memory.memory.documents import Document
@@ -90,15 +90,15 @@ def _about(session_id: str, file: "File | None", first: Document) -> dict[str, A
 
 
 def _emit_markdown(about: dict[str, Any], said: Iterable[Document]) -> None:
-    emit_text(f"# Session {escape_line(about['session_id'])}\n")
+    emit(f"# Session {escape_line(about['session_id'])}\n")
     times = " to ".join(filter(None, (local(about["first_message_at"]), local(about["last_message_at"]))))
     shown = {"project": about["project"], "source": about["source"], "file": about["file_key"], "said": times}
     for name, value in shown.items():
         if value:
-            emit_text(f"- {name}: {escape_line(value)}")
+            emit(f"- {name}: {escape_line(value)}")
     for document in said:
         who = escape_line(document.speaker_name or document.role or document.type)
-        emit_text(f"\n**{who}** {local(document.created_at)}\n\n{document.text}")
+        emit(f"\n**{who}** {local(document.created_at)}\n\n{document.text}")
 
 
 def _emit_json(about: dict[str, Any], said: Iterable[Document]) -> None:

@@ -79,10 +79,8 @@ def _write(lines: Generator[bytes, None, None], write: Callable[[bytes], object]
 
 
 def _to_stdout() -> Callable[[bytes], object]:
-    """Bytes as they are; on a terminal with what it might obey escaped, which is the same JSON."""
-    if sys.stdout.isatty():
-        return lambda line: click.echo(safe_json(line.decode()), nl=False)
-    return lambda line: sys.stdout.buffer.write(line)
+    """With what a terminal might obey escaped, which is the same JSON."""
+    return lambda line: sys.stdout.buffer.write(safe_json(line.decode()).encode())
 
 
 def _watched(service: "Service", user_id: str) -> Generator[bytes, None, None]:

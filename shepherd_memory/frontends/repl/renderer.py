@@ -19,7 +19,6 @@ class Printer:
 
     def __init__(self, *, is_quiet: bool = False) -> None:
         self._is_quiet = is_quiet
-        self._is_terminal = sys.stdout.isatty()
         self._ends_with_newline = True
         self._is_thinking = False
 
@@ -55,9 +54,8 @@ class Printer:
 
     def _answer(self, text: str) -> None:
         self._end_thinking()
-        # `color`: without it click takes escape sequences out of what goes into a pipe.
-        shown = _plain(text) if self._is_terminal else text
-        click.echo(shown, nl=False, color=True)
+        # Into a pipe too: the next program may be a terminal's, and a model says what it was told.
+        click.echo(_plain(text), nl=False, color=True)
         sys.stdout.flush()
         self._ends_with_newline = text.endswith("\n")
 

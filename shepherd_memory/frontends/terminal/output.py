@@ -35,14 +35,8 @@ def exit_code(error: ShepherdError) -> int:
 
 
 def emit(text: str) -> None:
-    """Data, for stdout."""
-    click.echo(text)
-
-
-def emit_text(text: str) -> None:
-    """One memory for stdout: as it is into a pipe, escaped on a terminal."""
-    # `color`: without it click takes escape sequences out of what goes into a pipe.
-    click.echo(escape_block(text) if sys.stdout.isatty() else text, color=True)
+    """Data, for stdout; what a terminal might obey is escaped, also into a pipe, which may end at one."""
+    click.echo(escape_block(text), color=True)
 
 
 def emit_json(value: object) -> None:
