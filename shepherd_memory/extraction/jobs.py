@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import Any
 
 from shepherd_memory.storage import users
+from shepherd_memory.storage.clock import DAY, next_day
 from shepherd_memory.storage.database import Connection, Database
 from shepherd_memory.storage.rows import build
 
@@ -18,6 +19,9 @@ OPEN = (WAITING, RUNNING, FAILED)
 
 TRIES = 3
 """How often an item may be at fault before it is parked."""
+
+MAX_INTERVALS = 60
+"""So many retry intervals a job waits at most: one that keeps killing its worker."""
 
 COLUMNS = (
     "user_id, id, kind, key, status, turn, run_at, watermark_from, watermark_through, payload, worker, token,"
@@ -292,10 +296,37 @@ def expire_leases(database: Database, tx: Connection, now: int, retry_us: int) -
     return tx.execute(
         "update jobs set status = 'waiting', token = null, lease_until = null,"
         " last_error = 'the worker stopped while it ran',"
-        " run_at = :now + :retry * (case when claims > 60 then 60 else claims - 1 end)"
+        " run_at = :now + :retry * (case when claims > :most then :most else claims - 1 end)"
         f" where {_free(database, over)}",
         now=now,
         retry=retry_us,
+        most=MAX_INTERVALS,
+    )
+
+
+def mend_times(database: Database, tx: Connection, kind: str, now: int, retry_us: int, lease_us: int) -> int:
+    """Make due what waits for a time that nobody can have set: the clock was set back. How many there were.
+
+    A time is set for some retry intervals, or for the next midnight. A lease that is longer than any is cut
+    to a whole one: whoever is alive renews it, and what a killed worker held is free when it has run out.
+    """
+    impossible = (
+        "kind = :kind and status = 'waiting' and run_at > :latest"
+        " and (run_at % :day <> 0 or run_at > :midnight)"
+    )
+    held = "kind = :kind and status = 'running' and lease_until > :lease_until"
+    tx.execute(
+        f"update jobs set lease_until = :lease_until where {_free(database, held)}",
+        kind=kind,
+        lease_until=now + lease_us,
+    )
+    return tx.execute(
+        f"update jobs set run_at = :now where {_free(database, impossible)}",
+        kind=kind,
+        now=now,
+        latest=now + MAX_INTERVALS * retry_us,
+        day=DAY,
+        midnight=next_day(now),
     )
 
 

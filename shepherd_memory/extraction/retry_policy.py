@@ -34,12 +34,12 @@ class RetryPolicy:
             self._reset()
             self._endpoint = endpoint
         if self._pauses:
-            return now >= self._paused_at + round(self._pause_seconds(retry_interval_seconds) * SECOND)
+            return _is_over(self._paused_at, self._pause_seconds(retry_interval_seconds), now)
         if self._retry_after_seconds is not None:
-            return now >= self._failed_at + round(self._retry_after_seconds * SECOND)
+            return _is_over(self._failed_at, self._retry_after_seconds, now)
         if self._failures < FAILURES_BEFORE_WAIT:
             return True
-        return now >= self._failed_at + round(retry_interval_seconds * SECOND)
+        return _is_over(self._failed_at, retry_interval_seconds, now)
 
     def _pause_seconds(self, retry_interval_seconds: float) -> float:
         doubled = retry_interval_seconds * 2.0 ** min(self._pauses - 1, 16)
@@ -65,3 +65,8 @@ class RetryPolicy:
         """Note that this item was refused; whether so many were that the endpoint must be at fault."""
         self._suspects.add((job.user_id, job.id))
         return len(self._suspects) >= SUSPECTS_BEFORE_PAUSE
+
+
+def _is_over(since: int, seconds: float, now: int) -> bool:
+    """Whether so long a wait is over; a wait that begins in the future is one: the clock was set back."""
+    return now < since or now >= since + round(seconds * SECOND)

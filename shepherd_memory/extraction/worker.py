@@ -81,6 +81,7 @@ class Worker:
         self._patience = RetryPolicy()
         self._held: Job | None = None
         self._upkeep_at = 0
+        self._looked_at: int | None = None
         self._retry_us = 0
         self._wake = threading.Event()
         self._stopping = threading.Event()
@@ -162,10 +163,15 @@ class Worker:
     def _upkeep(self, config: Config) -> None:
         """Now and then: leases of killed workers, sessions that wait for an endpoint, old rows."""
         now = self._clock()
-        if now < self._upkeep_at:
+        # Nobody watched the clock before the first time.
+        was_set_back = self._looked_at is None or now < self._looked_at
+        self._looked_at = now
+        if now < self._upkeep_at and not was_set_back:
             return
         self._upkeep_at = now + round(min(UPKEEP_SECONDS, config.memory_extraction_lease / 2) * SECOND)
         retry_us = round(config.memory_extraction_retry_interval * SECOND)
+        if was_set_back:
+            self._mend_times(now, retry_us, round(config.memory_extraction_lease * SECOND))
         with self._database.write() as tx:
             jobs.expire_leases(self._database, tx, now, retry_us)
             if retry_us < self._retry_us:
@@ -175,6 +181,14 @@ class Worker:
         if queue.catch_up(self._database, now):
             self._upkeep_at = 0
         queue.trim(self._database, config.memory_extraction_queue_limit, now)
+
+    def _mend_times(self, now: int, retry_us: int, lease_us: int) -> None:
+        with self._database.write() as tx:
+            mended = jobs.mend_times(self._database, tx, queue.KIND, now, retry_us, lease_us)
+        if mended:
+            logger.warning(
+                "the clock was set back: %d items that waited for a later time are due now", mended
+            )
 
     def _deal_with(self, job: Job, config: Config, endpoint: Endpoint) -> Outcome:
         with self._database.read() as connection:

@@ -412,6 +412,22 @@ class JobTable(RuleBasedStateMachine):
         )
         assert count == len(after)
 
+    @rule(retry=st.integers(0, 1), lease=st.integers(0, 30))
+    def mend_times(self, retry: int, lease: int) -> None:
+        now = self.tick()
+        waiting = [replace(row, run_at=now) for row in self.waiting() if row.run_at > now + 60 * retry]
+        running = [
+            replace(row, lease_until=now + lease)
+            for row in self.rows.values()
+            if row.status == RUNNING and row.lease_until is not None and row.lease_until > now + lease
+        ]
+        count = self.run(
+            "mend_times",
+            lambda tx: jobs.mend_times(self.database, tx, KIND, now, retry, lease),
+            [*waiting, *running],
+        )
+        assert count == len(waiting)
+
     @rule(data=st.data(), stranger=st.booleans())
     def retry(self, data: st.DataObject, stranger: bool) -> None:
         if not self.rows:

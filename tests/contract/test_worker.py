@@ -606,3 +606,63 @@ def test_a_replaced_endpoint_does_not_lose_the_pause_of_none(
     with open_service(without, worker=False, clock=clock) as service:
         queue_items(service, clock, 2)
         assert work(service) == [], "no endpoint, no work"
+
+
+@pytest.mark.every_scheme
+@pytest.mark.parametrize("restarted", [False, True])
+def test_a_clock_that_is_set_back_leaves_nothing_waiting(
+    url: str,
+    clock: ManualClock,
+    endpoint: ScriptedEndpoint,
+    caplog: pytest.LogCaptureFixture,
+    restarted: bool,
+) -> None:
+    with memory(url, clock, endpoint.url) as service:
+        endpoint.script(status(503), status(503))
+        queue_items(service, clock, 1, 2)
+        work(service)
+        assert {item(service, user).status for user in ("user1", "user2")} == {jobs.WAITING}
+        if not restarted:
+            clock.advance(-7200)
+            assert len(work(service)) == 2
+    if restarted:
+        clock.advance(-7200)
+        with memory(url, clock, endpoint.url) as service:
+            assert len(work(service)) == 2
+    with memory(url, clock, endpoint.url) as service:
+        assert [facts_of(service, user) for user in ("user1", "user2")] == [
+            {"city": "Town1"},
+            {"city": "Town2"},
+        ]
+    assert "the clock was set back: 2 items" in caplog.text
+
+
+@pytest.mark.every_scheme
+def test_a_clock_that_is_set_back_frees_what_a_killed_worker_held_after_one_lease(
+    url: str, clock: ManualClock, endpoint: ScriptedEndpoint
+) -> None:
+    with memory(url, clock, endpoint.url) as service:
+        queue_items(service, clock, 1)
+        lease_us = round(service.config.memory_extraction_lease * SECOND)
+        assert jobs.claim(service.database, queue.KIND, "killed", clock(), clock() + lease_us)
+        clock.advance(-7200)
+        # It may be alive: it has as long as ever to say so.
+        assert work(service) == []
+        assert item(service, "user1").status == jobs.RUNNING
+        clock.advance(service.config.memory_extraction_lease + 1)
+        assert len(work(service)) == 1
+        assert facts_of(service, "user1") == {"city": "Town1"}
+
+
+def test_what_waits_for_tomorrow_still_does_when_the_clock_is_set_back(
+    url: str, clock: ManualClock, endpoint: ScriptedEndpoint
+) -> None:
+    with memory(url, clock, endpoint.url, memory_extraction_daily_tokens=1) as service:
+        queue_items(service, clock, 1)
+        assert len(work(service)) == 1
+        service.remember("user1", [user_says("my street is Elm")], "chat")
+        assert [outcome.status for outcome in work(service)] == [jobs.WAITING]
+        asked = len(endpoint.requests)
+        clock.advance(-7200)
+        assert work(service) == []
+        assert len(endpoint.requests) == asked

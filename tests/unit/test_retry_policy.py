@@ -105,3 +105,13 @@ def test_only_different_items_make_the_endpoint_suspect(patience: RetryPolicy) -
     assert not any(patience.suspects_endpoint(job(1)) for _ in range(10))
     suspicions = [patience.suspects_endpoint(job(number)) for number in range(1, SUSPECTS_BEFORE_PAUSE + 1)]
     assert suspicions == [False] * (SUSPECTS_BEFORE_PAUSE - 1) + [True]
+
+
+def test_a_clock_that_is_set_back_ends_every_wait(patience: RetryPolicy) -> None:
+    for _ in range(2):
+        patience.failed(round(7200 * SECOND), 3600)
+    assert not allows(patience, 7201)
+    assert allows(patience, 10)
+    patience.pause(round(7200 * SECOND))
+    assert not allows(patience, 7201)
+    assert allows(patience, 10)
