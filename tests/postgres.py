@@ -18,7 +18,7 @@ import tempfile
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NoReturn
 from urllib.parse import quote, urlencode
@@ -47,6 +47,15 @@ class PostgresServer:
     folder: Path | None = None
     """Where it keeps its data and socket; None for a server of somebody else's."""
     pid: int | None = None
+    keeper: subprocess.Popen[str] | None = field(default=None, repr=False, compare=False)
+
+    def started_again(self) -> PostgresServer:
+        """The same server on the same data, once more: its process has ended."""
+        assert self.keeper is not None
+        assert self.keeper.stdin is not None
+        self.keeper.stdin.write("start\n")
+        self.keeper.stdin.flush()
+        return _started(self.keeper)
 
     def dsn(self, database: str) -> str:
         """The `postgresql://…` URL of `database`."""
@@ -103,7 +112,7 @@ def _started(keeper: subprocess.Popen[str]) -> PostgresServer:
     if "error" in answer:
         raise PostgresUnavailable(f"Postgres did not start: {answer['error']}")
     parameters = {"host": answer["folder"], "port": PORT, "user": "postgres", "dbname": "postgres"}
-    return PostgresServer(parameters, Path(answer["folder"]), answer["pid"])
+    return PostgresServer(parameters, Path(answer["folder"]), answer["pid"], keeper)
 
 
 def _checked(server: PostgresServer) -> PostgresServer:
@@ -150,10 +159,15 @@ def _keep_server(durable: bool) -> None:
         account = _account(folder)
         binaries = _binaries(folder, copied=bool(account))
         _initialise(binaries, folder, account)
-        server = _launch(binaries, folder, account, durable)
-        _wait_until_ready(server, folder)
-        _tell(folder=str(folder), pid=server.pid)
-        sys.stdin.readline()
+        word = "start"
+        while word == "start":
+            server = _launch(binaries, folder, account, durable)
+            _wait_until_ready(server, folder)
+            _tell(folder=str(folder), pid=server.pid)
+            word = sys.stdin.readline().strip()
+            if word == "start":
+                server.wait()
+                (folder / "data" / "postmaster.pid").unlink(missing_ok=True)
     finally:
         if server is not None:
             _stop(server)

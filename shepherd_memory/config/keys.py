@@ -217,6 +217,11 @@ class Config(_Checked):
     server_memory_timeout: float = setting(
         2.0, SECONDS, "Longest that a chat waits for its memory, before and after; then it goes on without."
     )
+    server_spool_mb: int = setting(
+        64,
+        COUNT,
+        "Most that waits on this machine's disk while the database takes nothing, in megabytes. 0: nothing.",
+    )
     server_provider_timeout: float = setting(
         600.0, SECONDS, "Longest silence of a provider before a chat is given up."
     )

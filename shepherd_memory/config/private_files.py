@@ -55,6 +55,20 @@ def _wait_for(lock: int) -> None:
         fcntl.flock(lock, fcntl.LOCK_EX)
 
 
+def try_lock(descriptor: int) -> bool:
+    """Lock an open file for as long as it is open; False if it is locked through another opening of it."""
+    try:
+        if sys.platform == "win32":
+            # A byte that nobody reads or writes: elsewhere a lock keeps no reader out either.
+            os.lseek(descriptor, 2**31 - 2, os.SEEK_SET)
+            msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
+        else:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    return True
+
+
 def replace(target: Path, content: bytes) -> None:
     """Put `content` in the place of the file; of two writers at a time each needs the lock."""
     # One fixed name: whoever writes next clears away what a killed writer left.
@@ -67,7 +81,7 @@ def replace(target: Path, content: bytes) -> None:
         with suppress(OSError):
             temporary.unlink(missing_ok=True)
         raise
-    _sync_directory(target.parent)
+    sync_folder(target.parent)
 
 
 def _write_private(path: Path, content: bytes) -> None:
@@ -78,7 +92,7 @@ def _write_private(path: Path, content: bytes) -> None:
         os.fsync(file.fileno())
 
 
-def _sync_directory(path: Path) -> None:
+def sync_folder(path: Path) -> None:
     """Make the rename itself survive a power cut, where directories can be opened."""
     if sys.platform == "win32":
         return

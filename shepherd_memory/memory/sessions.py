@@ -109,8 +109,8 @@ def continued(connection: Connection, user_id: str, opening: str, since: int, un
     """The session of a conversation that is known by how it opened.
 
     It is the last one that opened so, by `until`, if it went on after `since`, else a new one: two
-    conversations that open with the same words on different days are two. Their ids are the
-    opening and a number.
+    conversations that open with the same words on different days are two. Their ids are the opening and a
+    number.
     """
     rows = connection.rows(
         "select session_id, created_at, updated_at from sessions where user_id = :user_id"

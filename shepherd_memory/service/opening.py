@@ -4,23 +4,32 @@ from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 
-from shepherd_memory.config import Config, LiveConfig, default_database_path, own_folders, private_files
+from shepherd_memory.config import (
+    Config,
+    LiveConfig,
+    default_database_path,
+    own_folders,
+    private_files,
+    state_folder,
+)
 from shepherd_memory.embedding.thread import EmbeddingThread
 from shepherd_memory.extraction.extractor import extraction_client
 from shepherd_memory.extraction.worker import Worker
 from shepherd_memory.maintenance import legacy, reindexing
+from shepherd_memory.service.deliveries import DeliveryService
 from shepherd_memory.service.memories import MemoryService
-from shepherd_memory.service.messages import MessageService
 from shepherd_memory.service.recall import RecallService
 from shepherd_memory.service.user_data import UserDataService
 from shepherd_memory.service.work import WorkService
+from shepherd_memory.spool.replay import Replayer
+from shepherd_memory.spool.spool import Spool, name_of
 from shepherd_memory.storage.clock import Clock, now_us
-from shepherd_memory.storage.database import open_database
+from shepherd_memory.storage.database import Database, open_database
 from shepherd_memory.transcripts.library import Library
 from shepherd_memory.transcripts.watching import Watcher
 
 
-class Service(MessageService, RecallService, MemoryService, WorkService, UserDataService):
+class Service(DeliveryService, RecallService, MemoryService, WorkService, UserDataService):
     """The memory of all users; every call names the user it is for."""
 
 
@@ -53,13 +62,26 @@ def open_service(
         thread = Worker(database, live.current, clock, client)
         library = Library(database, live.current, clock, embedding.wake, thread.wake)
         watcher = Watcher(library, live.current, watch_for)
+        spool = stack.enter_context(closing(_spool(url, database, live, clock)))
+        service = Service(database, live, thread, embedding, library, spool, clock)
+        replayer = Replayer(spool, service.store_exchange)
         stack.callback(embedding.stop)
         if worker:
             embedding.start()
             thread.start()
             watcher.start()
+            replayer.start()
+            stack.callback(replayer.stop)
             stack.callback(watcher.stop)
             stack.callback(thread.stop)
             stack.callback(watcher.ask_to_stop)
+            stack.callback(replayer.ask_to_stop)
             stack.callback(embedding.ask_to_stop)
-        yield Service(database, live, thread, embedding, library, clock)
+        yield service
+
+
+def _spool(url: str, database: Database, live: LiveConfig, clock: Clock) -> Spool:
+    def max_bytes() -> int:
+        return live.current().server_spool_mb * 1_000_000
+
+    return Spool(state_folder() / "spool", name_of(url, database.url), max_bytes, clock)

@@ -4,6 +4,7 @@ from shepherd_memory.config import Config, LiveConfig
 from shepherd_memory.embedding.thread import EmbeddingThread
 from shepherd_memory.extraction.worker import Worker
 from shepherd_memory.injection.stored_blocks import BlockCache
+from shepherd_memory.spool.spool import Spool
 from shepherd_memory.storage.clock import Clock
 from shepherd_memory.storage.database import Database
 from shepherd_memory.transcripts.library import Library
@@ -19,9 +20,11 @@ class ServiceParts:
         worker: Worker,
         embedding: EmbeddingThread,
         transcripts: Library,
+        spool: Spool,
         clock: Clock,
     ) -> None:
         self.transcripts = transcripts
+        self.spool = spool
         self.database = database
         self.worker = worker
         self.embedding = embedding

@@ -58,7 +58,7 @@ def both_named(text: str, user: str, **more: object) -> dict[str, object]:
 def test_a_chat_goes_through_while_somebody_else_holds_the_memory(stream: bool, site: Site) -> None:
     server = site.serve()
     server.chat(SAID, "steve")
-    before = server.exchanges("unremembered")
+    before = server.exchanges("spooled")
     site.settings.set(server_memory_timeout=BUDGET_SECONDS)
     with site.settings.service() as service, held_memory(service, "steve"):
         reply = server.chat("What is my bicycle called?", "steve", stream=stream)
@@ -68,11 +68,12 @@ def test_a_chat_goes_through_while_somebody_else_holds_the_memory(stream: bool, 
         assert site.provider.exchanges[-1].received.json["messages"] == [
             {"role": "user", "content": "What is my bicycle called?"}
         ]
-        assert server.exchanges("unremembered") == before + 1
+        assert server.exchanges("spooled") == before + 1
     site.settings.set(server_memory_timeout=PATIENCE_SECONDS)
+    wait_until(lambda: server.metric("shepherd_spool_records") == 0, "the spool is empty")
     assert server.chat("And what did I call my bicycle?", "steve", stream=stream).memory == "on"
     assert "Rosinante" in site.provider.exchanges[-1].received.body.decode()
-    assert server.exchanges("unremembered") == before + 1
+    assert server.exchanges("spooled") == before + 1
 
 
 def test_chats_at_once_with_keys_go_through_while_somebody_else_holds_the_memory(site: Site) -> None:
@@ -210,7 +211,7 @@ def test_a_client_that_leaves_before_the_answer_ends_the_call_and_its_words_are_
 
 
 @first_backend
-def test_words_that_could_not_be_kept_when_a_client_left_are_counted(
+def test_words_that_could_not_be_stored_when_a_client_left_are_spooled_and_counted(
     site: Site, gate: threading.Event
 ) -> None:
     site.provider.script(gated(gate, chat("Too late.")))
@@ -220,7 +221,7 @@ def test_words_that_could_not_be_kept_when_a_client_left_are_counted(
             site.provider.wait_for(1)
             break_documents(service.database)
         site.provider.wait_until_left()
-        wait_until(lambda: server.exchanges("unremembered") == 1, "it is counted")
+        wait_until(lambda: server.exchanges("spooled") == 1, "it is counted")
         assert server.exchanges("remembered") == 0
 
 

@@ -5,12 +5,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from shepherd_memory.config import Config, LiveConfig
+from shepherd_memory.config import Config, LiveConfig, state_folder
 from shepherd_memory.embedding.thread import EmbeddingThread
 from shepherd_memory.extraction.worker import Outcome, Worker
 from shepherd_memory.maintenance.erasure import user_tables
 from shepherd_memory.memory.entries import number_of
 from shepherd_memory.service import Service, open_service
+from shepherd_memory.spool.spool import Spool
 from shepherd_memory.storage.clock import SECOND
 from shepherd_memory.storage.database import Database
 from shepherd_memory.transcripts.library import Library
@@ -68,7 +69,8 @@ def service_with(database: Database, live: LiveConfig, worker: Worker, clock: Ma
     """A service around a worker that a test has made."""
     embedding = EmbeddingThread(database, live.current, clock)
     library = Library(database, live.current, clock, embedding.wake, worker.wake)
-    return Service(database, live, worker, embedding, library, clock)
+    spool = Spool(state_folder() / "spool", "test", lambda: 0, clock)
+    return Service(database, live, worker, embedding, library, spool, clock)
 
 
 def drain(service: Service, clock: ManualClock, seconds: float = 1.0, turns: int = 2000) -> list[Outcome]:

@@ -496,6 +496,7 @@ SERVICE: dict[str, list[Case]] = {
         on_service("remember", [MESSAGE], "chat"),
         on_service("remember", [user_says("again", id="m1")], "chat"),
     ],
+    "deliver": [lambda pair: pair.service.deliver(pair.me, [MESSAGE], "an answer", "chat").store()],
     "store_exchange": [on_service("store_exchange", EXCHANGE)],
     "remember_exchange": [
         on_service("remember_exchange", [user_says("the opening of both")], "an answer"),
@@ -824,6 +825,7 @@ def test_asking_about_somebody_who_is_not_there_leaves_no_row(service: Service) 
         "remember",
         "remember_exchange",
         "store_exchange",
+        "deliver",
         "import_lines",
     )
     reading = [name for name in SERVICE if name not in adding]

@@ -70,6 +70,7 @@ DESIGNED = {
     "server_rate_limit": 0,
     "server_threads": 8,
     "server_memory_timeout": 2,
+    "server_spool_mb": 64,
     "server_provider_timeout": 600,
     "server_shutdown_timeout": 30,
     "cli_server_port": 8766,

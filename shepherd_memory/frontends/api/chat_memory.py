@@ -1,5 +1,6 @@
 """The memory around one chat: what it adds to the request before, and what it keeps of it after."""
 
+import asyncio
 import logging
 import time
 from typing import Any
@@ -14,9 +15,15 @@ from shepherd_memory.injection.prompt import block_suffix
 from shepherd_memory.injection.prompting import Injected
 from shepherd_memory.intake.messages import last_user_message
 from shepherd_memory.llm.request import ReadAnswer
+from shepherd_memory.service.deliveries import Delivery
 
 ON, OFF, UNKNOWN_USER, FAILED, TIMEOUT = "on", "off", "unknown-user", "failed", "timeout"
 MAX_IDS = 100
+
+STORED, SPOOLED, LOST = "true", "spooled", "false"
+"""What became of an exchange, as `X-Shepherd-Remembered` says it."""
+
+COUNTED_AS = {STORED: "remembered", SPOOLED: "spooled", LOST: "unremembered"}
 
 logger = logging.getLogger("shepherd_memory.frontends.server.chat_memory")
 
@@ -46,7 +53,7 @@ class ChatMemory:
         self._injected: Injected | None = None
         self._is_kept = False
         self._is_counted = False
-        self._is_stored: bool | None = None
+        self._became = ""
 
     @property
     def is_on(self) -> bool:
@@ -91,29 +98,32 @@ class ChatMemory:
             headers |= {"x-shepherd-injected-ids": ",".join(ids)} if ids else {}
             if self._injected.request:
                 headers["x-shepherd-request"] = self._injected.request
-        if self._is_stored is not None:
-            headers["x-shepherd-remembered"] = str(self._is_stored).lower()
+        if self._became:
+            headers["x-shepherd-remembered"] = self._became
         return [(name.encode(), value.encode()) for name, value in headers.items()]
 
     async def keep(self, answer: ReadAnswer) -> None:
-        """Store the exchange, committed when this returns; a failure, or taking too long, is counted."""
+        """Store the exchange, or spool it if that fails or takes too long: on the disk when this returns."""
         if not self.is_on or self._is_kept or answer.failed:
             return
         self._is_kept = True
-        text = answer.text if answer.is_final else None
+        delivery = self._delivery(answer.text if answer.is_final else None)
+        if delivery.must_queue:
+            self._became = await self._spool(delivery)
+            return
         try:
-            self._is_stored = await self._within_budget(lambda: self._remember(text))
+            self._became = await self._within_budget(lambda: self._store_or_spool(delivery))
         except TimeoutError:
-            self._is_stored = False
-            self._count_exchange("unremembered")
-            logger.warning("storing an exchange took too long: it is released before it is remembered")
+            logger.warning("storing an exchange took too long: it is spooled")
+            self._became = await self._spool(delivery)
 
     def keep_said(self) -> None:
         """Store what the user said, in a thread of its own: the client has gone, and there is no answer."""
         if self.is_on and not self._is_kept:
             self._is_kept = True
             self._hold.share()
-            self._state.threads.start(self._remember_said, "storing an exchange")
+            delivery = self._delivery(None)
+            self._state.threads.start(lambda: self._store_said(delivery), "storing an exchange")
 
     def drop(self) -> None:
         """Keep nothing of this exchange: the provider's answer is an error."""
@@ -125,26 +135,37 @@ class ChatMemory:
     def _inject(self) -> Injected:
         return self._state.service.inject(self._user_id, self._messages, session_id=self._session_id)
 
-    def _remember(self, answer: str | None) -> bool:
-        """Whether it is stored; runs in a thread, and may end when nobody waits for it any more."""
+    def _delivery(self, answer: str | None) -> Delivery:
+        return self._state.service.deliver(self._user_id, self._messages, answer, self._session_id)
+
+    def _store_or_spool(self, delivery: Delivery) -> str:
+        """What became of it; runs in a thread, and may end when nobody waits for it any more."""
+        became = SPOOLED if delivery.must_queue else self._store(delivery)
+        if became == SPOOLED and not delivery.to_spool().result():
+            became = LOST
+        return self._counted(became)
+
+    def _store(self, delivery: Delivery) -> str:
         try:
-            self._state.service.remember_exchange(self._user_id, self._messages, answer, self._session_id)
+            delivery.store()
         except DatabaseError as error:
             self._state.write_problem = f"the last exchange could not be stored: {error}"
-            self._count_exchange("unremembered")
-            logger.warning("an exchange could not be stored (%s): it is not remembered", type(error).__name__)
-            return False
+            logger.warning("an exchange could not be stored (%s): it is spooled", type(error).__name__)
+            return SPOOLED
         except Exception:
-            self._count_exchange("unremembered")
             logger.exception("an exchange could not be stored")
-            return False
+            return LOST
         self._state.write_problem = ""
-        self._count_exchange("remembered")
-        return True
+        return STORED
 
-    def _remember_said(self) -> None:
+    async def _spool(self, delivery: Delivery) -> str:
+        # Shielded: a client that leaves now must not keep it out of the spool.
+        is_kept = await asyncio.shield(asyncio.wrap_future(delivery.to_spool()))
+        return self._counted(SPOOLED if is_kept else LOST)
+
+    def _store_said(self, delivery: Delivery) -> None:
         try:
-            self._remember(None)
+            self._store_or_spool(delivery)
         finally:
             self._hold.let_go()
 
@@ -157,8 +178,11 @@ class ChatMemory:
         self._state.metrics.injections.labels(result).inc()
         self._state.metrics.injected_tokens.inc(tokens)
 
-    def _count_exchange(self, result: str) -> None:
-        """Once: what took too long counts as that, whatever becomes of it later."""
+    def _counted(self, became: str) -> str:
+        """Once: what took too long counts as what it was then, whatever becomes of it later."""
         if not self._is_counted:
             self._is_counted = True
-            self._state.metrics.exchanges.labels(result).inc()
+            self._state.metrics.exchanges.labels(COUNTED_AS[became]).inc()
+            if became == LOST:
+                logger.error("an exchange is not remembered: neither the database nor the spool took it")
+        return became

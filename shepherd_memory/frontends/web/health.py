@@ -11,18 +11,23 @@ from shepherd_memory.frontends.web.http_errors import HttpError
 from shepherd_memory.frontends.web.json_body import json_response
 from shepherd_memory.frontends.web.state import ServerState, admit, config_of, server_state_of
 from shepherd_memory.maintenance.status import Status
+from shepherd_memory.spool.spool import SpoolState
 from shepherd_memory.storage.database import try_writing
 from shepherd_memory.storage.rows import as_json
 
 MIN_FREE_BYTES = 32_000_000
+MAX_SPOOL_SECONDS = 30.0
+"""What has waited longer for the database is a problem, also where nothing else shows it."""
 
 
 async def health(request: Request) -> Response:
     """200 while everything moves, else 503; why is told to those who may know."""
     problems = await _current_problems(request)
+    spool = server_state_of(request.scope).service.spool.state()
     answer: dict[str, Any] = {"status": "failing" if problems else "ok"}
-    if problems and await _may_know(request):
-        answer["problems"] = problems
+    if (problems or spool.records) and await _may_know(request):
+        answer |= {"problems": problems} if problems else {}
+        answer |= {"spool": _shown_spool(spool)} if spool.records else {}
     return json_response(answer, 503 if problems else 200)
 
 
@@ -37,6 +42,7 @@ async def metrics(request: Request) -> Response:
     """Counters and gauges in the text format of Prometheus; with the database away, our own."""
     caller, _ = await admit(request.scope, needs_memory=False)
     state = server_state_of(request.scope)
+    state.metrics.set_spool(state.service.spool.state())
     if caller.is_confirmed:
         return Response(await state.quick.run(_metrics, state), media_type=CONTENT_TYPE_LATEST)
     counted = state.metrics.render_without_memory(state.slots.taken)
@@ -58,22 +64,39 @@ async def _current_problems(request: Request) -> list[str]:
         seconds = config_of(request.scope).server_memory_timeout
         return await state.quick.run_within(seconds, lambda: _problems(state))
     except TimeoutError:
-        return ["the database cannot be used: it does not answer"]
+        return ["the database cannot be used: it does not answer", *_spool_problems(state)]
 
 
 def _problems(state: ServerState) -> list[str]:
     try:
         return _problems_of(state, state.service.status())
     except DatabaseError as error:
-        return [f"the database cannot be used: {error}"]
+        return [f"the database cannot be used: {error}", *_spool_problems(state)]
 
 
 def _problems_of(state: ServerState, status: Status) -> list[str]:
-    found = list(status.problems)
+    found = [*status.problems, *_spool_problems(state)]
     free = state.service.database.free_bytes()
     if free is not None and free < MIN_FREE_BYTES:
         found.append(f"the disk is full: {free / 1_000_000:.0f} MB are left for the database")
     return [*found, state.write_problem] if _is_write_problem_left(state) else found
+
+
+def _spool_problems(state: ServerState) -> list[str]:
+    spool = state.service.spool.state()
+    found = [f"{spool.problem}: exchanges are not remembered"] if spool.problem else []
+    if spool.oldest_seconds > MAX_SPOOL_SECONDS:
+        size, age = f"{spool.bytes / 1_000_000:.1f} MB", f"{spool.oldest_seconds:.0f} s"
+        found.append(f"{spool.records} exchanges ({size}) wait in the spool, the oldest for {age}")
+    return found
+
+
+def _shown_spool(spool: SpoolState) -> dict[str, Any]:
+    return {
+        "records": spool.records,
+        "bytes": spool.bytes,
+        "oldest_seconds": round(spool.oldest_seconds, 1),
+    }
 
 
 def _is_write_problem_left(state: ServerState) -> bool:
@@ -96,6 +119,7 @@ def _status(state: ServerState) -> dict[str, Any]:
         "healthy": not problems,
         "problems": problems,
         "requests_now": state.slots.taken,
+        "spool": _shown_spool(state.service.spool.state()),
     }
 
 

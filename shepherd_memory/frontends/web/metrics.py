@@ -5,6 +5,7 @@ import math
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
 from shepherd_memory.maintenance.status import Status, Totals
+from shepherd_memory.spool.spool import SpoolState
 
 SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60)
 
@@ -16,6 +17,12 @@ GAUGES = {
     "findable_lag_seconds": "How long the oldest of them has waited, from being written.",
     "rejections": "What the guard refused, all users.",
     "requests_now": "Requests that are being answered.",
+}
+
+SPOOL_GAUGES = {
+    "spool_records": "Exchanges that wait in the spool for the database.",
+    "spool_bytes": "How many bytes these are.",
+    "spool_oldest_seconds": "How long the oldest of them has waited.",
 }
 
 
@@ -53,12 +60,16 @@ class Metrics:
         )
         self.exchanges = Counter(
             "shepherd_exchanges",
-            "Exchanges by what became of them: remembered, unremembered.",
+            "Exchanges by what became of them: remembered, spooled, unremembered.",
             ["result"],
             registry=self.registry,
         )
         self._gauges = {
             name: Gauge(f"shepherd_{name}", text, registry=self.registry) for name, text in GAUGES.items()
+        }
+        self._spool_gauges = {
+            name: Gauge(f"shepherd_{name}", text, registry=self.registry)
+            for name, text in SPOOL_GAUGES.items()
         }
         self._counted: dict[tuple[str, int], tuple[Counter, Histogram]] = {}
         self._queue = Gauge(
@@ -80,6 +91,12 @@ class Metrics:
             self._counted[route, status] = counted
         counted[0].inc()
         counted[1].observe(seconds)
+
+    def set_spool(self, state: SpoolState) -> None:
+        """How much waits in the spool: known also while the database is away."""
+        values = (state.records, state.bytes, state.oldest_seconds)
+        for gauge, value in zip(self._spool_gauges.values(), values, strict=True):
+            gauge.set(value)
 
     def render_without_memory(self, requests_now: int) -> bytes:
         """What this process counted, while the database is away."""
