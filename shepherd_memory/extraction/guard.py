@@ -8,13 +8,13 @@ from shepherd_memory.extraction.answer import ExtractionAnswer
 from shepherd_memory.extraction.guard_topics import is_about_assistant, is_transient
 from shepherd_memory.extraction.queue import QueuedMessage
 from shepherd_memory.memory import context, facts, rejections
-from shepherd_memory.memory.fact_keys import normalise_key
+from shepherd_memory.memory.fact_keys import MAX_PROPOSED_CHARACTERS, is_short_name, normalise_key
 from shepherd_memory.memory.rejections import NewRejection
 from shepherd_memory.storage.clock import from_us
 from shepherd_memory.storage.database import Connection
 from shepherd_memory.storage.rows import Provenance
 from shepherd_memory.text.canonical import canonical_text
-from shepherd_memory.text.grounding import Grounding, ground
+from shepherd_memory.text.grounding import Grounding, ground, unsaid_in_question
 from shepherd_memory.text.redaction import redact
 
 FACT, CONTEXT = "fact", "context"
@@ -105,10 +105,19 @@ class _Reviewer:
         name, content = _clean(kind, raw_name), redact(canonical_text(raw_content)).strip()
         grounding = ground(content, self._texts, key=name, dates=self._dates)
         where = self._provenance(grounding)
-        problem = _problem(kind, name, content) or _secret(content, raw_content) or _unsaid(grounding)
+        problem = (
+            _problem(kind, name, content)
+            or _secret(content, raw_content)
+            or _unsaid(grounding)
+            or (self._unsaid_question(name) if kind == CONTEXT else None)
+        )
         if problem is None:
             return Proposal(kind, name, content, where)
         return NewRejection(kind, name or "?", content[:MAX_PAIR_CHARS], *problem, where)
+
+    def _unsaid_question(self, question: str) -> "Problem":
+        unsaid = unsaid_in_question(question, self._texts, self._dates)
+        return (NOT_SAID, f"in the question: {', '.join(unsaid)}") if unsaid else None
 
     def _provenance(self, grounding: Grounding) -> Provenance:
         index = len(self._said) - 1 if grounding.statement is None else grounding.statement
@@ -128,6 +137,8 @@ def _problem(kind: str, name: str, content: str) -> Problem:
     longest = MAX_VALUE_CHARS if kind == FACT else MAX_PAIR_CHARS
     if not name or not content:
         return UNUSABLE, "the key or the value is empty"
+    if kind == FACT and not is_short_name(name):
+        return UNUSABLE, f"the key has no letter, or more than {MAX_PROPOSED_CHARACTERS} characters"
     if len(name) + len(content) > longest:
         return UNUSABLE, f"longer than {longest} characters"
     if is_about_assistant(name, content):

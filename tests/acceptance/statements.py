@@ -87,7 +87,8 @@ def answer_to(numbers: Iterable[int]) -> Step:
 
 
 def _fresh_question() -> str:
-    return " ".join(secrets.token_hex(4) for _ in range(4)) + "?"
+    """One word that nobody has said, which the guard allows: two would be too many, and so would a number."""
+    return secrets.token_hex(16).translate(str.maketrans("0123456789", "ghijklmnop")) + "?"
 
 
 def assert_stored_once(service: Service, numbers: Iterable[int]) -> None:

@@ -5,8 +5,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from shepherd_memory.extraction.guard_topics import is_about_assistant, is_transient
-from shepherd_memory.text.grounding import ground
-from tests.unit.grounding_corpus import GROUNDED, REFUSED, Case
+from shepherd_memory.text.grounding import ground, unsaid_in_question
+from tests.unit.grounding_corpus import FORGED_QUESTIONS, GROUNDED, HONEST_QUESTIONS, REFUSED, Case
 
 BOOLEANS = frozenset({"true", "false", "yes", "no"})
 
@@ -15,7 +15,19 @@ def is_accepted(case: Case) -> bool:
     """What the guard decides about one proposal."""
     if is_about_assistant(case.about, case.text) or is_transient(case.about, case.text):
         return False
+    if is_question(case.about) and unsaid_in_question(case.about, case.said, case.dates):
+        return False
     return ground(case.text, case.said, key=case.about, dates=case.dates).grounded
+
+
+def is_question(about: str) -> bool:
+    """Whether it is a context's question and not a fact's key."""
+    return about.endswith(("?", "\uff1f"))
+
+
+def refused_questions(cases: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
+    """Those of the questions about a statement that the guard refuses."""
+    return [(said, question) for said, question in cases if unsaid_in_question(question, [said])]
 
 
 def false_refusals(cases: Iterable[Case]) -> list[Case]:
@@ -56,6 +68,10 @@ def main(verbose: bool) -> None:
         sys.stdout.write(figure(f"false accepts, {part}", len(wrongly_accepted), len(refused)))
         if verbose:
             _write_cases([*wrongly_refused, *wrongly_accepted])
+    refused_honest, refused_forged = map(refused_questions, (HONEST_QUESTIONS, FORGED_QUESTIONS))
+    accepted_forged = len(FORGED_QUESTIONS) - len(refused_forged)
+    sys.stdout.write(figure("false refusals, questions", len(refused_honest), len(HONEST_QUESTIONS)))
+    sys.stdout.write(figure("false accepts, questions", accepted_forged, len(FORGED_QUESTIONS)))
     swapped = list(swapped_cases())
     wrongly_accepted = false_accepts(swapped)
     sys.stdout.write(

@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shepherd_memory.text.grounding import ground
-from tests.bench.report_grounding import false_accepts, false_refusals, swapped_cases
-from tests.unit.grounding_corpus import GROUNDED, REFUSED, Case
+from tests.bench.report_grounding import false_accepts, false_refusals, refused_questions, swapped_cases
+from tests.unit.grounding_corpus import FORGED_QUESTIONS, GROUNDED, HONEST_QUESTIONS, REFUSED, Case
 
 
 def _part(cases: list[Case], held_out: bool) -> list[Case]:
@@ -39,6 +39,14 @@ def test_nothing_invented_is_accepted(why: str) -> None:
 def test_a_value_from_another_conversation_is_refused() -> None:
     cases = list(swapped_cases())[::7]
     assert len(false_accepts(cases)) <= 0.002 * len(cases)
+
+
+def test_a_question_asks_in_words_of_its_own() -> None:
+    assert refused_questions(HONEST_QUESTIONS) == []
+
+
+def test_a_question_says_nothing_that_the_user_did_not() -> None:
+    assert refused_questions(FORGED_QUESTIONS) == FORGED_QUESTIONS
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,12 @@ from itertools import pairwise
 from shepherd_memory.text.grounding.assertions import assertions
 from shepherd_memory.text.grounding.denial import clauses, polarised
 from shepherd_memory.text.grounding.quantities import Quantity, find_quantities, find_relative_dates, supports
+from shepherd_memory.text.grounding.questions import (
+    MAX_UNSAID_PAIRS,
+    MAX_UNSAID_WORDS,
+    order_stems,
+    topic_stems,
+)
 from shepherd_memory.text.words import STOP_WORDS, fold, is_unspaced, stem, stems, words
 
 # A claim may draw on this many neighbouring sentences, in at most two neighbouring statements.
@@ -215,8 +221,7 @@ def _pieces_about(
     """Everything asserted in `statements` about the user, or about somebody whom the claim names."""
     places, offset = [], 0
     for number, statement in enumerate(statements):
-        said_at = dates[number] if dates else None
-        pieces = _read_statement(statement, said_at.date() if said_at else None)
+        pieces = _read_statement(statement, _day(dates, number))
         places += [
             _Place(offset + piece.sentence, number, piece)
             for piece in pieces
@@ -224,6 +229,45 @@ def _pieces_about(
         ]
         offset += 1 + (pieces[-1].sentence if pieces else 0)
     return places
+
+
+def unsaid_in_question(
+    question: str, statements: Sequence[str], dates: Sequence[datetime | None] | None = None
+) -> tuple[str, ...]:
+    """The words for which a context's question is refused: the user said nothing of the kind.
+
+    A question asks in words of its own: those that questions are made of, and very few others. Its names
+    and numbers must be the user's, and so must every word of an order to the assistant.
+    """
+    pieces = [
+        piece
+        for number, statement in enumerate(statements)
+        for piece in _read_statement(statement, _day(dates, number))
+    ]
+    names = _names_within(question)
+    terms = _terms_of(fold(question), None, _glue() | topic_stems())
+    named = (replace(term, is_name=term.text in names) for term in terms)
+    unsaid = [term for term in named if not any(_is_in(term, piece) for piece in pieces)]
+    return () if _may_be_unsaid(unsaid) else tuple(term.text for term in unsaid)
+
+
+def _names_within(question: str) -> frozenset[str]:
+    """The capitalised words of an English question but the first; in German every noun is one."""
+    first, _, rest = question.strip().partition(" ")
+    is_english = not STOP_WORDS.isdisjoint(words(first))
+    return frozenset(fold(name) for name in _NAME.findall(rest)) if is_english else frozenset()
+
+
+def _may_be_unsaid(terms: Sequence[_Term]) -> bool:
+    if any(term.is_name or term.quantity or stem(term.text) in order_stems() for term in terms):
+        return False
+    pairs = sum(is_unspaced(term.text) for term in terms)
+    return pairs <= MAX_UNSAID_PAIRS and len(terms) - pairs <= MAX_UNSAID_WORDS
+
+
+def _day(dates: Sequence[datetime | None] | None, number: int) -> date | None:
+    said_at = dates[number] if dates else None
+    return said_at.date() if said_at else None
 
 
 def _is_named(others: frozenset[str], about: frozenset[str]) -> bool:

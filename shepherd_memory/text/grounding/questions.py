@@ -1,0 +1,59 @@
+"""The words that a question may have though the user never said them: what people ask for, and how."""
+
+from functools import cache
+
+from shepherd_memory.text.words import stem, words
+
+MAX_UNSAID_WORDS = 1
+"""So many other words of a question may be new, if they are no names, no numbers and no order."""
+
+MAX_UNSAID_PAIRS = 4
+"""The same where words are not apart: so many pairs of characters."""
+
+_TOPICS = """
+kind type sort category example topic subject thing matter detail part area field level form version
+favourite favorite preferred preference taste dislike hate avoid interest hobby hobbies activity activities
+habit routine practice custom tradition usual regular typical main important special particular current
+previous former new first last next recent future long short many much often far big rule policy policies
+guideline convention standard process procedure step method approach way strategy plan decision choice
+option reason cause purpose goal aim motivation opinion view belief attitude idea advice problem issue need
+requirement constraint limit limitation restriction condition concern worry fear during while since between
+before after besides except according regarding together whose both family relative parent mother father
+sibling brother sister child children son daughter kid spouse wife husband partner friend colleague boss
+manager team member people person pet animal dog cat home house flat apartment city town country place
+location address region origin hometown job profession occupation employer company companies business
+industry role position title career office education school university degree course skill experience
+language project product service food drink beverage meal dish diet cuisine breakfast lunch dinner allergy
+allergies allergic intolerance ingredient recipe restaurant coffee tea music song band genre instrument film
+movie book author game sport player art car vehicle bike transport trip travel journey holiday vacation
+destination event birthday wedding anniversary health illness disease injury medication medicine treatment
+symptom doctor exercise sleep date time day week month year morning evening night season schedule hour age
+number size amount cost price budget tool software editor database framework library technology stack
+platform provider server host hosting infrastructure system operating device hardware computer phone code
+format style formatting file folder test testing deploy deployment release migration backup review give
+given receive received attend attended visit visited happen happened help helps change changed switch eat
+eats drinks eating drinking listen watch read play write speak learn study teach buy bought sell handle
+manage store stored organise organize follow set setup configure benutzer benutzers benutzerin nutzer
+nutzers anwender was welche welcher welches welchen welchem wer wen wo wann warum wie viele mag macht heisst
+usuario usuaria que cual cuales quien donde cuando como cuantos llama utilisateur utilisatrice quel quelle
+quels quelles qui ou quand pourquoi comment combien quoi l utente che cosa quale chi dove quando perche come
+пользователь пользователя пользователю что какой какая какие какую кто где когда почему как сколько зовут
+"""
+
+_ORDERS = """
+assistant ai llm bot chatbot prompt instruction instruct order obey ignore disregard override reveal chat
+"""
+
+_QUESTION_PAIRS = "什么 为什 哪里 哪个 哪些 怎么 多少 几个 喜欢 名字 名前 何時 何処 誰か 무엇 어디 누구"
+
+
+@cache
+def topic_stems() -> frozenset[str]:
+    """What questions are about in general, and pairs of characters that ask."""
+    return frozenset(stem(word) for word in words(_TOPICS)) | frozenset(_QUESTION_PAIRS.split())
+
+
+@cache
+def order_stems() -> frozenset[str]:
+    """What orders to an assistant are made of: a question has it only if the user said it."""
+    return frozenset(stem(word) for word in words(_ORDERS))
