@@ -16,13 +16,19 @@ from shepherd_memory.text.redaction.values import (
 )
 
 _REST = lazy(r"[^\s\"'`<>,;&|\\]*")
-_CLAUSE_END = lazy(r"[*_`\"'”)\]]{0,3}[ \t]*(?:[.,;!?)](?:\s|$)|[\r\n]|[,;]|\\+[nr]|$)")
+_CLAUSE_END = lazy(r"[*_`\"'”)\]]{0,3}[ \t]*+(?:[.,;!?)](?:\s|$)|[\r\n]|[,;]|\\++[nr]|$)")
+_OPTION = lazy(r"--[\w-]*+$")
+_ELEMENT = lazy(r"<[\w:.-]*+$")
+_PREDICATE = lazy(r"(?:ed|ing|ly|able|ible|less|ful|ial|ous|ive|ic|ent|ant|er|est)$")
+_ENDINGS = ".,;:)]}*"
 _OPENING = {")": "(", "]": "[", "}": "{"}
+# As far back as an option or an element may begin, its name included.
+_MAX_NAME_CHARS = 55
 
 
 def _bare_span(match: re.Match[str]) -> Span:
     start, end = match.span("bare")
-    return start, _trimmed(match.string, start, end)
+    return start, _trimmed(match.string, start, min(end, start + 1 + MAX_VALUE))
 
 
 def _given_span(match: re.Match[str]) -> Span:
@@ -37,12 +43,10 @@ def _extended(match: re.Match[str], span: Span) -> Span:
 
 def _trimmed(text: str, start: int, end: int) -> int:
     """Leave the sentence its full stop and the call its bracket."""
-    while end > start and text[end - 1] in ".,;:)]}*":
-        opening = _OPENING.get(text[end - 1])
-        if opening and opening in text[start:end]:
-            break
-        end -= 1
-    return end
+    value = text[start:end]
+    if value[-1:] not in _ENDINGS:
+        return end
+    return start + len(value.rstrip("".join(c for c in _ENDINGS if _OPENING.get(c, "\n") not in value)))
 
 
 def _value(match: re.Match[str], span: Span) -> str:
@@ -77,12 +81,16 @@ def assigned_key(match: re.Match[str]) -> Span | None:
 def option_span(match: re.Match[str]) -> Span | None:
     """`--token abc123`; without the dashes, only what is as long as a key."""
     span = told_span(match)
-    before = match.string[max(0, match.start() - 40) : match.start()]
-    is_sure = span and (span[1] - span[0] >= 16 or re.search(r"--[\w-]*$", before))
+    is_sure = span and (span[1] - span[0] >= 16 or _OPTION().search(_before(match)))
     return span if is_sure else None
 
 
-_STRICT_KEY = lazy(r"(?=[\w-]*[a-z])(?=[\w-]*[A-Z])(?=[\w-]*\d)[\w-]{20,}", re.ASCII)
+def _before(match: re.Match[str]) -> str:
+    """The name that the match begins behind, and what stands before that."""
+    return match.string[max(0, match.start() - _MAX_NAME_CHARS) : match.start()]
+
+
+_STRICT_KEY = lazy(r"(?=[A-Z\d_-]*+[a-z])(?=[a-z\d_-]*+[A-Z])(?=[A-Za-z_-]*+\d)[\w-]{20,}+", re.ASCII)
 
 
 def plain_key_span(match: re.Match[str]) -> Span | None:
@@ -94,8 +102,7 @@ def plain_key_span(match: re.Match[str]) -> Span | None:
 
 
 def element_span(match: re.Match[str]) -> Span | None:
-    before = match.string[max(0, match.start() - 40) : match.start()]
-    is_element = re.search(r"<[\w:.-]*$", before)
+    is_element = _ELEMENT().search(_before(match))
     return None if not is_element or is_placeholder(match["bare"]) else match.span("bare")
 
 
@@ -111,8 +118,11 @@ def spoken_password(match: re.Match[str]) -> Span | None:
 
 def _is_final_word(match: re.Match[str], value: str, end: int) -> bool:
     """`My password is swordfish.`, not `my password is swordfish related`, nor `... is compromised`."""
-    is_predicate = re.search(r"(?:ed|ing|ly|able|ible|less|ful|ial|ous|ive|ic|ent|ant|er|est)$", value)
-    return not is_predicate and is_word_password(value) and bool(_CLAUSE_END().match(match.string, end))
+    return (
+        not _PREDICATE().search(value, len(value) - 4)
+        and is_word_password(value)
+        and bool(_CLAUSE_END().match(match.string, end))
+    )
 
 
 def spoken_key(match: re.Match[str]) -> Span | None:
@@ -127,17 +137,18 @@ def told_span(match: re.Match[str]) -> Span | None:
     return span if " " not in value and has_letter_and_digit(value) and is_key_like(value) else None
 
 
-_SAID_BEFORE = lazy(r"(\S{4,100})\s+as\s+(?:(?:the|my|your|an?|our)\s+)?(?:\w{1,20}\s+)?$")
+_AS = lazy(r"(?<=\S)\s+as\s+(?:(?:the|my|your|an?|our)\s+)?(?:\w{1,20}\s+)?$")
 
 
 def said_before_span(match: re.Match[str]) -> Span | None:
     """`use hunter2 as the password`: the secret is the word before."""
     offset = max(0, match.start() - 160)
     before = match.string[offset : match.start()]
-    said = _SAID_BEFORE().search(before) if " as " in before[-40:] else None
-    if not said or not is_password_like(said[1].strip("\"'`,")) or is_code(said[1]):
+    joint = _AS().search(before, max(0, len(before) - 60)) if " as " in before[-40:] else None
+    said = before[max(0, joint.start() - 100) : joint.start()].split()[-1] if joint else ""
+    if not joint or len(said) < 4 or not is_password_like(said.strip("\"'`,")) or is_code(said):
         return None
-    return shifted(said.span(1), offset)
+    return shifted((joint.start() - len(said), joint.start()), offset)
 
 
 def unless_placeholder(match: re.Match[str]) -> Span | None:
@@ -179,11 +190,12 @@ def phrase_span(match: re.Match[str]) -> Span | None:
     return None if words & _FUNCTION_WORDS else match.span("secret")
 
 
+_NO_DIGIT = lazy(r"\D")
 _CARD_ISSUER = lazy(r"4\d{15}$|5[1-5]\d{14}$|2[2-7]\d{14}$|6(?:011|5\d\d)\d{12}$|35\d{14}$|3[47]\d{13}$")
 
 
 def card_span(match: re.Match[str]) -> Span | None:
-    digits = re.sub(r"\D", "", match[0])
+    digits = _NO_DIGIT().sub("", match[0])
     is_issued = _CARD_ISSUER().match(digits)
     return match.span() if is_issued and len(set(digits)) > 2 and _is_luhn(digits) else None
 

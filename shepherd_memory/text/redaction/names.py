@@ -6,9 +6,23 @@ from shepherd_memory.text.redaction.patterns import lazy
 from shepherd_memory.text.redaction.values import is_key_like
 
 
-def preceded(words: str) -> str:
-    """A look-behind for any of the words, directly before or one separator away."""
-    return "(?:" + "|".join(rf"(?<={word})|(?<={word}[_\-. ])" for word in words.split()) + ")"
+def preceded(words: str, name: str) -> str:
+    """A name behind any of the words, directly or one separator away.
+
+    The name comes first and then the letter before it, because most places have neither.
+    """
+    endings: dict[str, list[str]] = {}
+    for word in words.split():
+        endings.setdefault(word[-1], []).append(word)
+    directly, apart = (_behind(endings, separator, name) for separator in ("", r"[_\-. ]"))
+    return rf"{name}(?:{directly}|(?<=[_\-. ]{name})(?:{apart}))"
+
+
+def _behind(endings: dict[str, list[str]], separator: str, name: str) -> str:
+    return "|".join(
+        f"(?<={letter}{separator}{name})(?:{'|'.join(f'(?<={word}{separator}{name})' for word in words)})"
+        for letter, words in endings.items()
+    )
 
 
 PASSWORD_NAME = (
@@ -19,18 +33,17 @@ PASSWORD_NAME = (
 PASSWORD_ANCHORS = (
     "pass pw psw kennwort contrase senha пароль 密码 密碼 パスワード 비밀번호 wachtwoord hasło lösenord"
 )
-_KEY_OWNERS = preceded(
+_OWNED_KEY = preceded(
     "api access secret private encrypt encryption signing auth master account app application shared storage"
-    " service consumer subscription hmac webhook deploy admin root jwt cipher crypto aes license ssh server"
+    " service consumer subscription hmac webhook deploy admin root jwt cipher crypto aes license ssh server",
+    "key",
 )
-KEY_NAME = (
-    rf"(?:{_KEY_OWNERS}key|token|secret|credentials?|(?<![^\W_])(?:auth|creds?)(?![^\W_])|authorization)"
-)
+KEY_NAME = rf"(?:{_OWNED_KEY}|token|secret|credentials?|(?<![^\W_])(?:auth|creds?)(?![^\W_])|authorization)"
 KEY_ANCHORS = "key token secret cred auth"
 NAME_SUFFIX = r"(?:[_-]?(?:\d{1,2}|prod|production|dev|staging|test|live|old|new|b64|base64|value))?"
 _NAME_AT_END = lazy(rf"(?:{PASSWORD_NAME}|{KEY_NAME})$", re.IGNORECASE)
 _WHOLE_NAME = lazy(
-    rf"(?:(?P<password>{PASSWORD_NAME})s?|{_KEY_OWNERS}keys?|secrets?|authorization"
+    rf"(?:(?P<password>{PASSWORD_NAME})s?|{_OWNED_KEY}s?|secrets?|authorization"
     r"|(?:access|auth|refresh|bearer|session|api|bot|security|id|private)[_\-. ]?tokens?|(?:set-)?cookie"
     rf"|(?:recovery|backup)[_-]?codes|seed[_-]?phrase|mnemonic){NAME_SUFFIX}$",
     re.IGNORECASE,

@@ -7,6 +7,9 @@ from functools import cache, partial
 Span = tuple[int, int]
 Pattern = Callable[[], re.Pattern[str]]
 
+SLICE_CHARS = 1 << 16
+"""A long text is searched in slices, because no other thread runs while one call searches or copies it."""
+
 
 def lazy(pattern: str, flags: int = 0) -> Pattern:
     """Call the result to get the compiled pattern; all 136 of them take 60 ms, and a text needs few."""

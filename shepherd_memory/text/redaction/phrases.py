@@ -1,6 +1,7 @@
 """Secrets that the words around them give away, such as `my password is ...`."""
 
 import re
+import string
 from collections.abc import Iterator
 
 from shepherd_memory.text.redaction import judges
@@ -12,6 +13,7 @@ from shepherd_memory.text.redaction.names import (
     PASSWORD_NAME,
     preceded,
 )
+from shepherd_memory.text.redaction.patterns import Pattern, lazy
 from shepherd_memory.text.redaction.rules import Judge, SecretRule, rule, table
 from shepherd_memory.text.redaction.tokens import TOKENS
 from shepherd_memory.text.redaction.values import MAX_VALUE
@@ -29,47 +31,64 @@ _PEM = (
     rf"(?:{_KEY_BREAK}-----END [A-Z0-9 ]{{0,60}}-----)?"
 )
 _QUOTED = (
-    rf"(?P<quote>\\{{0,3}}[\"'`])(?P<quoted>(?:(?!(?P=quote))(?:\\.|[^\r\n])){{1,{MAX_VALUE}}}?)(?P=quote)"
+    rf"(?P<quote>\\{{0,3}}[\"'`])(?P<quoted>"
+    rf"(?:[^\r\n\\\"'`]|(?!(?P=quote))(?:\\.|[\\\"'`])){{1,{MAX_VALUE}}}+(?=(?P=quote))"
+    # Where every quote has a backslash before it, the last one ends the value.
+    rf"|[^\r\n]{{1,{MAX_VALUE}}}(?<=\\)(?=(?P=quote)))(?P=quote)"
 )
 # A comma or ampersand ends a value where the next `name=` begins; otherwise it may be part of it.
 _BARE = (
-    r"(?P<bare>[^\s\"'`<>,;&|=\\](?:[^\s\"'`<>,;&|\\]|[,;&|](?!\s|$|[A-Za-z_][\w .-]{0,40}=)"
-    rf"|\\(?![nrtu\"'\\])){{0,{MAX_VALUE}}})"
+    rf"(?P<bare>[^\s\"'`<>,;&|=\\](?:[^\s\"'`<>,;&|\\]{{1,{MAX_VALUE}}}+"
+    r"|[,;&|](?!\s|$|[A-Za-z_][\w .-]{0,40}+=)|\\(?![nrtu\"'\\])){0,20}+)"
 )
 _VALUE = rf"(?:[bfru]{{0,2}}{_QUOTED}|\\{{0,3}}[\"'`]?{_BARE})"
 _SEPARATOR = (
     r"[\\\"'`*_\])]{0,6}[ \t]{0,8}(?P<separator>:=|=>|={1,3}|:|" "\uff1a" r"|(?<=\s)\|(?=\s))[ \t*]{0,8}"
 )
-_WHERE = r"(?:\s+(?:for|to|of|on|at|in|from|für|von|vom|zum|para|de|del|du|per|для|от)\s+[^.,;:=\n]{1,60}?)?"
+_WHERE = (
+    r"(?:\s++(?:for|to|of|on|at|in|from|für|von|vom|zum|para|de|del|du|per|для|от)\s++[^.,;:=\n]{1,60}?)?"
+)
+# Behind `_WHERE`, which may end at any character: so that spaces are skipped once, not from each of them.
+_AFTER_WORD = r"(?<!\s)"
 _APOSTROPHE = "['\u2019]"
 _VERB = (
-    rf"(?:{_APOSTROPHE}s\s+|\s+(?:is|was|are|will be|ist|lautet|war|es|est|è|é|jest|это)(?::|\s)\s*"
-    "|\\s*[—\u2013→]\\s*|\\s+-\\s+|\\s*(?:是|为|は|는|은)\\s*)"
-    r"(?:(?:now|currently|still|just|simply|literally|jetzt|ahora|maintenant)\s+)?(?::\s*)?[*_]{0,3}"
+    rf"(?:{_APOSTROPHE}s\s++|{_AFTER_WORD}(?:\s++(?:"
+    r"(?:is|was|are|will be|ist|lautet|war|es|est|è|é|jest|это)(?::|\s)\s*+"
+    "|-\\s++)|\\s*+[—\u2013→是为は는은]\\s*+))"
+    r"(?:(?:now|currently|still|just|simply|literally|jetzt|ahora|maintenant)\s++)?(?::\s*+)?[*_]{0,3}"
 )
-_CODE_OWNERS = preceded(
+_CODE_OWNERS = (
     "alarm door gate safe garage lock access entry security unlock keypad lockbox locker verification login"
     " confirmation one-time otp 2fa mfa authentication backup"
 )
 _IGNORE_CASE = re.ASCII | re.IGNORECASE
+_PASSWORD = lazy(PASSWORD_NAME, re.IGNORECASE)
 
 
-def _named_rules(kind: str, name: str, anchors: str, assigned: Judge, spoken: Judge) -> Iterator[SecretRule]:
+_SUFFIX_FIRST = "_-0123456789" + "pdstlonbv" + "PDSTLONBV"
+_SEPARATOR_FIRST = "\\\"'`*_]) \t:=|"
+# Of `\s`; `string.whitespace` lacks the last four.
+_SPACES = string.whitespace + "\x1c\x1d\x1e\x1f"
+
+
+def _named_rules(
+    kind: str, name: Pattern, anchors: str, assigned: Judge, spoken: Judge
+) -> Iterator[SecretRule]:
     """The ways in which a value is given to a name."""
     element = rf">(?P<bare>[^<\n]{{1,{MAX_VALUE}}})</"
-    for rest, judge in (
-        (rf"{NAME_SUFFIX}{_SEPARATOR}{_VALUE}", assigned),
-        (rf"(?<!\bpass){_WHERE}{_VERB}{_VALUE}", spoken),
-        (rf"(?<!\bpass)[ \t]+{_VALUE}", judges.option_span),
-        (element, judges.element_span),
+    for first, rest, judge in (
+        (_SUFFIX_FIRST + _SEPARATOR_FIRST, rf"{NAME_SUFFIX}{_SEPARATOR}{_VALUE}", assigned),
+        ("'" + _SPACES, rf"(?<!\bpass){_WHERE}{_VERB}{_VALUE}", spoken),
+        (" \t", rf"(?<!\bpass)[ \t]++{_VALUE}", judges.option_span),
+        (">", element, judges.element_span),
     ):
-        yield rule(kind, anchors, name + rest, judge, re.IGNORECASE)
+        yield rule(kind, anchors, rest, judge, re.IGNORECASE, name=name, first=first)
 
 
 PHRASES = table(
     len(TOKENS.rules),
     rule("private-key", "-----begin", _PEM),
-    rule("private-key", "private-lines:", rf"Private-Lines: \d+{_KEY_LINES}"),
+    rule("private-key", "private-lines:", rf"Private-Lines: \d++{_KEY_LINES}"),
     rule(
         "aws-secret",
         "akia asia",
@@ -104,17 +123,23 @@ PHRASES = table(
     rule(
         "basic-auth",
         "curl",
-        r"curl\b[^\n|;]{0,300}?\s(?:-u|--user)[ =]?\s{0,3}[\"']?[\w.@+-]{1,80}:(?P<secret>[^\s\"']{1,200})",
+        r"curl\b[^\n|;]{0,300}?\s(?:-u|--user)[ =]?\s{0,3}[\"']?[\w.@+-]{1,80}+:(?P<secret>[^\s\"']{1,200})",
         judges.unless_placeholder,
+        cost=20,
     ),
-    rule("password", "sshpass", r"sshpass\s+-p\s*[\"']?(?P<secret>[^\s\"']{1,200})"),
-    rule("password", "mysql", r"mysql\w{0,20}\s(?:[^\n|;]{0,200}?\s)?-p(?P<secret>[^\s\"'-][^\s\"']{0,200})"),
-    rule("password", "login", r"login[ \t]+\S{1,100}[ \t]+password[ \t]+(?P<secret>\S{1,200})"),
-    rule("password", ":5432:", r":5432:[^:\s]{1,80}:[^:\s]{1,80}:(?P<secret>[^\s:]{1,200})"),
+    rule("password", "sshpass", r"sshpass\s++-p\s*+[\"']?(?P<secret>[^\s\"']{1,200})"),
+    rule(
+        "password",
+        "mysql",
+        r"mysql\w{0,20}+\s(?:[^\n|;]{0,200}?\s)?-p(?P<secret>[^\s\"'-][^\s\"']{0,200})",
+        cost=15,
+    ),
+    rule("password", "login", r"login[ \t]++\S{1,100}+[ \t]++password[ \t]++(?P<secret>\S{1,200})"),
+    rule("password", ":5432:", r":5432:[^:\s]{1,80}+:[^:\s]{1,80}+:(?P<secret>[^\s:]{1,200})"),
     rule(
         "password",
         "identified password",
-        r"(?:identified\s+by|password)\s+(?:by\s+)?(?P<quote>['\"])(?P<secret>[^'\"\s]{3,200})(?P=quote)",
+        r"(?:identified\s++by|password)\s++(?:by\s++)?(?P<quote>['\"])(?P<secret>[^'\"\s]{3,200})(?P=quote)",
         judges.if_quoted_password,
         re.IGNORECASE,
     ),
@@ -128,13 +153,13 @@ PHRASES = table(
     rule(
         "card-code",
         "cvv cvc",
-        r"cv[vc]2?(?:\s+(?:code|number))?\s*(?:is|:|=|\s)\s*(?P<secret>\d{3,4})(?!\w)",
+        r"cv[vc]2?(?:\s++(?:code|number))?(?:\s*+(?:is|[:=])\s*+|\s++)(?P<secret>\d{3,4})(?!\w)",
         flags=_IGNORE_CASE,
     ),
     rule(
         "seed-phrase",
         "seed recovery backup mnemonic",
-        r"(?:\w{4,8}[ _-]?(?:phrase|words)|mnemonic)[\"']?(?:\s+(?:is|are|was))?\s*[:=]?\s*[\"']?"
+        r"(?:\w{4,8}[ _-]?(?:phrase|words)|mnemonic)[\"']?(?:\s++(?:is|are|was))?\s*+[:=]?\s*+[\"']?"
         r"(?P<secret>[a-z]{3,8}(?:[ ,]{1,2}[a-z]{3,8}){11,23})",
         judges.phrase_span,
         _IGNORE_CASE,
@@ -142,37 +167,40 @@ PHRASES = table(
     rule(
         "pin",
         "pin",
-        rf"(?<![A-Za-z])(?:pin|PIN|Pin)(?:\s+(?:number|no\.?))?{_WHERE}"
-        rf"(?:\s*(?:[:=]|is|was|ist|lautet|es|to)\s*|{_APOSTROPHE}s\s+|(?<=PIN)\s+)"
+        rf"(?<![A-Za-z])(?:pin|PIN|Pin)(?:\s++(?:number|no\.?))?{_WHERE}"
+        rf"(?:{_AFTER_WORD}\s*+(?:[:=]|is|was|ist|lautet|es|to)\s*+|{_APOSTROPHE}s\s++|(?<=PIN)\s++)"
         r"(?P<secret>\d{4,8})(?![\w.:/%-]?\d|\w)",
     ),
-    rule("pin", "pin", r"(?<![A-Za-z])(?i:pin)[ -]?code(?:\s*[:=]|\s+is)?\s*(?P<secret>\d{4})(?![\w-])"),
+    rule("pin", "pin", r"(?<![A-Za-z])(?i:pin)[ -]?code(?:\s*+[:=]|\s++is)?\s*+(?P<secret>\d{4})(?![\w-])"),
     rule(
         "pin",
         "code combination",
-        rf"{_CODE_OWNERS}(?:code|combination){_WHERE}(?:\s*[:=]\s*|\s+(?:is|was)\s+|{_APOSTROPHE}s\s+)"
+        rf"(?:{preceded(_CODE_OWNERS, 'code')}|{preceded(_CODE_OWNERS, 'combination')}){_WHERE}"
+        rf"(?:{_AFTER_WORD}(?:\s*+[:=]\s*+|\s++(?:is|was)\s++)|{_APOSTROPHE}s\s++)"
         r"(?P<secret>\d{3,8}(?:[- ]\d{1,6}){0,3}#?)(?![\w%])",
         flags=_IGNORE_CASE,
     ),
-    rule("pin", "otp", r"(?<!\w)OTP(?:\s+code)?(?:\s*[:=]\s*|\s+is\s+)(?P<secret>\d{4,8})(?!\w)"),
+    rule("pin", "otp", r"(?<!\w)OTP(?:\s++code)?(?:\s*+[:=]\s*+|\s++is\s++)(?P<secret>\d{4,8})(?!\w)"),
     rule(
         "password",
         "pass",
-        rf"pass ?phrase{_WHERE}(?:\s*[:=]\s*|\s+(?:is|was)\s+)[\"'“]?"
-        r"(?P<secret>[a-z]{3,15}(?:[ -][a-z]{3,15}){2,11})(?=[\"'”.,;!?)]|\s*(?:\n|$))",
+        rf"pass ?phrase{_WHERE}{_AFTER_WORD}(?:\s*+[:=]\s*+|\s++(?:is|was)\s++)[\"'“]?"
+        r"(?P<secret>[a-z]{3,15}(?:[ -][a-z]{3,15}){2,11})(?=[\"'”.,;!?)]|[^\S\n]*+(?:\n|$)|\s*+$)",
         judges.phrase_span,
         _IGNORE_CASE,
     ),
+    *_named_rules("password", _PASSWORD, PASSWORD_ANCHORS, judges.assigned_password, judges.spoken_password),
     *_named_rules(
-        "password", PASSWORD_NAME, PASSWORD_ANCHORS, judges.assigned_password, judges.spoken_password
+        "secret", lazy(KEY_NAME, re.IGNORECASE), KEY_ANCHORS, judges.assigned_key, judges.spoken_key
     ),
-    *_named_rules("secret", KEY_NAME, KEY_ANCHORS, judges.assigned_key, judges.spoken_key),
     rule(
         "password",
         PASSWORD_ANCHORS,
-        rf"(?!pass\b){PASSWORD_NAME}(?:\s+(?:to|as|auf|a|à|на)|:)?\s+{_VALUE}",
+        rf"(?<!pass)(?:\s++(?:to|as|auf|a|à|на)(?=\s)|:)?+\s++{_VALUE}",
         judges.told_span,
         re.IGNORECASE,
+        name=_PASSWORD,
+        first=":" + _SPACES,
     ),
     rule(
         "secret",

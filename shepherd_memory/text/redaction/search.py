@@ -1,15 +1,18 @@
 """The search for the secrets of a text, until none is left, and the walk through nested JSON."""
 
 import re
-from collections.abc import Iterator, Sequence
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import count
+from itertools import accumulate, count
 
+from shepherd_memory.text.redaction.effort import Effort, allowance
 from shepherd_memory.text.redaction.names import kind_of_name
-from shepherd_memory.text.redaction.patterns import Span, lazy, shifted
+from shepherd_memory.text.redaction.patterns import SLICE_CHARS, Span, lazy, shifted
 from shepherd_memory.text.redaction.phrases import PHRASES
-from shepherd_memory.text.redaction.rules import RuleTable
+from shepherd_memory.text.redaction.rules import RankedSpan, RuleTable
 from shepherd_memory.text.redaction.tokens import TOKENS
+from shepherd_memory.text.redaction.values import MAX_VALUE
 
 _Tables = tuple[RuleTable, RuleTable]
 _ALL: _Tables = (TOKENS, PHRASES)
@@ -34,8 +37,13 @@ def redact(text: str) -> str:
 def redact_each(texts: Sequence[str]) -> list[str]:
     """`redact` of many texts: what is in none of them is looked for once."""
     whole = "\n".join(texts)
-    tables = (TOKENS.narrowed(whole), PHRASES.narrowed(_lowered(whole)))
+    tables = _narrowed(_ALL, whole)
     return [_replaced(text, _find(text, _ALL if _has_zero_width(text) else tables)) for text in texts]
+
+
+def _narrowed(tables: _Tables, text: str) -> _Tables:
+    tokens, phrases = tables
+    return tokens.narrowed(text), phrases.narrowed(_lowered(text))
 
 
 def find_secrets(text: str) -> list[Finding]:
@@ -53,27 +61,65 @@ def _replaced(text: str, findings: Sequence[Finding]) -> str:
 
 
 def _find(text: str, tables: _Tables) -> list[Finding]:
-    if not _may_have_opaque(text) and not _hits(text, tables):
-        return []
-    found: list[Finding] = []
-    pieces = [(0, len(text))]
+    search = _Search(text, tables)
+    pieces = search.left_of(_without_opaque(text, [(0, len(text))]))
+    if not pieces:
+        return sorted(search.found, key=_start)
+    search.narrow()
     for _ in range(_MAX_ROUNDS):
-        pieces = [
-            gap for piece in _without_opaque(text, pieces) for gap in _search(text, piece, found, tables)
-        ]
-        if not pieces:
+        if not pieces or search.is_used_up():
             break
+        pieces = search.left_of(_without_opaque(text, pieces))
     # Only a text built for it still yields secrets here; hiding the rest keeps the time linear.
-    for start, end in _without_opaque(text, pieces):
-        if _match_rules(text[start:end], tables):
-            found.append(Finding("unreadable", start, end))
-    return sorted(found, key=lambda finding: finding.start)
+    search.hide(_without_opaque(text, pieces))
+    return sorted(search.found, key=_start)
+
+
+def _start(finding: Finding) -> int:
+    return finding.start
+
+
+class _Search:
+    """The search of one text: what was found so far, and what it has cost."""
+
+    def __init__(self, text: str, tables: _Tables) -> None:
+        self.found: list[Finding] = []
+        self._text = text
+        self._tables = tables
+        self._spent = 0
+
+    def is_used_up(self) -> bool:
+        """Whether the text has cost as much as one full search of a text that is made to cost much."""
+        return self._spent > allowance(len(self._text))
+
+    def narrow(self) -> None:
+        """What the text has not need not be looked for in each of its pieces."""
+        if not _has_zero_width(self._text):
+            self._tables = _narrowed(self._tables, self._text)
+
+    def left_of(self, pieces: Iterable[Span]) -> list[Span]:
+        """Add the secrets of the pieces; return what is left of those that had any."""
+        left: list[Span] = []
+        for piece in pieces:
+            hits = [Finding(hit.kind, *shifted((hit.start, hit.end), piece[0])) for hit in self._hits(piece)]
+            self.found += hits
+            left += _gaps(piece, [(hit.start, hit.end) for hit in hits]) if hits else []
+        return left
+
+    def hide(self, pieces: Iterable[Span]) -> None:
+        self.found += [Finding("unreadable", *piece) for piece in pieces if self._hits(piece)]
+
+    def _hits(self, piece: Span) -> list[Finding]:
+        effort = Effort(piece[1] - piece[0])
+        hits = _hits(self._text[slice(*piece)], self._tables, effort)
+        self._spent += effort.total
+        return hits
 
 
 # Cutting out a secret gives its neighbours new borders, where another rule may match; each
 # remaining piece is therefore searched again by itself, which is exactly what a second `redact`
 # sees. Ordinary text settles in two rounds.
-_MAX_ROUNDS = 6
+_MAX_ROUNDS = 5
 
 _OPAQUE = lazy(
     r"\[redacted:[a-z0-9-]{1,40}\]"
@@ -98,16 +144,7 @@ def _may_have_opaque(text: str) -> bool:
     return "[redacted:" in text or ";base64," in text
 
 
-def _search(text: str, piece: Span, found: list[Finding], tables: _Tables) -> list[Span]:
-    """Add a piece's secrets to `found`; return what is left to search, nothing if there were none."""
-    hits = [
-        Finding(hit.kind, *shifted((hit.start, hit.end), piece[0]))
-        for hit in _hits(text[slice(*piece)], tables)
-    ]
-    found += hits
-    return list(_gaps(piece, [(hit.start, hit.end) for hit in hits])) if hits else []
-
-
+_SPACE = lazy(r"\s")
 _ZERO_WIDTH = lazy("[\u00ad\u180e\u200b-\u200f\u202a-\u202e\u2060-\u2064\ufeff]")
 
 
@@ -115,30 +152,63 @@ def _has_zero_width(text: str) -> bool:
     return not text.isascii() and _ZERO_WIDTH().search(text) is not None
 
 
-def _hits(text: str, tables: _Tables) -> list[Finding]:
+def _hits(text: str, tables: _Tables, effort: Effort) -> list[Finding]:
     """Match the rules as a reader sees the text: without zero-width characters."""
     if not _has_zero_width(text):
-        return _match_rules(text, tables)
-    kept = [index for index, char in enumerate(text) if not _ZERO_WIDTH().match(char)]
-    hits = _match_rules("".join([text[index] for index in kept]), tables)
-    return [Finding(hit.kind, kept[hit.start], kept[hit.end - 1] + 1) for hit in hits]
+        return _match_rules(text, tables, effort)
+    kept = list(_gaps((0, len(text)), [match.span() for match in _ZERO_WIDTH().finditer(text)]))
+    hits = _match_rules("".join([text[slice(*run)] for run in kept]), tables, effort)
+    if not hits:
+        return []
+    # Where each run starts among the characters that a reader sees.
+    starts = [0, *accumulate(end - start for start, end in kept)]
+
+    def position(seen: int) -> int:
+        run = bisect_right(starts, seen) - 1
+        return kept[run][0] + seen - starts[run]
+
+    return [Finding(hit.kind, position(hit.start), position(hit.end - 1) + 1) for hit in hits]
 
 
 # No secret of the token rules is shorter, and prose has few words as long.
 _MIN_TOKEN_CHARS = 20
 
 
-def _match_rules(text: str, tables: _Tables) -> list[Finding]:
+def _match_rules(text: str, tables: _Tables, effort: Effort) -> list[Finding]:
     tokens, phrases = tables
-    long_words = " ".join([word for word in text.split() if len(word) >= _MIN_TOKEN_CHARS])
+    long_words = _long_words(text)
     lowered = _lowered(text)
-    spans = tokens.spans(text, text, within=long_words) + phrases.spans(text, lowered, within=lowered)
+    spans = [
+        *tokens.spans(text, text, long_words, effort),
+        *phrases.spans(text, lowered, lowered, effort),
+    ]
+    spans += _unreadable(text, effort.broken_off())
     return _merged(sorted(spans)) if spans else []
+
+
+def _long_words(text: str) -> str:
+    words: list[str] = []
+    for start in range(0, len(text), SLICE_CHARS):
+        # With an overlap, so that an anchor in a word that is cut stands in one of two long halves.
+        part = text[start : start + SLICE_CHARS + 4 * _MIN_TOKEN_CHARS]
+        words += [word for word in part.split() if len(word) >= _MIN_TOKEN_CHARS]
+    return " ".join(words)
+
+
+def _unreadable(text: str, windows: list[Span]) -> Iterator[RankedSpan]:
+    """Windows that were not searched to their end, and as much behind each as a value there can take."""
+    hidden = 0
+    for start, end in windows:
+        if end + MAX_VALUE >= hidden:
+            space = _SPACE().search(text, end + MAX_VALUE)
+            hidden = space.start() if space else len(text)
+        yield start, hidden, -1, "unreadable"
 
 
 def _lowered(text: str) -> str:
     """Lower-casing keeps every position, but for this one letter of all of Unicode."""
-    return text.replace("\u0130", "i").lower()
+    slices = range(0, len(text), SLICE_CHARS)
+    return "".join([text[start : start + SLICE_CHARS].replace("\u0130", "i").lower() for start in slices])
 
 
 def _gaps(piece: Span, holes: list[Span]) -> Iterator[Span]:
@@ -150,9 +220,9 @@ def _gaps(piece: Span, holes: list[Span]) -> Iterator[Span]:
         start = hole_end
 
 
-def _merged(spans: list[tuple[int, int, int, str]]) -> list[Finding]:
+def _merged(spans: list[RankedSpan]) -> list[Finding]:
     """Join overlapping spans of start, end, rank and kind; the lowest rank names the whole."""
-    joined: list[tuple[int, int, int, str]] = []
+    joined: list[RankedSpan] = []
     for span in spans:
         if joined and span[0] < joined[-1][1]:
             last = joined[-1]
@@ -194,10 +264,12 @@ def _copied(value: object, kind: str | None, below: list[_Level]) -> object:
     return "[redacted:password]" if is_number and kind == "password" else value
 
 
+_MARKER = lazy(r"(?:Bearer |Basic )?\[redacted:[a-z0-9-]{1,40}\]")
+
+
 def _redact_whole(value: str, kind: str) -> str:
     redacted = redact(value)
-    is_marker = re.fullmatch(r"(?:Bearer |Basic )?\[redacted:[a-z0-9-]{1,40}\]", redacted)
-    return redacted if is_marker else f"[redacted:{kind}]"
+    return redacted if _MARKER().fullmatch(redacted) else f"[redacted:{kind}]"
 
 
 def _free_name(name: object, taken: dict[object, object]) -> object:

@@ -3,7 +3,7 @@
 import re
 from hashlib import sha256
 
-from shepherd_memory.text.redaction.patterns import Span
+from shepherd_memory.text.redaction.patterns import Span, lazy
 from shepherd_memory.text.redaction.rules import SecretRule, rule, secret_span, table
 
 # Not \b: a token may follow a letter that ends an escape (\n in JSON, %3D in a URL, a colour code).
@@ -13,15 +13,22 @@ _START = (
 # Also a name may be joined to it: `key-sk-ant-...`, `prod_AKIA...`. Who judges it looks closer then.
 _JOINED_START = rf"(?:{_START}|(?<=[_-]))"
 # A long token copied from a terminal is broken at the edge of the window.
-_WRAPPED = r"(?:[\w-]|(?<=[\w-]{60})\r?\n(?=[\w-]{12}))"
+_WRAP = r"(?<=[\w-]{60})\r?\n(?=[\w-]{12})"
+_WRAPPED = rf"(?:[\w-]++|{_WRAP})*+"
 _ALNUM = "[A-Za-z0-9]"
+
+
+def _wrapped(least: int) -> str:
+    return rf"(?=(?:[\w-]|{_WRAP}){{{least}}}){_WRAPPED}"
+
+
 _HEX = "[0-9a-fA-F]"
 _BASE58_CLASS = "[1-9A-HJ-NP-Za-km-z]"
 _UUID = rf"{_HEX}{{8}}-(?:{_HEX}{{4}}-){{3}}{_HEX}{{12}}"
 
 # Kind, fixed beginnings, pattern of the rest. An earlier row names what two match.
 _PREFIXED: tuple[tuple[str, str, str], ...] = (
-    ("anthropic-key", "sk-ant-", rf"{_WRAPPED}{{20,}}"),
+    ("anthropic-key", "sk-ant-", _wrapped(20)),
     ("openrouter-key", "sk-or-", r"[\w-]{20,}"),
     ("groq-key", "gsk_", rf"{_ALNUM}{{30,}}"),
     ("huggingface-token", "hf_ api_org_", rf"{_ALNUM}{{30,}}"),
@@ -41,7 +48,7 @@ _PREFIXED: tuple[tuple[str, str, str], ...] = (
     ("google-oauth", "ya29.", r"[\w.-]{20,}"),
     ("google-oauth", "1//0", r"[\w-]{40,}"),
     ("github-token", "ghp_ gho_ ghu_ ghs_ ghr_", rf"{_ALNUM}{{30,}}"),
-    ("github-token", "github_pat_", rf"{_WRAPPED}{{40,}}"),
+    ("github-token", "github_pat_", _wrapped(40)),
     ("gitlab-token", "glpat- glptt- gldt- glrt- glcbt- glsoat- glft- glimt- glagent- gloas-", r"[\w.-]{20,}"),
     ("gitlab-token", "GR1348941", r"[\w-]{20,}"),
     ("slack-token", "xoxa- xoxb- xoxc- xoxd- xoxe- xoxo- xoxp- xoxr- xoxs- xapp-", r"[\w%-]{15,}"),
@@ -53,7 +60,7 @@ _PREFIXED: tuple[tuple[str, str, str], ...] = (
     ("twilio-key", "SK", rf"{_HEX}{{32}}(?!{_ALNUM})"),
     ("sendgrid-key", "SG.", r"[\w-]{16,}\.[\w-]{16,}"),
     ("npm-token", "npm_", rf"{_ALNUM}{{30,}}"),
-    ("pypi-token", "pypi-AgE", rf"{_WRAPPED}{{40,}}"),
+    ("pypi-token", "pypi-AgE", _wrapped(40)),
     ("docker-token", "dckr_pat_ dckr_oat_", r"[\w-]{20,}"),
     ("digitalocean-token", "dop_v1_ doo_v1_ dor_v1_", rf"{_HEX}{{40,}}"),
     ("shepherd-key", "shp_", rf"{_HEX}{{12}}_[A-Za-z0-9_-]{{16,}}"),
@@ -119,14 +126,18 @@ def _random_span(match: re.Match[str]) -> Span | None:
     return _varied_span(match) if _has_random_run(match[0]) else None
 
 
+_RANDOM_RUN = lazy(r"[A-Za-z0-9]{16}|[a-z][A-Z]|[A-Z][a-z]*+\d")
+_MIXED_CASE = lazy("[a-z][A-Z]|[A-Z]{2}[a-z]")
+
+
 def _has_random_run(token: str) -> bool:
-    has_digit = any(c.isdigit() for c in token)
-    return has_digit and bool(re.search(r"[A-Za-z0-9]{16}|[a-z][A-Z]|[A-Z][a-z]*\d", token))
+    has_digit = any(map(str.isdigit, token))
+    return has_digit and bool(_RANDOM_RUN().search(token))
 
 
 def _is_random(token: str) -> bool:
     """As a key is: some have no digit, but then letters of both cases, and not only at the head of words."""
-    return _has_random_run(token) or bool(re.search("[a-z][A-Z]|[A-Z]{2}[a-z]", token))
+    return _has_random_run(token) or bool(_MIXED_CASE().search(token))
 
 
 _BASE58 = "123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz"
@@ -148,10 +159,10 @@ def _azure_client_span(match: re.Match[str]) -> Span:
 TOKENS = table(
     0,
     *(_prefix_rule(*row) for row in _PREFIXED),
-    rule("openai-key", "sk-", rf"{_JOINED_START}sk-{_WRAPPED}{{16,}}", _random_span),
-    rule("jwt", "eyJ", rf"{_START}eyJ{_WRAPPED}{{8,}}\.{_WRAPPED}{{8,}}(?:\.{_WRAPPED}*){{0,3}}"),
+    rule("openai-key", "sk-", rf"{_JOINED_START}sk-{_wrapped(16)}", _random_span),
+    rule("jwt", "eyJ", rf"{_START}eyJ{_wrapped(8)}\.{_wrapped(8)}(?:\.{_WRAPPED}){{0,3}}+"),
     # Within bounds, for here it can start inside its own run.
-    rule("jwt", "eyJ", rf"(?<=[_-])eyJ[\w-]{{8,400}}\.{_WRAPPED}{{8,}}(?:\.{_WRAPPED}*){{0,3}}"),
+    rule("jwt", "eyJ", rf"(?<=[_-])eyJ[\w-]{{8,400}}+\.{_wrapped(8)}(?:\.{_WRAPPED}){{0,3}}+"),
     rule(
         "slack-webhook",
         "hooks.slack.com/",
@@ -163,7 +174,12 @@ TOKENS = table(
     rule("azure-key", "7Q~ 8Q~", r"[78]Q~(?<=[\w.~-]{6})[\w.~-]{31,36}", _azure_client_span),
     rule("aws-signature", "X-Amz-Signature=", rf"X-Amz-Signature=(?P<secret>{_HEX}{{64}})"),
     rule("terraform-token", ".atlasv1.", r"\.atlasv1\.(?P<secret>[\w-]{50,})"),
-    rule("totp-secret", "otpauth://", r"otpauth://[^\s\"']{0,300}?secret=(?P<secret>[A-Za-z2-7]{16,})"),
+    rule(
+        "totp-secret",
+        "otpauth://",
+        r"otpauth://[^\s\"']{0,300}?secret=(?P<secret>[A-Za-z2-7]{16,})",
+        cost=20,
+    ),
     rule("url-credentials", "://", r"://(?P<secret>[A-Za-z0-9_-]{20,300})@(?=\w)", _random_span),
     rule("telegram-token", ":AA", r"\d{8,11}:AA[\w-]{30,}", floating=True),
     rule(

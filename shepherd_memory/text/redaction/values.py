@@ -36,22 +36,28 @@ _ORDINARY_WORDS = """
 """
 _ORDINARY = frozenset(_ORDINARY_WORDS.split())
 _TEMPLATE = lazy(
-    r"\$[({A-Za-z_]|!vault\b|\{\{|\{[A-Za-z_.]*\}|%[({A-Za-z_]+[)}%]|<[^>]*>?|@@|\.{3}|…"
+    r"\$[({A-Za-z_]|!vault\b|\{\{|\{[A-Za-z_.]*+\}|%[({A-Za-z_]++[)}%]|<|@@|\.{3}|…"
     r"|(?:your|my|some|the|an?|enter|insert|put|add|replace|example|dummy|fake|sample)(?:[-_ ]|$)",
     re.IGNORECASE,
 )
 _MASKED = lazy(r"[*xX•●·.#_?-]*")
 _CODE = lazy(
-    r"[A-Za-z_][\w.]*(?:\(|\[|::|->)|[A-Za-z_]\w*(?:\??\.[A-Za-z_]\w*)+$|[A-Z]+(?:_[A-Z]+)+$|(?:self|this)\.|[(\[{:]|\w+\]"
+    r"[A-Za-z_][\w.]*+(?:\(|\[|::|->)|[A-Za-z_]\w*+(?:\??\.[A-Za-z_]\w*+)++$|[A-Z]++(?:_[A-Z]++)++$"
+    r"|(?:self|this)\.|[(\[{:]|\w++\]"
 )
-_PLACE = lazy(r"(?:~|\.{1,2}|[A-Za-z]:)?[/\\]{1,2}\w|https?://|[\w.+-]+@[\w-]+\.\w")
+_PLACE = lazy(r"(?:~|\.{1,2}|[A-Za-z]:)?[/\\]{1,2}\w|https?://|[\w.+-]++@[\w-]++\.\w")
 _TECHNICAL = lazy(
     r"#[0-9a-f]{3,8}$|(?:sha|md|aes|base|utf|bcrypt|argon|pbkdf|scrypt|oauth|rfc|iso|v|ascii|http"
-    r"|\d+(?:fa|st|nd|rd|th|x|k|m|mb|ms|h|d)|\d+(?:-|$))-?\d*(?:[-_. /][a-z0-9]+)*$",
+    r"|\d++(?:fa|st|nd|rd|th|x|k|m|mb|ms|h|d|-|$))-?\d*+(?:[-_. /][a-z0-9]++)*+$",
     re.IGNORECASE,
 )
-_WORDS = lazy("(?:[^\\W\\d_]+|\\d{1,4})(?:[-_/.'\u2019:]+(?:[^\\W\\d_]+|\\d{1,4}))*$")
+_WORDS = lazy("(?:[^\\W\\d_]++|\\d{1,4}+)(?:[-_/.'\u2019:]++(?:[^\\W\\d_]++|\\d{1,4}+))*+$")
 _DATE = lazy(r"\d{4}-\d\d-\d\d|\d\d?[:.]\d\d")
+
+
+_ASCII_DIGIT = lazy("[0-9]")
+_ASCII_LETTER = lazy("[A-Za-z]")
+_HUMP = lazy("[a-z][A-Z]")
 
 
 def is_placeholder(value: str) -> bool:
@@ -63,14 +69,16 @@ def is_code(value: str) -> bool:
 
 
 def has_letter_and_digit(value: str) -> bool:
-    return any(c.isdigit() for c in value) and any(c.isalpha() for c in value)
+    if value.isascii():
+        return bool(_ASCII_DIGIT().search(value) and _ASCII_LETTER().search(value))
+    return any(map(str.isdigit, value)) and any(map(str.isalpha, value))
 
 
 def is_key_like(value: str) -> bool:
     """Random enough for `token = ...`, where most values are code or words."""
     if len(value) < 6 or any(known().match(value) for known in (_WORDS, _TECHNICAL, _DATE, _PLACE, _CODE)):
         return False
-    looks_random = has_letter_and_digit(value) or len(re.findall("[a-z][A-Z]", value)) > len(value) / 8
+    looks_random = has_letter_and_digit(value) or len(_HUMP().findall(value)) > len(value) / 8
     return looks_random and not is_placeholder(value)
 
 
