@@ -50,6 +50,7 @@ class ChatMemory:
         self._session_id = session_id
         self._recalls = recalls
         self._hold = hold
+        self._threads = state.threads.for_size(hold.size)
         self._injected: Injected | None = None
         self._is_kept = False
         self._is_counted = False
@@ -123,14 +124,14 @@ class ChatMemory:
             self._is_kept = True
             self._hold.share()
             delivery = self._delivery(None)
-            self._state.threads.start(lambda: self._store_said(delivery), "storing an exchange")
+            self._threads.start(lambda: self._store_said(delivery), "storing an exchange")
 
     def drop(self) -> None:
         """Keep nothing of this exchange: the provider's answer is an error."""
         self._is_kept = True
 
     async def _within_budget(self, call: Any) -> Any:
-        return await self._state.threads.run_within(self._budget_seconds, call)
+        return await self._threads.run_within(self._budget_seconds, call)
 
     def _inject(self) -> Injected:
         return self._state.service.inject(self._user_id, self._messages, session_id=self._session_id)

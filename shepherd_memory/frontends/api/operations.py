@@ -18,7 +18,7 @@ from shepherd_memory.frontends.web.bodies import read_body
 from shepherd_memory.frontends.web.http_errors import HttpError
 from shepherd_memory.frontends.web.json_body import decoded, json_response, misfit
 from shepherd_memory.frontends.web.limits import ConcurrencyLimit
-from shepherd_memory.frontends.web.state import admit, user_of
+from shepherd_memory.frontends.web.state import admit, threads_of, user_of
 from shepherd_memory.frontends.web.threads import ThreadPool
 from shepherd_memory.service import Service
 from shepherd_memory.text.ids import MAX_ID_LENGTH
@@ -94,8 +94,10 @@ class Operation:
         user_id = await user_of(request.scope, caller, named)
         state = request_state(request)
         given = BodyInput(state.service, state.threads, user_id, parameters, body)
+        # Where few run at a time they leave threads to others anyway.
+        threads = threads_of(request.scope) if self.at_once == ANY_NUMBER else state.threads
         with self.slots.one(self.at_once):
-            result = await state.threads.run(self.call, given)
+            result = await threads.run(self.call, given)
         return result if isinstance(result, Response) else json_response(result)
 
     async def _read_body(self, request: Request, most: int) -> Any:

@@ -1,6 +1,7 @@
 """Chats and everything else that goes to a provider, with the memory around the chats."""
 
 import asyncio
+from functools import partial
 from typing import Any
 
 import aiohttp
@@ -25,6 +26,7 @@ from shepherd_memory.frontends.web.state import admit, config_of, headers_of, ho
 MEMORY_FIELD = "memory"
 MEMORY_HEADER = "x-shepherd-memory"
 SESSION_HEADER = "x-shepherd-session"
+LARGE_BYTES = 262_144
 SWITCHED_OFF = ("off", "false", "0", "no")
 
 
@@ -50,14 +52,17 @@ class ChatRoute:
             asked.forget_messages()
         try:
             async with until_disconnect(scope, receive):
-                body = splice(
+                edit = partial(
+                    splice,
                     asked.body,
                     without=(MEMORY_FIELD,) if asked.memory is not None else (),
                     model=model if model != asked.model else None,
                     tail=await memory.tail(),
                 )
+                # In a large body the place may be far: others go on meanwhile.
+                body = await asyncio.to_thread(edit) if len(asked.body) > LARGE_BYTES else edit()
                 # A chat may stream for long: only what is sent is kept so long.
-                del asked
+                del asked, edit
                 await _exchange(state, request, body, send, memory, self._wire)
         except (ClientGone, asyncio.CancelledError):
             memory.keep_said()

@@ -9,7 +9,7 @@ from starlette.types import Message, Receive, Scope, Send
 from shepherd_memory.frontends.mcp.wire import readable
 from shepherd_memory.frontends.web.bodies import read_body
 from shepherd_memory.frontends.web.http_errors import HttpError
-from shepherd_memory.frontends.web.state import admit, headers_of, server_state_of, user_of
+from shepherd_memory.frontends.web.state import admit, headers_of, server_state_of, threads_of, user_of
 from shepherd_memory.tools import ToolOutput, answer
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ class Mcp:
         scope[USER_KEY] = await user_of(scope, caller, None)
         raw = await read_body(scope, receive, most)
         # In a thread: the first time the SDK is imported, which takes a second, and a body may be large.
-        server, body = await server_state_of(scope).threads.run(lambda: (_server(), readable(raw)))
+        server, body = await threads_of(scope).run(lambda: (_server(), readable(raw)))
         # What was mended may have grown.
         await _exchange(server, max(most, len(body)), scope, _Replay(body, receive), send)
 
@@ -76,7 +76,7 @@ def _server() -> "Server[Any]":
 async def _answer(context: Any, name: str, arguments: dict[str, Any]) -> ToolOutput:
     scope: Scope = context.request.scope
     state = server_state_of(scope)
-    return await state.threads.run(answer, state.service, scope[USER_KEY], name, arguments)
+    return await threads_of(scope).run(answer, state.service, scope[USER_KEY], name, arguments)
 
 
 MCP_ROUTES = [Route("/mcp", Mcp(), methods=["POST"])]

@@ -21,7 +21,14 @@ from shepherd_memory.frontends.web.health import health
 from shepherd_memory.frontends.web.http_errors import RETRY_SECONDS, HttpError
 from shepherd_memory.frontends.web.json_body import decoded, json_response
 from shepherd_memory.frontends.web.responses import until_disconnect
-from shepherd_memory.frontends.web.state import SCOPE_KEY, ServerState, admit, config_of, headers_of
+from shepherd_memory.frontends.web.state import (
+    SCOPE_KEY,
+    ServerState,
+    admit,
+    config_of,
+    headers_of,
+    threads_of,
+)
 from shepherd_memory.text.canonical import canonical_text
 
 ACCEPTED = 202
@@ -100,7 +107,7 @@ async def _prompt_of(request: Request, body: bytes, content_type: str) -> Prompt
     """The prompt that a body holds; a long one is read in a thread, because its text is made canonical."""
     if len(body) <= SHORT_BYTES:
         return read_prompt(body, content_type)
-    return await state_of(request.scope).threads.run(read_prompt, body, content_type)
+    return await threads_of(request.scope).run(read_prompt, body, content_type)
 
 
 def _queued(turn: QueuedTurn, position: int) -> dict[str, Any]:

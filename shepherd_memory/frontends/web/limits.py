@@ -90,6 +90,10 @@ class BodyHold:
         self._holders = 1
         self._lock = threading.Lock()
 
+    @property
+    def size(self) -> int:
+        return self._size
+
     def take(self, size: int, most: int) -> None:
         self._budget.take(size, most)
         self._size += size

@@ -1,6 +1,8 @@
 """A server as a process: its socket, its signals, its end."""
 
 import asyncio
+import logging
+import os
 import socket
 import threading
 from collections.abc import Callable, Coroutine, Iterator
@@ -28,6 +30,13 @@ from shepherd_memory.service import Service
 BACKLOG = 2048
 KEEP_ALIVE_SECONDS = 75
 QUICK_THREADS = 2
+LARGE_SHARE = 4
+"""A thread for large requests to so many for others."""
+
+END_SECONDS = 5.0
+"""What threads have, after running requests had their time, before the process ends without them."""
+
+logger = logging.getLogger("shepherd_memory.frontends.server.process")
 
 
 async def _nothing() -> None:
@@ -82,26 +91,62 @@ def url_of(sock: socket.socket) -> str:
 def _threads(service: Service) -> Iterator[tuple[ThreadPool, ThreadPool]]:
     """The threads for requests, and as many connections; what they have begun is finished in the end."""
     number = service.config.server_threads
-    service.database.expect_threads(number + QUICK_THREADS)
+    large = max(1, number // LARGE_SHARE)
+    service.database.expect_threads(number + large + QUICK_THREADS)
     with (
-        closing(ThreadPool(number)) as threads,
+        closing(ThreadPool(number, large=large)) as threads,
         closing(ThreadPool(QUICK_THREADS, "shepherd-server-quick")) as quick,
     ):
         yield threads, quick
 
 
+class ForcedEnd:
+    """Ends the process when its time is over, whatever its threads are at.
+
+    Nothing that was accepted is lost with them: what a client was told is stored has been committed.
+    """
+
+    def __init__(self) -> None:
+        self._timer: threading.Timer | None = None
+
+    def within(self, seconds: float) -> None:
+        """The process has so long from now on."""
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer = threading.Timer(seconds, self._end)
+        self._timer.name = "shepherd-forced-end"
+        # It must not keep alive what it is to end.
+        self._timer.daemon = True
+        self._timer.start()
+
+    def _end(self) -> None:
+        others = (one for one in threading.enumerate() if not one.daemon and one.name != "MainThread")
+        names = ", ".join(sorted(one.name for one in others)) or "nothing but the main thread"
+        logger.warning("the time to stop is over: the process ends without waiting for %s", names)
+        logging.shutdown()
+        os._exit(0)
+
+
 class _Server(uvicorn.Server):
     """Stops also when `stop` is set, and at once at the second signal of any kind."""
 
-    def __init__(self, config: uvicorn.Config, stop: threading.Event, application: Application) -> None:
+    def __init__(
+        self,
+        config: uvicorn.Config,
+        stop: threading.Event,
+        application: Application,
+        end: ForcedEnd | None,
+    ) -> None:
         super().__init__(config)
         self._stop = stop
         self._finish = application.finish
+        self._end = end
 
     async def on_tick(self, counter: int) -> bool:
         return await super().on_tick(counter) or self._stop.is_set()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        self._end_within((self.config.timeout_graceful_shutdown or 0) + END_SECONDS)
         # Among uvicorn's own tasks it has the time, and the end at the second signal, that requests have.
         finishing = asyncio.create_task(self._finish())
         self.server_state.tasks.add(finishing)
@@ -109,8 +154,14 @@ class _Server(uvicorn.Server):
         await super().shutdown(sockets)
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        self.force_exit = self.force_exit or self.should_exit
+        if self.should_exit:
+            self.force_exit = True
+            self._end_within(END_SECONDS)
         super().handle_exit(sig, frame)
+
+    def _end_within(self, seconds: float) -> None:
+        if self._end is not None and not (self.force_exit and seconds > END_SECONDS):
+            self._end.within(seconds)
 
 
 def _server(
@@ -119,6 +170,7 @@ def _server(
     application: Application,
     auth: Auth,
     stop: threading.Event,
+    end: ForcedEnd | None = None,
 ) -> uvicorn.Server:
     connections = Connections(lambda: service.config)
     config = uvicorn.Config(
@@ -135,7 +187,7 @@ def _server(
         timeout_keep_alive=KEEP_ALIVE_SECONDS,
         timeout_graceful_shutdown=max(1, round(service.config.server_shutdown_timeout)),
     )
-    return _Server(config, stop, application)
+    return _Server(config, stop, application, end)
 
 
 def run(
@@ -153,7 +205,7 @@ def run(
     raise_descriptor_limit(service.config.server_max_requests, service.config.server_threads)
     with listen(host, port) as sock, _threads(service) as pools:
         ready(url_of(sock))
-        _server(service, pools, application, auth, stop).run(sockets=[sock])
+        _server(service, pools, application, auth, stop, ForcedEnd()).run(sockets=[sock])
 
 
 @dataclass(frozen=True)

@@ -62,6 +62,11 @@ def hold_of(scope: Scope) -> BodyHold:
     return hold
 
 
+def threads_of(scope: Scope) -> ThreadPool:
+    """The threads that the request's work is done in, by the size of its body."""
+    return server_state_of(scope).threads.for_size(hold_of(scope).size)
+
+
 def headers_of(scope: Scope) -> dict[str, str]:
     """A request's headers by lower-case name; of repeated ones the last."""
     headers: dict[str, str] | None = scope.get(HEADERS_KEY)

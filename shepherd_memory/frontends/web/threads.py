@@ -6,6 +6,8 @@ from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, ParamSpec, TypeVar
 
+LARGE_BYTES = 1_000_000
+
 P = ParamSpec("P")
 T = TypeVar("T")
 
@@ -13,10 +15,19 @@ logger = logging.getLogger("shepherd_memory.frontends.server.threads")
 
 
 class ThreadPool:
-    """A bounded pool; closing it waits for what was begun."""
+    """A bounded pool; closing it waits for what was begun.
 
-    def __init__(self, size: int, name: str = "shepherd-server") -> None:
+    `large` more threads are for large requests only: to read a long text takes seconds, and a few of them
+    would take all threads from everybody else.
+    """
+
+    def __init__(self, size: int, name: str = "shepherd-server", *, large: int = 0) -> None:
         self._pool = ThreadPoolExecutor(size, thread_name_prefix=name)
+        self._large = ThreadPool(large, f"{name}-large") if large else self
+
+    def for_size(self, size: int) -> "ThreadPool":
+        """The threads for a request with a body of so many bytes."""
+        return self._large if size > LARGE_BYTES else self
 
     async def run(self, call: Callable[P, T], *args: P.args, **options: P.kwargs) -> T:
         """Call it in a thread and wait for what it returns."""
@@ -44,6 +55,8 @@ class ThreadPool:
         self._pool.submit(call).add_done_callback(done)
 
     def close(self) -> None:
+        if self._large is not self:
+            self._large.close()
         self._pool.shutdown(wait=True)
 
 
