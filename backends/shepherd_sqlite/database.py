@@ -19,12 +19,13 @@ from typing import Any
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 from shepherd_memory.errors import DatabaseError, DatabaseRefused, DatabaseUnavailable
-from shepherd_memory.storage.database import Connection, Neighbour, Row
+from shepherd_memory.storage.database import Connection, Neighbour, Row, migrate
 from shepherd_sqlite import search
 
 BUSY_TIMEOUT_SECONDS = 5.0
 MIN_SQLITE_VERSION = (3, 35, 0)
 SYNCHRONOUS = ("normal", "full")
+LOG_SUFFIXES = ("-wal", "-shm")
 
 OTHERS = stat.S_IRWXG | stat.S_IRWXO
 
@@ -32,6 +33,8 @@ BOUND_AT_ONCE = 480
 """Values in one statement that inserts many rows: fewer than any build of SQLite takes by default."""
 
 logger = logging.getLogger(__name__)
+
+logger = logging.getLogger("shepherd_memory.storage.sqlite")
 
 _writer_locks: dict[str, threading.Lock] = {}
 _writer_locks_guard = threading.Lock()
@@ -158,10 +161,16 @@ class SqliteDatabase:
         self._writer_lock = _writer_lock_of(location.path)
         self._idle_readers: deque[sqlite3.Connection] = deque()
         self._closed = False
+        self._following = threading.RLock()
+        self._is_following = False
         self._writer = self._open()
+        self._opened = self._current = self._identity()
+        """Which file the connections are open on, and which has the tables of this version."""
+        self._opened_log = self._log_identity()
 
     @contextmanager
     def read(self) -> Iterator[SqliteConnection]:
+        self._follow_file()
         with translated(self.url), self._reader() as raw:
             raw.execute("begin")
             try:
@@ -171,6 +180,7 @@ class SqliteDatabase:
 
     @contextmanager
     def write(self) -> Iterator[SqliteConnection]:
+        self._follow_file()
         with translated(self.url), self._writer_lock:
             self._refuse_closed()
             # Immediate: a deferred transaction that turns into a write fails instead of waiting.
@@ -181,6 +191,61 @@ class SqliteDatabase:
             finally:
                 if self._writer.in_transaction:
                     self._writer.rollback()
+            if self._identity() != self._opened:
+                raise DatabaseUnavailable(f"{self.url} was replaced while it was written to: try again")
+
+    def _identity(self) -> tuple[int, int]:
+        """Which file is at our path now; DatabaseUnavailable if none is."""
+        try:
+            found = os.stat(self._location.path)
+        except OSError as error:
+            raise DatabaseUnavailable(
+                f"{self.url} is gone ({error.strerror}): put it back, or restart to begin a new one"
+            ) from error
+        return found.st_dev, found.st_ino
+
+    def _follow_file(self) -> None:
+        """Go on with the file that is at our path now: one that was deleted or replaced keeps nothing.
+
+        A missing file is not made anew: whoever took it away may be about to put another in its place.
+        """
+        if self._identity() == self._current:
+            return
+        with self._following:
+            # The migration below reads and writes too.
+            if self._is_following or self._identity() == self._current:
+                return
+            self._is_following = True
+            try:
+                logger.error("%s was replaced under us: it is opened again", self.url)
+                self._reopen()
+                migrate(self)
+                self._current = self._opened
+            finally:
+                self._is_following = False
+
+    def _reopen(self) -> None:
+        with translated(self.url), self._writer_lock:
+            self._refuse_closed()
+            self._close_idle()
+            self._opened = self._identity()
+            self._writer.close()
+            self._remove_old_log()
+            self._writer = self._open()
+            self._opened_log = self._log_identity()
+
+    def _remove_old_log(self) -> None:
+        """The write-ahead log of the file that is gone must not be taken for that of the new one."""
+        if self._opened_log is not None and self._log_identity() == self._opened_log:
+            for suffix in LOG_SUFFIXES:
+                Path(f"{self._location.path}{suffix}").unlink(missing_ok=True)
+
+    def _log_identity(self) -> tuple[int, int] | None:
+        try:
+            found = os.stat(f"{self._location.path}{LOG_SUFFIXES[0]}")
+        except OSError:
+            return None
+        return found.st_dev, found.st_ino
 
     @contextmanager
     def migrating(self) -> Iterator[SqliteConnection]:
@@ -257,6 +322,7 @@ class SqliteDatabase:
     @contextmanager
     def _reader(self) -> Iterator[sqlite3.Connection]:
         self._refuse_closed()
+        opened = self._opened
         try:
             raw = self._idle_readers.pop()
         except IndexError:
@@ -264,7 +330,10 @@ class SqliteDatabase:
         try:
             yield raw
         finally:
-            self._idle_readers.append(raw)
+            if self._opened == opened:
+                self._idle_readers.append(raw)
+            else:
+                raw.close()
             if self._closed:
                 self._close_idle()
 
@@ -301,6 +370,8 @@ class SqliteDatabase:
         raw.execute(f"pragma synchronous = {self._location.synchronous}")
         raw.execute("pragma secure_delete = on")
         raw.execute("pragma temp_store = memory")
+        # The log is made by the first look at the file.
+        raw.execute("select count(*) from sqlite_master").fetchone()
 
 
 def _writer_lock_of(path: Path) -> threading.Lock:

@@ -5,6 +5,7 @@ import signal
 import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
 
@@ -149,3 +150,30 @@ def test_more_chats_come_at_once_than_the_memory_has_time_for(
     with ThreadPoolExecutor(AT_ONCE) as pool:
         list(pool.map(lambda number: delivered.chat(server, USERS[number % 4]), range(AT_ONCE)))
     assert_nothing_is_lost(site, server, delivered)
+
+
+@one_backend
+@pytest.mark.parametrize("is_replaced", [False, True])
+def test_the_file_is_taken_away_under_the_server(
+    is_replaced: bool, site: Site, delivered: Delivered, tmp_path: Path, server: Server
+) -> None:
+    """What was stored before is in the file that was taken away; what is said from then on is not lost."""
+    path, aside = tmp_path / "memory.db", tmp_path / "aside.db"
+    path.rename(aside)
+    if is_replaced:
+        path.touch(mode=0o600)
+    before = dict(delivered.texts)
+    for user in USERS * 2:
+        delivered.chat(server, user)
+    if not is_replaced:
+        assert "is gone" in server.problems()
+        assert delivered.remembered["spooled"] > 0
+        aside.rename(path)
+    else:
+        for text in before:
+            del delivered.texts[text]
+    patient(site)
+    wait_until_empty(server)
+    found = count_stored(site, delivered, USERS)
+    assert found.summary == NOTHING
+    assert delivered.remembered["false"] == 0
