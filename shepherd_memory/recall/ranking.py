@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 
 KEYWORD_WEIGHT = 0.7
 VECTOR_WEIGHT = 1.0
+EXPECTED_WEIGHT = VECTOR_WEIGHT
+"""For what is not embedded yet, in place of its vector: how near it is expected to be."""
+
 SPEAKER_WEIGHT = 0.5
 DATE_WEIGHT = 0.4
 SESSION_WEIGHT = 0.4
@@ -30,6 +33,18 @@ SUBSTANCE_WORDS = 8.0
 
 ROLE_PENALTY = {"assistant": 0.15, "tool": 0.3, "function": 0.3}
 SESSION_TOP = 3
+USUAL_SLOPE = 0.3
+"""By so much the cosine of the best by keyword is above that of an entry without any of the words."""
+
+USUAL_SLOPE_WEIGHT = 1.0
+"""As the sum of squares of so many keyword shares: a few embedded entries hardly tell the slope."""
+
+UNKNOWN_BONUS = 0.5
+"""In standard deviations: what is unknown may be near, and should not lose to all that is a little near."""
+
+SHARE_POWER = 1 / 3
+"""With a share of the entries embedded, vectors count by this power of it."""
+
 POOL = 400
 """So many of the best by the plain score are looked at closely."""
 
@@ -77,16 +92,7 @@ def rank(
 ) -> RankedEntry:
     """Order a user's entries for a question."""
     cosines = _cosines(index, question.vector)
-    closeness = _zeros(index) if cosines is None else _spread(_shared(index, _filled(cosines), short))
-    parts = {
-        "keyword": KEYWORD_WEIGHT * _share(keywords.scores),
-        "vector": VECTOR_WEIGHT * closeness,
-        "speaker": SPEAKER_WEIGHT * _is_among(index.speaker_codes, question.speakers),
-        "date": DATE_WEIGHT * said_within(index, question.spans),
-        "recency": RECENCY_WEIGHT * _recency(index, question.now),
-        "role": _role(index, question.text),
-        "substance": SUBSTANCE_WEIGHT * _substance(index),
-    }
+    parts = _parts(index, question, _share(keywords.scores), cosines, short, allowed)
     total: Floats = sum(parts.values(), start=_zeros(index))
     if allowed is not None:
         total = np.where(allowed > 0, total, -np.inf)
@@ -104,6 +110,31 @@ def rank(
         None if cosines is None else cosines[places],
         _by_others(index, question.speakers, places),
     )
+
+
+def _parts(
+    index: UserIndex,
+    question: Query,
+    keyword_shares: "Floats",
+    cosines: "Floats | None",
+    short: "Floats",
+    allowed: "Floats | None",
+) -> dict[str, "Floats"]:
+    """What each entry's score is made of, but for its session."""
+    closeness, embedded = _zeros(index), _zeros(index)
+    if cosines is not None:
+        closeness = _closeness(index, cosines, keyword_shares, short, allowed)
+        embedded = 1 - np.isnan(cosines).astype(np.float32)
+    return {
+        "keyword": KEYWORD_WEIGHT * keyword_shares,
+        "vector": VECTOR_WEIGHT * closeness * embedded,
+        "expected": EXPECTED_WEIGHT * closeness * (1 - embedded),
+        "speaker": SPEAKER_WEIGHT * _is_among(index.speaker_codes, question.speakers),
+        "date": DATE_WEIGHT * said_within(index, question.spans),
+        "recency": RECENCY_WEIGHT * _recency(index, question.now),
+        "role": _role(index, question.text),
+        "substance": SUBSTANCE_WEIGHT * _substance(index),
+    }
 
 
 def _zeros(index: UserIndex) -> "Floats":
@@ -137,9 +168,36 @@ def _cosines(index: UserIndex, vector: "Floats | None") -> "Floats | None":
     return cosines
 
 
-def _filled(cosines: "Floats") -> "Floats":
-    """What is not embedded yet is as far as the farthest."""
-    return np.nan_to_num(cosines, nan=float(np.nanmin(cosines)))
+def _closeness(
+    index: UserIndex,
+    cosines: "Floats",
+    keyword_shares: "Floats",
+    short: "Floats",
+    allowed: "Floats | None",
+) -> "Floats":
+    """How near each entry is to the query, 0 to 1; less if few of those that may be found are embedded."""
+    candidates = cosines if allowed is None else cosines[allowed > 0]
+    share = 1 - float(np.isnan(candidates).mean()) if len(candidates) else 0.0
+    near = _spread(_shared(index, _filled(cosines, keyword_shares), short))
+    closeness: Floats = share**SHARE_POWER * near
+    return closeness
+
+
+def _filled(cosines: "Floats", keyword_shares: "Floats") -> "Floats":
+    """The cosines, and for what is not embedded yet those that its words let expect: it is unknown, not far.
+
+    Expected is what a line through the embedded entries says, by their keyword scores, and a little more.
+    """
+    is_embedded = ~np.isnan(cosines)
+    if is_embedded.all():
+        return cosines
+    known, shares = cosines[is_embedded], keyword_shares[is_embedded]
+    above, right = known - known.mean(), shares - shares.mean()
+    slope = (right @ above + USUAL_SLOPE_WEIGHT * USUAL_SLOPE) / (right @ right + USUAL_SLOPE_WEIGHT)
+    bonus = UNKNOWN_BONUS * (above - slope * right).std()
+    expected = known.mean() + max(slope, 0.0) * (keyword_shares - shares.mean()) + bonus
+    filled: Floats = np.where(is_embedded, cosines, expected).astype(np.float32)
+    return filled
 
 
 def _shared(index: UserIndex, cosines: "Floats", short: "Floats") -> "Floats":

@@ -111,24 +111,26 @@ def _confidences(ranked: RankedEntry, weights: Weights) -> "Floats":
 def _observe(service: Service, embedder: "Embedder | None", corpora: Sequence[Corpus]) -> Iterable[Observed]:
     for corpus in corpora:
         with service.database.read() as connection:
-            index = _index(service.database, connection, corpus, embedder.model if embedder else "")
+            index = index_of(service.database, connection, corpus, embedder.model if embedder else "")
             rows = connection.rows(
                 "select message_id, id from documents where user_id = :user_id", user_id=corpus.name
             )
             ids = {message_id: row_id for message_id, row_id in rows}
-            for kind, question, evidence in _questions(corpus, corpora):
-                ranked = _first(_ranked(connection, index, embedder, question), LOOKED_AT)
+            for kind, question, evidence in questions_for(corpus, corpora):
+                ranked = _first(ranked_for(connection, index, embedder, question), LOOKED_AT)
                 right = np.isin(index.ids[ranked.places], [ids[wanted] for wanted in evidence])
                 yield Observed(corpus.name, kind, ranked, right.astype(np.float32))
 
 
-def _index(database: Database, connection: Connection, corpus: Corpus, model: str) -> UserIndex:
+def index_of(database: Database, connection: Connection, corpus: Corpus, model: str) -> UserIndex:
     version = version_of(connection, corpus.name)
     assert version is not None
     return extend(database, connection, empty(version), corpus.name, version, model)
 
 
-def _ranked(connection: Connection, index: UserIndex, embedder: "Embedder | None", query: str) -> RankedEntry:
+def ranked_for(
+    connection: Connection, index: UserIndex, embedder: "Embedder | None", query: str
+) -> RankedEntry:
     """What recall does with a query, without a cache."""
     speakers, bare = speakers_named(index, query)
     terms = tuple(terms_of(bare))[:MAX_TERMS]
@@ -143,7 +145,7 @@ def _ranked(connection: Connection, index: UserIndex, embedder: "Embedder | None
     return rank(index, question, keywords, short, None, POOL)
 
 
-def _questions(corpus: Corpus, corpora: Sequence[Corpus]) -> Iterable[tuple[str, str, Sequence[str]]]:
+def questions_for(corpus: Corpus, corpora: Sequence[Corpus]) -> Iterable[tuple[str, str, Sequence[str]]]:
     for asked in corpus.answerable:
         yield ANSWERABLE, asked.text, asked.evidence
     for asked in corpus.adversarial:

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from statistics import median
 
 from shepherd_memory import Config, open_service
-from tests.bench import quality_confidence
+from tests.bench import quality_confidence, quality_shares
 from tests.bench.figures import each_backend, write_line, write_table
 from tests.bench.quality import DEPTHS, Outcome, ask, differences, fill, remembered_vectors
 from tests.bench.quality_data import FILE, Corpus, find_locomo, made_corpora, read_locomo
@@ -44,6 +44,7 @@ def _measure(backend: str, url: str, locomo: Sequence[Corpus], made: Sequence[Co
             f"a recall: {recall:.2f} ms of CPU, and {embedding:.2f} ms for the query's embedding (median)"
         )
         if backend == "sqlite":
+            quality_shares.report(service, {"LoCoMo": locomo, "made here": made})
             quality_confidence.report(service, locomo, made)
     return outcome
 

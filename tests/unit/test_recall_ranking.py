@@ -133,8 +133,34 @@ def test_words_alone_rank_where_a_vector_is_of_another_length() -> None:
 def test_what_is_not_embedded_yet_is_still_found_by_its_words() -> None:
     index = index_of(Row(0, vector=(1, 0)), Row(1), Row(2, vector=(0.8, 0.6)))
     result = ranked(index, keywords=words_in(index, lemon=[1]), vector=(0, 1))
-    assert order(result) == [2, 1, 0]
-    assert confidences(result)[1] > 0.3
+    assert order(result) == [1, 2, 0]
+    assert confidences(result)[0] > 0.3
+
+
+def test_what_is_not_embedded_yet_is_taken_to_be_as_near_as_its_words_let_expect() -> None:
+    far, near = (1.0, 0.0), (0.0, 1.0)
+    rows = [Row(0, vector=near), Row(1, vector=far), Row(2), Row(3), Row(4, vector=far), Row(5, vector=near)]
+    index = index_of(*rows)
+    result = ranked(index, keywords=words_in(index, lemon=[0, 2, 5]), vector=near)
+    vector, expected = part(result, "vector"), part(result, "expected")
+    assert [place for place, value in enumerate(vector) if value] == [0, 5]
+    assert [place for place, value in enumerate(expected) if value] == [2, 3]
+    assert vector[0] > expected[2] > expected[3]
+
+
+def test_what_has_a_vector_does_not_come_first_for_having_one() -> None:
+    index = index_of(*(Row(number, vector=(1, 0.1 * number)) for number in range(3)), *map(Row, range(3, 40)))
+    result = ranked(index, keywords=words_in(index, lemon=[20, 30]), vector=(0, 1))
+    assert set(order(result)[:2]) == {20, 30}
+
+
+def test_vectors_count_by_the_share_of_what_may_be_found() -> None:
+    rows = [Row(0, kind="fact", vector=(0, 1)), Row(1, kind="fact", vector=(1, 0)), *map(Row, range(2, 20))]
+    index = index_of(*rows)
+    among_all = part(ranked(index, vector=(0, 1)), "vector")[0]
+    facts = np.asarray([1.0, 1.0, *[0.0] * 18])
+    among_facts = part(ranked(index, vector=(0, 1), allowed=facts), "vector")[0]
+    assert among_all < among_facts == pytest.approx(1.0)
 
 
 def test_a_named_speaker_is_preferred_and_the_name_leaves_the_query() -> None:

@@ -10,6 +10,7 @@ from shepherd_memory.recall import Hit
 MEANINGS = {
     "keyword": "the query's words that it has, rare ones more; a little of its neighbours'",
     "vector": "how near it is in meaning, by the embedding model",
+    "expected": "it has no vector yet: how near its words let expect it to be",
     "speaker": "the query names who said it",
     "date": "it was said in the time that the query names",
     "recency": "it was said lately",

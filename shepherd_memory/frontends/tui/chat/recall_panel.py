@@ -24,6 +24,7 @@ HEADING = "bold $text-primary"
 WORDS = {
     "keyword": "shares words",
     "vector": "near in meaning",
+    "expected": "not embedded yet",
     "speaker": "names who said it",
     "date": "of the time named",
     "recency": "said lately",
