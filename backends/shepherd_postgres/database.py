@@ -129,6 +129,9 @@ class PostgresDatabase:
             open=False,
             name="shepherd-postgres",
             timeout=CONNECT_TIMEOUT_SECONDS,
+            # Given up soon and begun anew by whoever asks next: by itself the pool waits twice as long each
+            # time, and was back 45 s after a Postgres that had been away for 70 s.
+            reconnect_timeout=CONNECT_TIMEOUT_SECONDS,
             kwargs={
                 "autocommit": True,
                 "connect_timeout": CONNECT_TIMEOUT_SECONDS,
