@@ -139,7 +139,8 @@ def test_a_key_made_while_the_server_is_cut_off_closes_it_before_anybody_reads(
     assert server.chat("I like tea.", "victim").memory == "on"
     database.shut()
     wait_until(lambda: server.ask("GET", FACTS).status == 503, "it notices")
-    assert server.chat("I like tea.", "victim").status == 200
+    reply = server.chat("I like tea.", "victim")
+    assert (reply.status, reply.headers["x-shepherd-remembered"]) == (200, "spooled")
     assert server.ask("GET", "/v1/tools").status == 503
     make_key(site, database)
     database.open()
