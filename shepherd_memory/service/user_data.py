@@ -18,9 +18,10 @@ from shepherd_memory.service.arguments import (
     is_known_user,
 )
 from shepherd_memory.service.parts import ServiceParts
+from shepherd_memory.storage.clock import to_us
 from shepherd_memory.text.ids import checked_user_id, storable_id
 
-SAVED_CHATS = "saved chats"
+SAVED_CHATS, SPOOLED = "saved chats", "spooled exchanges"
 
 
 class UserDataService(ServiceParts):
@@ -77,7 +78,12 @@ class UserDataService(ServiceParts):
         receipt = erasure.erase(self.database, user_id, self._clock())
         # Again: a chat may have saved itself in between.
         files = max(files, saved_chats.forget(user_id))
-        return replace(receipt, rows=receipt.rows | ({SAVED_CHATS: files} if files else {}))
+        # What other processes hold they drop when they come to store it: the erasure is on record.
+        waiting = self.spool.drop(user_id, to_us(receipt.erased_at))
+        elsewhere = {SAVED_CHATS: files, SPOOLED: waiting}
+        return replace(
+            receipt, rows=receipt.rows | {name: number for name, number in elsewhere.items() if number}
+        )
 
     def export(self, user_id: str) -> Generator[bytes, None, None]:
         """Everything of a user as JSON lines; to be closed if they are not read up."""

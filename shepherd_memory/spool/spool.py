@@ -3,6 +3,7 @@
 import logging
 import os
 import threading
+import uuid
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -173,7 +174,7 @@ class Spool:
 
     def _own_file(self) -> SpoolFile:
         if self._own is None:
-            name = f"{self._database}-{self._clock():016d}-{os.getpid()}"
+            name = f"{self._database}-{self._clock():016d}-{os.getpid()}-{uuid.uuid4().hex[:8]}"
             self._own = SpoolFile.create(self._folder, name, self._database)
         return self._own
 

@@ -15,7 +15,7 @@ import psutil
 import psycopg
 
 from tests.acceptance.processes import wait_until
-from tests.acceptance.server_site import PATIENCE_SECONDS, Reply, Server, Site
+from tests.acceptance.server_site import BROKEN, PATIENCE_SECONDS, Reply, Server, Site
 from tests.postgres import PostgresServer
 
 BUDGET_SECONDS = 0.3
@@ -28,6 +28,8 @@ class Delivered:
 
     texts: dict[str, str] = field(default_factory=dict)
     remembered: Counter[str] = field(default_factory=Counter)
+    broken: set[str] = field(default_factory=set)
+    """What was asked, and not answered to the end: it may be stored or not."""
     _numbers: Iterator[int] = field(default_factory=count)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
@@ -36,17 +38,25 @@ class Delivered:
         with self._lock:
             number = next(self._numbers)
         text = f"My code_{number} is zebra_{number}."
-        reply = server.chat(text, user, stream=number % 3 == 0)
+        try:
+            reply = server.chat(text, user, stream=number % 3 == 0)
+        except BROKEN:
+            self.broken.add(text)
+            raise
         assert reply.status == 200, reply.body
         with self._lock:
             self.texts[text] = user
             self.remembered[reply.headers.get("x-shepherd-remembered", "stream")] += 1
         return reply
 
-    def chat_on(self, server: Server, user: str, is_over: threading.Event) -> None:
+    def chat_on(self, server: Server, user: str, is_over: threading.Event, may_break: bool) -> None:
         """One client: a statement after the other."""
         while not is_over.is_set():
-            self.chat(server, user)
+            try:
+                self.chat(server, user)
+            except BROKEN:
+                assert may_break
+                return
 
 
 @dataclass(frozen=True)
@@ -80,11 +90,13 @@ def count_stored(site: Site, delivered: Delivered, users: list[str]) -> Count:
 
 
 @contextmanager
-def chats_at(server: Server, delivered: Delivered, users: list[str]) -> Iterator[None]:
-    """One client for each user, until the block ends."""
+def chats_at(
+    server: Server, delivered: Delivered, users: list[str], may_break: bool = False
+) -> Iterator[None]:
+    """One client for each user, until the block ends, or the server does."""
     is_over = threading.Event()
     with ThreadPoolExecutor(len(users), "client") as pool:
-        clients = [pool.submit(delivered.chat_on, server, user, is_over) for user in users]
+        clients = [pool.submit(delivered.chat_on, server, user, is_over, may_break) for user in users]
         try:
             yield
         finally:
