@@ -50,7 +50,7 @@ test-contract: .venv/.installed-dev ## run every contract test on one kind of da
 	SHEPHERD_TEST_SCHEMES=$(or $(SCHEME),postgresql) $(PYTEST) $(IN_PARALLEL) tests/contract $(ARGS)
 
 test-sentence-transformers: .venv-st/.installed ## test that engine, which needs 2 GB of packages of its own
-	HF_HUB_OFFLINE=1 OMP_NUM_THREADS=1 $(BIN_ST)/python -m pytest tests/sentence_transformers $(ARGS)
+	OMP_NUM_THREADS=1 $(BIN_ST)/python -m pytest tests/sentence_transformers $(ARGS)
 
 check: .venv/.installed-dev ## format, lint, types, and which module may import which
 	$(BIN)/ruff format --check .

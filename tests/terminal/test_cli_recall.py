@@ -286,6 +286,11 @@ def test_a_model_that_is_missing_is_said_and_the_rest_works() -> None:
     assert "recall works by keyword only" in dict(rows("memory", "stats"))["embedding"]
 
 
+def test_only_models_of_sentence_transformers_are_downloaded() -> None:
+    refused = run("memory", "reembed", "--download")
+    assert (refused.exit_code, "embedding_engine is onnx" in refused.stderr) == (2, True)
+
+
 def test_recall_goes_on_where_a_package_of_the_model_cannot_be_loaded() -> None:
     hide = "import sys; sys.modules['onnxruntime'] = None; "
     hidden = f"{hide}from shepherd_memory.frontends.cli import main; main()"

@@ -16,15 +16,20 @@ if TYPE_CHECKING:
 
 
 @click.command()
+@click.option("--download", is_flag=True, help="First fetch the model of sentence-transformers from its hub.")
 @json_option
 @pass_invocation
 @click.pass_context
-def reembed(ctx: click.Context, invocation: Invocation, as_json: bool) -> None:
+def reembed(ctx: click.Context, invocation: Invocation, download: bool, as_json: bool) -> None:
     """Embed what has no vector of the current model.
 
     It works for all users, in this process. It can be stopped at any time, and goes on where it was.
     """
     logging.getLogger("shepherd_memory.embedding").addHandler(logging.NullHandler())
+    if download:
+        from shepherd_memory.embedding import download_model
+
+        download_model(invocation.config)
     with opened(invocation) as service:
         waiting = service.reembed()
         state = service.status().embedding
