@@ -10,7 +10,13 @@ from typing import Any
 from shepherd_memory.injection import stored_blocks
 from shepherd_memory.injection.block import MemoryBlock, RecalledItem, build_block
 from shepherd_memory.injection.stored_blocks import StoredBlock
-from shepherd_memory.intake.messages import MAX_QUERY_CHARS, last_user_message, text_of
+from shepherd_memory.intake.messages import (
+    INSTRUCTION_ROLES,
+    MAX_QUERY_CHARS,
+    last_user_message,
+    text_of,
+    typed_by_user,
+)
 from shepherd_memory.memory import facts
 from shepherd_memory.recall import Hit, Recalled
 from shepherd_memory.recall.rows import fetch
@@ -69,7 +75,7 @@ def last_user_text(messages: Sequence[Any]) -> str:
     place = last_user_message(messages)
     if place is None:
         return ""
-    return text_of(strip_content(messages[place].get("content"))).strip()[-MAX_QUERY_CHARS:]
+    return typed_by_user(strip_content(messages[place].get("content"))).strip()[-MAX_QUERY_CHARS:]
 
 
 def conversation_key(connection: Connection, user_id: str, messages: Sequence[Any]) -> str:
@@ -84,8 +90,16 @@ def conversation_key(connection: Connection, user_id: str, messages: Sequence[An
 
 
 def is_tool_loop(messages: Sequence[Any]) -> bool:
-    """Whether something follows the user's last words."""
-    return last_user_message(messages) not in (None, len(messages) - 1)
+    """Whether something follows the user's last words, other than instructions."""
+    place = last_user_message(messages)
+    return place is not None and any(
+        _role(message) not in INSTRUCTION_ROLES for message in messages[place + 1 :]
+    )
+
+
+def _role(message: Any) -> str:
+    role = message.get("role") if isinstance(message, Mapping) else None
+    return role if isinstance(role, str) else ""
 
 
 @dataclass(frozen=True)
@@ -119,7 +133,8 @@ def compose(
 
 def _shown(messages: Sequence[Any], redacted: bool) -> set[str]:
     """What the prompt says already, as it would be stored; redacting it takes its time."""
-    texts = {text_of(strip_content(m.get("content"))) for m in messages if isinstance(m, Mapping)}
+    contents = [(_role(m), strip_content(m.get("content"))) for m in messages if isinstance(m, Mapping)]
+    texts = {typed_by_user(content) if role == "user" else text_of(content) for role, content in contents}
     # Clients send a local model's thoughts along with its answer; stored is the answer.
     answers = set(map(without_reasoning, texts))
     return {(redact(text) if redacted else text).strip() for text in texts | answers}

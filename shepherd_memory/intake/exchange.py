@@ -10,7 +10,7 @@ from shepherd_memory.intake.messages import (
     kept_as_extra,
     last_user_message,
     storable_name,
-    text_of,
+    typed_by_user,
 )
 from shepherd_memory.text.block_seal import strip_content, strip_injection
 from shepherd_memory.text.canonical import canonical_text
@@ -99,7 +99,7 @@ def _is_instruction(message: Any) -> bool:
 
 def _text(message: Mapping[str, Any]) -> str:
     # Redacted before ids are made of it: the digest of a short text with a secret could be guessed.
-    return redact(text_of(strip_content(message.get("content"))))
+    return redact(typed_by_user(strip_content(message.get("content"))))
 
 
 def _without_block(text: str) -> str:

@@ -8,6 +8,7 @@ from shepherd_memory.storage.clock import parse_us
 from shepherd_memory.text.block_seal import strip_content
 from shepherd_memory.text.canonical import as_text, canonical_json, canonical_text, dump_canonical
 from shepherd_memory.text.ids import MAX_ID_LENGTH, digest_of, storable_id
+from shepherd_memory.text.program_text import ProgramText, typed_text
 from shepherd_memory.text.redaction import redact, redact_json
 
 STORED_ROLES = frozenset({"user", "assistant", "tool", "function"})
@@ -109,19 +110,37 @@ def text_of(content: object) -> str:
     return as_text(content)
 
 
+def typed_by_user(content: object) -> str:
+    """What a person typed of a user message's content, without what a program put there in their name."""
+    if isinstance(content, list | tuple):
+        return "\n".join(filter(None, (_typed(_part_text(part)) for part in content)))
+    return _typed(text_of(content))
+
+
+def _typed(text: str) -> str:
+    typed = typed_text(text)
+    if isinstance(typed, ProgramText):
+        return ""
+    # What a person typed is kept to the last blank, unless something was taken out of it.
+    return text if typed == text.strip() else typed
+
+
 def _part_text(part: object) -> str:
+    return canonical_text(_raw_text(part))
+
+
+def _raw_text(part: object) -> str:
     if isinstance(part, str):
-        return canonical_text(part)
+        return part
     if not isinstance(part, Mapping):
         return ""
     kind, text = part.get("type", "text"), part.get("text")
-    if isinstance(kind, str) and kind in TEXT_PART_TYPES and isinstance(text, str):
-        return canonical_text(text)
-    return ""
+    is_text = isinstance(kind, str) and kind in TEXT_PART_TYPES and isinstance(text, str)
+    return str(text) if is_text else ""
 
 
 def last_user_message(messages: Sequence[Any]) -> int | None:
-    """The place of the last message in which the user says something, rather than a tool answering."""
+    """The place of the last message in which the user says something, rather than a tool or a program."""
     places = range(len(messages) - 1, -1, -1)
     return next((place for place in places if _is_said(messages[place])), None)
 
@@ -131,8 +150,13 @@ def _is_said(message: Any) -> bool:
         return False
     content = message.get("content")
     if isinstance(content, list):
-        return not all(type_of(part) == "tool_result" for part in content)
-    return isinstance(content, str)
+        return not all(type_of(part) == "tool_result" or _is_program_text(part) for part in content)
+    return isinstance(content, str) and not _is_program_text(content)
+
+
+def _is_program_text(part: object) -> bool:
+    text = _raw_text(part)
+    return bool(text.strip()) and isinstance(typed_text(text), ProgramText)
 
 
 def type_of(part: Any) -> Any:

@@ -8,10 +8,14 @@ from typing import Any
 import orjson
 
 from shepherd_memory.frontends.web.http_errors import ANTHROPIC, HttpError
+from shepherd_memory.intake.messages import text_of
+from shepherd_memory.text.program_text import is_asked_by_program
 
-# What Claude Code sends as its user: an installation and a session. Taken for a user's id, each session
-# would have a memory of its own, and a key that acts for one user would be refused.
-_INSTALLATION = re.compile(r"user_[0-9a-f]{64}_account_[0-9a-f-]*_session_([0-9a-f-]{36})")
+# What agents send as their user is an installation and a session: Claude Code once joined the two, and now
+# writes JSON. Taken for a user, each session would have a memory of its own, and a personal key be refused.
+_INSTALLATION = re.compile(r"user_[^\s_]{0,128}_account_[^\s_]{0,128}_session_([^\s_]{1,128})")
+MAX_INSTALLATION_CHARS = 4_096
+SESSION_NAMES = ("session_id", "sessionId", "session")
 
 
 @dataclass(frozen=True)
@@ -30,15 +34,30 @@ class ChatRequest:
     @property
     def user(self) -> object:
         """Whom the request names, in the way of its wire format; None if nobody."""
-        named = self._named
-        return None if isinstance(named, str) and _INSTALLATION.fullmatch(named) else named
+        return None if _session_of(self._named) is not None else self._named
 
     @property
     def session_id(self) -> str:
         """The session that an agent names along with its installation; empty if none."""
-        named = self._named
-        found = _INSTALLATION.fullmatch(named) if isinstance(named, str) else None
-        return found[1] if found else ""
+        return _session_of(self._named) or ""
+
+    @property
+    def is_conversation(self) -> bool:
+        """Whether somebody talks here, and no program asks for a title, a summary or a sign of life."""
+        messages = self.messages
+        if not messages or not isinstance(messages[-1], dict):
+            return True
+        instructions = [text_of(one) for one in self._instructions]
+        last = text_of(messages[-1].get("content")) if messages[-1].get("role") == "user" else ""
+        return not is_asked_by_program(instructions, last, self.fields.get("max_tokens"))
+
+    @property
+    def _instructions(self) -> list[Any]:
+        """Each block of instructions, wherever the wire format has them."""
+        system = self.fields.get("system")
+        blocks = system if isinstance(system, list) else [system]
+        first = self.messages[0]
+        return [*blocks, first.get("content") if _is_instruction(first) else None]
 
     @property
     def _named(self) -> object:
@@ -69,6 +88,28 @@ def read_asked(body: bytes, wire: str) -> ChatRequest:
     if not isinstance(fields, dict):
         raise HttpError(400, "the body must be a JSON object")
     return ChatRequest(body, fields, wire)
+
+
+def _is_instruction(message: Any) -> bool:
+    return isinstance(message, dict) and message.get("role") in ("system", "developer")
+
+
+def _session_of(named: object) -> str | None:
+    """The session of an installation, empty if it names none; None for what is no installation but a user."""
+    if not isinstance(named, str) or len(named) > MAX_INSTALLATION_CHARS:
+        return None
+    if found := _INSTALLATION.fullmatch(named):
+        return found[1]
+    if not named.lstrip().startswith("{"):
+        return None
+    try:
+        fields = orjson.loads(named)
+    except orjson.JSONDecodeError:
+        return None
+    if not isinstance(fields, dict):
+        return None
+    sessions = (fields.get(name) for name in SESSION_NAMES)
+    return next((session for session in sessions if isinstance(session, str) and session), "")
 
 
 def _parsed(body: bytes) -> Any:

@@ -75,7 +75,7 @@ async def _memory_for(scope: Scope, caller: Caller, asked: ChatRequest, provider
     config, headers = config_of(scope), headers_of(scope)
     user_id = await user_of(scope, caller, asked.user)
     off = asked.memory is False or headers.get(MEMORY_HEADER, "").strip().lower() in SWITCHED_OFF
-    wanted = not off and extraction_enabled(config, provider)
+    wanted = not off and extraction_enabled(config, provider) and asked.is_conversation
     session_id = headers.get(SESSION_HEADER) or asked.session_id
     return ChatMemory(
         state_of(scope),

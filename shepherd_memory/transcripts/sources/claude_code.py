@@ -6,6 +6,7 @@ from typing import Any
 
 from shepherd_memory.text.canonical import canonical_text
 from shepherd_memory.text.ids import digest_of
+from shepherd_memory.text.program_text import ProgramText, typed_text
 from shepherd_memory.transcripts.sources.entry import (
     ASSISTANT,
     BOOKKEEPING,
@@ -32,7 +33,6 @@ from shepherd_memory.transcripts.sources.entry import (
 from shepherd_memory.transcripts.sources.json_lines import JsonLines
 from shepherd_memory.transcripts.sources.streamed_blocks import MessageBlock, StreamedBlocks
 from shepherd_memory.transcripts.sources.tools import tool_line, tool_name
-from shepherd_memory.transcripts.sources.user_input import said_by_user
 
 BOOKKEEPING_TYPES = frozenset(
     {
@@ -208,7 +208,7 @@ class ClaudeCodeReader:
         if why := _not_typed(line) or _not_typed(attached):
             return why
         prompt = attached.get("prompt")
-        said = said_by_user(prompt) if isinstance(prompt, str) else _typed_in(_list(prompt))
+        said = _typed(prompt) if isinstance(prompt, str) else _typed_in(_list(prompt))
         if isinstance(said, SkippedLine):
             return said
         # What is sent later, as a line of its own, has the id under which it waited.
@@ -219,7 +219,7 @@ class ClaudeCodeReader:
         content = _content(line, USER)
         said: str | SkippedLine = BROKEN
         if isinstance(content, str):
-            said = said_by_user(content)
+            said = _typed(content)
         elif content is not None:
             said = _typed_in(content)
         if said is TOOL_OUTPUT:
@@ -325,12 +325,26 @@ def _typed_in(content: Sequence[object]) -> str | SkippedLine:
     return "\n".join(texts) if texts else strongest([why for why in read if isinstance(why, SkippedLine)])
 
 
+_SKIPPED = {
+    ProgramText.META: META,
+    ProgramText.SUMMARY: SUMMARY,
+    ProgramText.TOOL_OUTPUT: TOOL_OUTPUT,
+    ProgramText.BOOKKEEPING: BOOKKEEPING,
+    ProgramText.EMPTY: EMPTY,
+}
+
+
+def _typed(text: str) -> str | SkippedLine:
+    typed = typed_text(text)
+    return _SKIPPED[typed] if isinstance(typed, ProgramText) else canonical_text(typed)
+
+
 def _typed_block(block: object) -> str | SkippedLine:
     if not isinstance(block, dict):
         return BROKEN
     kind, text = block.get("type"), block.get("text")
     if kind == "text":
-        return said_by_user(text) if isinstance(text, str) else BROKEN
+        return _typed(text) if isinstance(text, str) else BROKEN
     return TOOL_OUTPUT if isinstance(kind, str) and kind.endswith("tool_result") else EMPTY
 
 

@@ -10,6 +10,7 @@ import orjson
 from shepherd_memory.storage.clock import parse_us
 from shepherd_memory.text.canonical import canonical_text
 from shepherd_memory.text.ids import digest_of
+from shepherd_memory.text.program_text import without_leading
 from shepherd_memory.transcripts.sources.entry import (
     ASSISTANT,
     BOOKKEEPING,
@@ -35,7 +36,6 @@ from shepherd_memory.transcripts.sources.entry import (
 from shepherd_memory.transcripts.sources.entry_ids import EntryIds
 from shepherd_memory.transcripts.sources.json_lines import JsonLines
 from shepherd_memory.transcripts.sources.tools import patched_file, tool_line, tool_name
-from shepherd_memory.transcripts.sources.user_input import without_leading
 
 LINES: dict[str, SkippedLine] = {
     "session_meta": BOOKKEEPING,

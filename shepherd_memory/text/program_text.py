@@ -1,14 +1,21 @@
-"""What a person typed, out of what Claude Code wraps it in and writes in the person's name."""
+"""What agents write in a person's name: around what was typed, instead of it, in requests of their own."""
 
-from shepherd_memory.text.canonical import canonical_text
-from shepherd_memory.transcripts.sources.entry import (
-    BOOKKEEPING,
-    EMPTY,
-    META,
-    SUMMARY,
-    TOOL_OUTPUT,
-    SkippedLine,
-)
+from collections.abc import Iterable
+from enum import Enum
+
+
+class ProgramText(Enum):
+    """Why nothing of a text was typed by a person."""
+
+    META = "instructions and notices"
+    SUMMARY = "what a machine wrote about the conversation"
+    TOOL_OUTPUT = "what a tool or command printed"
+    BOOKKEEPING = "what the program notes for itself"
+    EMPTY = "no text"
+
+
+META, SUMMARY, TOOL_OUTPUT = ProgramText.META, ProgramText.SUMMARY, ProgramText.TOOL_OUTPUT
+BOOKKEEPING, EMPTY = ProgramText.BOOKKEEPING, ProgramText.EMPTY
 
 OPENINGS = (
     ("[Request interrupted by user", BOOKKEEPING),
@@ -60,12 +67,40 @@ INSERTED_TAGS = (
 LEADING_TAGS = ("system_instruction", "uploaded_files")
 """Tags around what programs that drive an agent put before it; elsewhere a person may have typed them."""
 
+INSTRUCTION_OPENINGS = (
+    "Analyze if this message indicates a new conversation topic",
+    "Generate a concise, sentence-case title",
+    "Generate a short kebab-case name",
+    "Summarize this coding conversation",
+)
+PROMPT_OPENINGS = (
+    "CRITICAL: Respond with TEXT ONLY. Do NOT call any tools.",
+    "Please write a 5-10 word title",
+    "The user stepped away and is coming back. Recap",
+    "Web page content:\n---",
+    "Your task is to create a detailed summary of",
+    "[SUGGESTION MODE:",
+)
+"""How a program begins that asks a model something for itself: a title, a summary, what may be typed next."""
+
+PROBES = frozenset({"quota", "test"})
+"""What a program says that wants one token, to see whether it would be answered."""
+
 _COMMAND_TAGS = frozenset({"command-name", "command-message", "command-args"})
 _SIGNS = {"bash-input": "!", "user-memory-input": "#"}
 _MAX_TAG_CHARS = 40
 
 
-def said_by_user(text: str) -> str | SkippedLine:
+def is_asked_by_program(instructions: Iterable[str], prompt: str, max_tokens: object) -> bool:
+    """Whether a request is a program's own, and no part of a conversation."""
+    if max_tokens == 1 and prompt.strip() in PROBES:
+        return True
+    if prompt.lstrip().startswith(PROMPT_OPENINGS):
+        return True
+    return any(text.lstrip().startswith(INSTRUCTION_OPENINGS) for text in instructions)
+
+
+def typed_text(text: str) -> str | ProgramText:
     """What of a text the person typed, or why it is nothing."""
     text = text.strip()
     if text.startswith("<"):
@@ -86,21 +121,21 @@ def without_leading(text: str) -> str:
     return text
 
 
-def _out_of_tags(text: str) -> str | SkippedLine:
+def _out_of_tags(text: str) -> str | ProgramText:
     tag = text[1:_MAX_TAG_CHARS].partition(">")[0].partition(" ")[0]
     if tag in OPENING_TAGS:
         return OPENING_TAGS[tag]
     if tag in _COMMAND_TAGS:
         return _command(text)
     if tag in _SIGNS and (typed := _between(text, tag)):
-        return canonical_text(_SIGNS[tag] + typed)
+        return _SIGNS[tag] + typed
     return _without_insertions(text)
 
 
-def _command(text: str) -> str | SkippedLine:
+def _command(text: str) -> str | ProgramText:
     """A slash command as it was typed."""
     name = _between(text, "command-name").removeprefix("/")
-    return canonical_text(f"/{name} {_between(text, 'command-args')}".rstrip()) if name else META
+    return f"/{name} {_between(text, 'command-args')}".rstrip() if name else META
 
 
 def _between(text: str, tag: str) -> str:
@@ -108,13 +143,13 @@ def _between(text: str, tag: str) -> str:
     return inside.strip() if closing else ""
 
 
-def _without_insertions(text: str) -> str | SkippedLine:
+def _without_insertions(text: str) -> str | ProgramText:
     if not text:
         return EMPTY
     if "</" in text:
         for tag in INSERTED_TAGS:
             text = _without(text, f"<{tag}>", f"</{tag}>")
-    return canonical_text(text) if text else META
+    return text or META
 
 
 def _without(text: str, start: str, end: str) -> str:

@@ -1,0 +1,76 @@
+"""What agents write in a person's name, told from what the person typed."""
+
+import pytest
+
+from shepherd_memory.intake.messages import last_user_message, typed_by_user
+from shepherd_memory.text.program_text import ProgramText, is_asked_by_program, typed_text
+
+REMINDER = "<system-reminder>\nAlways use tabs.\n</system-reminder>"
+
+
+@pytest.mark.parametrize(
+    ("text", "typed"),
+    [
+        ("My bike is green.", "My bike is green."),
+        (f"{REMINDER}\nMy bike is green.", "My bike is green."),
+        (f"My bike {REMINDER}is green.", "My bike is green."),
+        ("a < b </ c", "a < b </ c"),
+        ("<bash-input>ls</bash-input>", "!ls"),
+        ("<command-name>/model</command-name>\n<command-args>opus</command-args>", "/model opus"),
+        (REMINDER, ProgramText.META),
+        ("<local-command-stdout>done</local-command-stdout>\n", ProgramText.TOOL_OUTPUT),
+        ("[Request interrupted by user for tool use]", ProgramText.BOOKKEEPING),
+        (
+            "This session is being continued from a previous conversation that ran out of context.",
+            ProgramText.SUMMARY,
+        ),
+        (" \n", ProgramText.EMPTY),
+    ],
+)
+def test_what_a_person_typed_is_told_from_what_a_program_wrote(text: str, typed: str | ProgramText) -> None:
+    assert typed_text(text) == typed
+
+
+def test_of_several_parts_only_what_was_typed_is_the_users() -> None:
+    parts = [{"type": "text", "text": REMINDER}, {"type": "text", "text": "My bike is green. "}]
+    assert typed_by_user(parts) == "My bike is green. "
+    assert typed_by_user([*parts, {"type": "image", "source": {}}, {"type": "text", "text": "See?"}]) == (
+        "My bike is green. \nSee?"
+    )
+
+
+def test_a_message_that_a_program_wrote_is_not_the_last_one_of_the_user() -> None:
+    messages = [
+        {"role": "user", "content": "My bike is green."},
+        {"role": "user", "content": REMINDER},
+        {
+            "role": "user",
+            "content": [{"type": "tool_result", "content": "x"}, {"type": "text", "text": REMINDER}],
+        },
+    ]
+    assert last_user_message(messages) == 0
+    assert last_user_message(messages[1:]) is None
+
+
+@pytest.mark.parametrize(
+    ("instructions", "prompt", "max_tokens", "is_program"),
+    [
+        (["You are Claude Code.", "Generate a concise, sentence-case title (3-7 words)"], "Hi", 64, True),
+        (
+            ["You are Claude Code."],
+            "Your task is to create a detailed summary of the conversation so far",
+            64,
+            True,
+        ),
+        (["You are Claude Code."], "[SUGGESTION MODE: Suggest what the user might type]", 64, True),
+        ([], "quota", 1, True),
+        ([], "quota", 64, False),
+        ([], "What is a quota?", 1, False),
+        (["You write titles."], "Please summarize what I said.", 64, False),
+        ([], "Web page content: how do I read it?", 64, False),
+    ],
+)
+def test_what_a_program_asks_for_itself_is_no_conversation(
+    instructions: list[str], prompt: str, max_tokens: int, is_program: bool
+) -> None:
+    assert is_asked_by_program(instructions, prompt, max_tokens) is is_program
