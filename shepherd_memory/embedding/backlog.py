@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from itertools import groupby, islice
 from typing import Any
 
-from shepherd_memory.embedding.chunks import split_text
+from shepherd_memory.embedding.chunks import MAX_EMBEDDED_CHARS, split_text
 from shepherd_memory.embedding.engine import Embedder, UnembeddableText
 from shepherd_memory.memory.entries import context_text, fact_text
 from shepherd_memory.storage import users
@@ -102,7 +102,11 @@ _JOINED = (
     " left join context c on c.user_id = u.user_id and c.id = u.id"
     " left join documents d on d.user_id = u.user_id and d.id = u.id"
 )
-_TEXTS = "u.user_id, u.id, f.key, f.value, c.question, c.answer, d.speaker_name, d.text"
+# Of a long document only as much as is embedded: sixty-four of 30 MB would take two gigabytes.
+_TEXTS = (
+    "u.user_id, u.id, f.key, f.value, c.question, c.answer, d.speaker_name,"
+    f" substr(d.text, 1, {MAX_EMBEDDED_CHARS})"
+)
 
 
 def _oldest(connection: Connection, limit: int) -> list[UnembeddedEntry]:

@@ -6,6 +6,8 @@ MAX_PIECE_CHARS = 800
 """Characters: about 200 tokens, of the 256 that MiniLM reads."""
 
 MAX_PIECES = 64
+MAX_EMBEDDED_CHARS = (MAX_PIECES + 16) * MAX_PIECE_CHARS
+"""What is beyond is never looked at; some more than the pieces hold, for the blanks between them."""
 
 _BREAK = re.compile(r"(?<=[.!?])\s+|(?<=[\u3002\uff01\uff1f])|\n+")
 

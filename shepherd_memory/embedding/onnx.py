@@ -2,13 +2,14 @@
 
 import hashlib
 import os
+import threading
 from collections.abc import Sequence
-from contextlib import suppress
 from importlib.resources import files
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from shepherd_memory.embedding.allocator import give_back_freed_memory, give_back_large_blocks
 from shepherd_memory.embedding.engine import Unavailable
 from shepherd_memory.embedding.wordpiece import WordPiece, read_vocabulary
 
@@ -18,7 +19,11 @@ if TYPE_CHECKING:
 MODEL = "all-MiniLM-L6-v2"
 SHA256 = "8199be6f699a395f99f89df973f9dc5285fbcfcdb2ae1a4e1201dab014f3d2a6"
 MAX_TOKENS = 256
-BATCH = 16
+MAX_BATCH_TOKENS = 512
+"""Two long texts: with sixteen the model takes half a gigabyte for a moment, and no less time for each."""
+
+MAX_RUNS = 4
+"""At a time, whichever threads they are in: each takes up to 40 MB while it runs."""
 
 
 class OnnxEmbedder:
@@ -31,6 +36,7 @@ class OnnxEmbedder:
                 " sentence-transformers"
             )
         self.model = MODEL
+        self._runs = threading.Semaphore(MAX_RUNS)
         self._session: Any = _open_session(_model_file())
         self._wordpiece = WordPiece(read_vocabulary(_vocabulary()))
         self.dimensions = int(self.embed(["probe"]).shape[1])
@@ -38,35 +44,47 @@ class OnnxEmbedder:
     def embed(self, texts: Sequence[str]) -> "Vectors":
         import numpy as np
 
-        # Texts of like length together: a batch is padded to its longest.
-        order = sorted(range(len(texts)), key=lambda index: len(texts[index]))
-        batches = [order[at : at + BATCH] for at in range(0, len(order), BATCH)]
-        parts = [self._embed_batch([texts[index] for index in batch]) for batch in batches]
-        if not parts:
+        if not texts:
             return np.zeros((0, self.dimensions), dtype=np.float32)
-        sorted_vectors = np.concatenate(parts)
-        vectors = np.empty_like(sorted_vectors)
-        vectors[order] = sorted_vectors
+        encoded = [self._wordpiece.encode(text, MAX_TOKENS) for text in texts]
+        parts = [(batch, self._embed_batch([encoded[at] for at in batch])) for batch in batches(encoded)]
+        vectors = np.empty((len(texts), parts[0][1].shape[1]), dtype=np.float32)
+        for batch, part in parts:
+            vectors[batch] = part
         return vectors
 
-    def _embed_batch(self, texts: Sequence[str]) -> "Vectors":
+    def _embed_batch(self, encoded: Sequence[Sequence[int]]) -> "Vectors":
         import numpy as np
 
         session = self._session
         if session is None:
             raise Unavailable("the embedding model is closed")
-        encoded = [self._wordpiece.encode(text, MAX_TOKENS) for text in texts]
         ids = np.zeros((len(encoded), max(map(len, encoded))), dtype=np.int64)
         mask = np.zeros_like(ids)
         for row, tokens in enumerate(encoded):
             ids[row, : len(tokens)] = tokens
             mask[row, : len(tokens)] = 1
         inputs = {"input_ids": ids, "attention_mask": mask, "token_type_ids": np.zeros_like(ids)}
-        hidden = session.run(None, inputs)[0]
+        with self._runs:
+            hidden = session.run(None, inputs)[0]
         return _normalised((hidden * mask[:, :, None]).sum(axis=1) / mask.sum(axis=1, keepdims=True))
 
     def close(self) -> None:
         self._session = None
+
+
+def batches(encoded: Sequence[Sequence[int]]) -> list[list[int]]:
+    """The places of texts that the model is given together, so that they take few tokens after padding.
+
+    Texts of like length come together: a batch is padded to its longest.
+    """
+    found: list[list[int]] = []
+    for place in sorted(range(len(encoded)), key=lambda place: len(encoded[place])):
+        if found and (len(found[-1]) + 1) * len(encoded[place]) <= MAX_BATCH_TOKENS:
+            found[-1].append(place)
+        else:
+            found.append([place])
+    return found
 
 
 def _normalised(vectors: Any) -> "Vectors":
@@ -105,16 +123,9 @@ def _open_session(path: Path) -> Any:
     # The arena keeps what the largest batch took, for good: half a gigabyte and more after a few long texts.
     options.enable_cpu_mem_arena = False
     session = onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
-    _give_back_memory()
+    give_back_large_blocks()
+    give_back_freed_memory()
     return session
-
-
-def _give_back_memory() -> None:
-    """Loading leaves 60 MB that were freed with the process, where the C library is glibc."""
-    import ctypes
-
-    with suppress(OSError, AttributeError):
-        ctypes.CDLL("libc.so.6").malloc_trim(0)
 
 
 def _vocabulary() -> str:

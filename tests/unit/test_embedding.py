@@ -16,9 +16,15 @@ import pytest
 
 from shepherd_memory.config import Config
 from shepherd_memory.embedding import Unavailable, open_embedder
-from shepherd_memory.embedding.chunks import MAX_PIECE_CHARS, MAX_PIECES, split_text
+from shepherd_memory.embedding.chunks import MAX_EMBEDDED_CHARS, MAX_PIECE_CHARS, MAX_PIECES, split_text
 from shepherd_memory.embedding.engine import UnembeddableText, bare_name, model_name
-from shepherd_memory.embedding.onnx import OnnxEmbedder, _model_file, _open_session
+from shepherd_memory.embedding.onnx import (
+    MAX_BATCH_TOKENS,
+    OnnxEmbedder,
+    _model_file,
+    _open_session,
+    batches,
+)
 from shepherd_memory.embedding.openai import OpenAIEmbedder
 from tests.endpoint import (
     Body,
@@ -332,3 +338,22 @@ def test_a_server_needs_an_address_and_a_model() -> None:
 def test_what_is_sent_is_json(server: ScriptedEndpoint, remote: OpenAIEmbedder) -> None:
     remote.embed(['\u2028 "quoted" 小白 \ufffd'])
     assert json.loads(server.requests[0].body)["input"] == ['\u2028 "quoted" 小白 \ufffd']
+
+
+def test_what_the_model_is_given_together_has_few_tokens_after_padding() -> None:
+    lengths = [3, 256, 7, 250, 256, 3, 90, 512, 4] * 20
+    encoded = [[0] * length for length in lengths]
+    found = batches(encoded)
+    assert sorted(place for batch in found for place in batch) == list(range(len(encoded)))
+    for batch in found:
+        longest = max(lengths[place] for place in batch)
+        assert len(batch) == 1 or len(batch) * longest <= MAX_BATCH_TOKENS
+    assert len(found) < len(encoded) // 2
+
+
+def test_pieces_of_a_long_text_are_bounded_in_characters() -> None:
+    text = ("Anna painted the lantern indigo. " * 40 + "\n\n" + "x" * 3000) * 50
+    pieces = split_text(text)
+    assert len(pieces) <= MAX_PIECES
+    assert max(map(len, pieces)) <= MAX_PIECE_CHARS
+    assert split_text(text[:MAX_EMBEDDED_CHARS]) == pieces

@@ -15,6 +15,7 @@ from typing import Any, cast
 import uvicorn
 from starlette.types import ASGIApp
 
+from shepherd_memory.embedding.allocator import give_back_large_blocks
 from shepherd_memory.errors import ConfigError
 from shepherd_memory.frontends.web.auth import Auth
 from shepherd_memory.frontends.web.connections import (
@@ -202,6 +203,7 @@ def run(
 ) -> None:
     """Serve until a signal or `stop` says so; running requests are finished first, if that is soon enough."""
     auth = auth_for(service, host, no_auth)
+    give_back_large_blocks()
     raise_descriptor_limit(service.config.server_max_requests, service.config.server_threads)
     with listen(host, port) as sock, _threads(service) as pools:
         ready(url_of(sock))
