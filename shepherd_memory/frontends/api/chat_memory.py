@@ -3,6 +3,7 @@
 import asyncio
 import logging
 import time
+from contextlib import suppress
 from typing import Any
 
 from shepherd_memory.config import Config
@@ -22,6 +23,9 @@ MAX_IDS = 100
 
 STORED, SPOOLED, LOST = "true", "spooled", "false"
 """What became of an exchange, as `X-Shepherd-Remembered` says it."""
+
+SPOOL_SECONDS = 30.0
+"""Longest that a chat waits for the spool: a very long text takes its time to be cleaned of secrets."""
 
 COUNTED_AS = {STORED: "remembered", SPOOLED: "spooled", LOST: "unremembered"}
 
@@ -160,8 +164,11 @@ class ChatMemory:
         return STORED
 
     async def _spool(self, delivery: Delivery) -> str:
-        # Shielded: a client that leaves now must not keep it out of the spool.
-        is_kept = await asyncio.shield(asyncio.wrap_future(delivery.to_spool()))
+        is_kept = False
+        with suppress(TimeoutError):
+            async with asyncio.timeout(SPOOL_SECONDS):
+                # Shielded: a client that leaves now must not keep it out of the spool.
+                is_kept = await asyncio.shield(asyncio.wrap_future(delivery.to_spool()))
         return self._counted(SPOOLED if is_kept else LOST)
 
     def _store_said(self, delivery: Delivery) -> None:
