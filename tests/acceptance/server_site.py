@@ -96,7 +96,7 @@ class Server:
         return float(found[1]) if found else 0.0
 
     def exchanges(self, result: str) -> float:
-        """How many exchanges were `remembered` or `unremembered`."""
+        """How many exchanges were `remembered`, `spooled` or `unremembered`."""
         return self.metric(f'shepherd_exchanges_total{{result="{result}"}}')
 
 

@@ -166,7 +166,7 @@ def test_a_memory_that_fails(server: Server, visitor: Visitor, endpoint: Scripte
         visitor.ask(
             server, "POST", "/v1/memory/remember", {"messages": [{"role": "user", "content": SENTENCE}]}
         )
-    wait_until(lambda: "not remembered" in site.processes.logs(), "it says so")
+    wait_until(lambda: "the spool waits for the database" in site.processes.logs(), "it says so")
     visitor.assert_nothing_seen()
 
 
