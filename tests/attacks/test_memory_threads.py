@@ -17,6 +17,7 @@ LONG_TEXT = SENTENCE * (20_000_000 // len(SENTENCE))
 READERS = 8
 """As many as there are memory threads."""
 
+LARGE_THREADS = 2
 STOP_SECONDS = 60
 
 
@@ -33,7 +34,7 @@ def reading_long_texts(server: Server) -> Iterator[None]:
         for number in range(READERS):
             pool.submit(remember, number)
         requests = lambda: server.metric("shepherd_requests_now")  # noqa: E731
-        wait_until(lambda: requests() >= READERS, "all of them are at it")
+        wait_until(lambda: requests() > LARGE_THREADS, "more are at it than have a thread")
         yield
 
 
@@ -45,7 +46,6 @@ def test_long_texts_leave_memory_threads_to_others(site: Site) -> None:
         service.set_fact("bystander", "favourite_animal", "quokka")
     with reading_long_texts(server):
         assert server.chat("What is my favourite animal?", "bystander").memory == "on"
-        assert server.metric("shepherd_requests_now") >= READERS - 2
         server.process.kill()
 
 
