@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator
+from itertools import islice
 from re import _constants as codes  # type: ignore[attr-defined]
 from re import _parser as parser  # type: ignore[attr-defined]
 from typing import Any
@@ -22,11 +23,12 @@ _CANDIDATES = "a1 A=.-:,\"'\\\n&x|\u4e2d"
 _MAX_CHARS_OF_CLASS = 3
 _MAX_BRANCHES = 6
 _MAX_PREFIX_CHARS = 200
+_MAX_UNITS = 3000
 
 
 def attack_units(pattern: AnyPattern) -> list[tuple[str, str]]:
     """Pairs of a beginning and what to repeat behind it."""
-    units = dict.fromkeys(_Units(pattern).all())
+    units = dict.fromkeys(islice(_Units(pattern).all(), _MAX_UNITS))
     return [(beginning, unit) for beginning, unit in units if unit]
 
 
@@ -44,6 +46,8 @@ class _Units:
         flags = pattern.flags & ~(re.UNICODE if isinstance(source, bytes) else 0)
         self._nodes = parser.parse(text, flags | (re.ASCII if isinstance(source, bytes) else 0))
         self._groups: dict[int, str] = {}
+        # By the place of a sequence in memory, which the tree keeps: patterns nest deep.
+        self._samples: dict[int, str] = {}
 
     def all(self) -> Iterator[tuple[str, str]]:
         for beginning, unit in self._along(self._nodes, ""):
@@ -56,7 +60,7 @@ class _Units:
         for node in nodes:
             before = before[-_MAX_PREFIX_CHARS:]
             yield from self._units_of(node, before)
-            before += self._sample([node])
+            before += self._sample_of(node)
             yield "", before
 
     def _units_of(self, node: Node, before: str) -> Iterator[tuple[str, str]]:
@@ -78,7 +82,10 @@ class _Units:
 
     def _sample(self, nodes: Any) -> str:
         """A short text that a sequence matches, its conditions aside."""
-        return "".join(self._sample_of(node) for node in nodes)
+        key = id(nodes)
+        if key not in self._samples:
+            self._samples[key] = "".join(self._sample_of(node) for node in nodes)[:_MAX_PREFIX_CHARS]
+        return self._samples[key]
 
     def _sample_of(self, node: Node) -> str:
         kind, value = node

@@ -136,3 +136,25 @@ def _calls_in(
 
 def _is_re(node: ast.expr) -> bool:
     return isinstance(node, ast.Name) and node.id == "re"
+
+
+def is_only_matched_at_a_place(pattern: AnyPattern) -> bool:
+    """Whether it is used by `match` or `fullmatch` alone, so that it does not start at every character."""
+    module_name, name = package_patterns()[pattern].rsplit(".", 1)
+    module = next(module for module in modules() if module.__name__ == module_name)
+    return _names_matched_at_a_place(module).get(name, False)
+
+
+@cache
+def _names_matched_at_a_place(module: ModuleType) -> dict[str, bool]:
+    tree = ast.parse(inspect.getsource(module))
+    parents = {child: node for node in ast.walk(tree) for child in ast.iter_child_nodes(node)}
+    uses: dict[str, bool] = {}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
+            user = parents[node]
+            while isinstance(user, ast.Subscript) or (isinstance(user, ast.Call) and not user.args):
+                user = parents[user]
+            at_a_place = isinstance(user, ast.Attribute) and user.attr in ("match", "fullmatch")
+            uses[node.id] = uses.get(node.id, True) and at_a_place
+    return uses

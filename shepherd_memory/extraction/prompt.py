@@ -15,7 +15,9 @@ _WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday",
 
 # An opening bracket in any width, then our marker's name, however spaced or laced with invisible characters.
 _INVISIBLE = "[\u00ad\u200b-\u200f\u2060\ufeff]*"
-_MARKER_LOOK_ALIKE = re.compile(rf"[<\uff1c\ufe64](?=[\W_]*{_INVISIBLE.join('statement')})", re.IGNORECASE)
+_MARKER_LOOK_ALIKE = re.compile(
+    rf"[<\uff1c\ufe64](?=(?:[^\w<\uff1c\ufe64]|_)*+{_INVISIBLE.join('statement')})", re.IGNORECASE
+)
 
 
 def _texts(*names: str) -> dict[str, Any]:

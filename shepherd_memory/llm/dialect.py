@@ -12,6 +12,7 @@ _REFUSAL = re.compile(
     r"support|unknown|unrecogni[sz]ed|unexpected|not permitted|not allowed|invalid param|deprecated|extra",
     re.IGNORECASE,
 )
+_WORD = re.compile(r"\w+")
 _FORMAT_TROUBLE = re.compile(r"response_format|json_schema|json_object|grammar|guided", re.IGNORECASE)
 
 
@@ -24,8 +25,11 @@ class RejectedRequest:
 
     def names(self, parameter: str) -> bool:
         """Whether it refuses the parameter as such; "max_tokens is too large" does not."""
-        named = re.search(rf"\b{parameter}\b", self.reason) is not None
-        return self.is_about_the_request() and named and _REFUSAL.search(self.reason) is not None
+        return (
+            self.is_about_the_request()
+            and parameter in _WORD.findall(self.reason)
+            and _REFUSAL.search(self.reason) is not None
+        )
 
     def is_about_the_request(self) -> bool:
         return self.status in (400, 422)

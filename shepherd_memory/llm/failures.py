@@ -219,10 +219,13 @@ def too_long(target: Target, max_chars: int) -> ItemRejected:
     return ItemRejected(f"{target.name}: the answer is longer than {limit_text}; ask for a shorter one")
 
 
+_SECONDS = re.compile(r"\d++(\.\d*+)?")
+
+
 def retry_after_seconds(headers: Mapping[str, str]) -> float | None:
     """What Retry-After asks for, in seconds or as a date; at most an hour, nothing if it makes no sense."""
     asked = headers.get("retry-after", "").strip()
-    if re.fullmatch(r"\d+(\.\d*)?", asked):
+    if _SECONDS.fullmatch(asked):
         return min(float(asked), MAX_RETRY_AFTER_SECONDS)
     seconds = _seconds_until(asked)
     return min(seconds, MAX_RETRY_AFTER_SECONDS) if seconds is not None and seconds >= 0 else None

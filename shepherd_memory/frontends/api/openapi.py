@@ -177,13 +177,18 @@ def _described() -> bytes:
     return msgspec.json.encode(description())
 
 
+_TYPED_PARAMETER = re.compile(r"{(\w+):\w+}")
+_PARAMETER = re.compile(r"{(\w+)")
+_WORD = re.compile(r"\w+")
+
+
 def description() -> dict[str, Any]:
     """Every operation of the server, as OpenAPI 3.1."""
     operations = [*CHAT_OPERATIONS, *MEMORY_OPERATIONS, *TOOL_OPERATIONS, *MCP_OPERATIONS, *OWN_OPERATIONS]
     schemas = _Schemas(operations)
     paths: dict[str, dict[str, Any]] = {}
     for operation in operations:
-        path = re.sub(r"{(\w+):\w+}", r"{\1}", operation.path)
+        path = _TYPED_PARAMETER.sub(r"{\1}", operation.path)
         paths.setdefault(path, {})[operation.method.lower()] = _operation(operation, schemas)
     return {
         "openapi": "3.1.0",
@@ -256,13 +261,13 @@ def _operation(operation: Operation, schemas: _Schemas) -> dict[str, Any]:
 
 
 def _operation_id(operation: Operation) -> str:
-    words = re.findall(r"\w+", operation.path.replace(":path", "").removeprefix("/v1"))
+    words = _WORD.findall(operation.path.replace(":path", "").removeprefix("/v1"))
     return "_".join([operation.method.lower(), *words])
 
 
 def _parameters(operation: Operation) -> list[dict[str, Any]]:
     schema = msgspec.json.schema(operation.parameters)["$defs"][operation.parameters.__name__]
-    in_path = re.findall(r"{(\w+)", operation.path)
+    in_path = _PARAMETER.findall(operation.path)
     return [
         {
             "name": name,

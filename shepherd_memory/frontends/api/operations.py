@@ -151,12 +151,16 @@ def _from_text(name: str, kind: inspect.Type | None, texts: Sequence[str]) -> An
     return _READERS.get(type(kind), str)(texts[0])
 
 
+_WHOLE_NUMBER = re.compile(r"-?[0-9]{1,19}")
+_NUMBER = re.compile(r"-?[0-9]{1,19}(\.[0-9]{0,19})?([eE]-?[0-9]{1,2})?")
+
+
 def _whole_number(text: str) -> int | str:
-    return int(text) if re.fullmatch(r"-?[0-9]{1,19}", text) else text
+    return int(text) if _WHOLE_NUMBER.fullmatch(text) else text
 
 
 def _number(text: str) -> float | str:
-    return float(text) if re.fullmatch(r"-?[0-9]{1,19}(\.[0-9]{0,19})?([eE]-?[0-9]{1,2})?", text) else text
+    return float(text) if _NUMBER.fullmatch(text) else text
 
 
 def _flag(text: str) -> bool | str:

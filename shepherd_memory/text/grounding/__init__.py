@@ -126,8 +126,11 @@ def _parts(claim: str) -> list[tuple[str, bool]]:
     return parts
 
 
+_SUBJECT = re.compile(r"(?i)(?:the user|user|they|he|she)\b")
+
+
 def _is_list(claim: str, parts: list[tuple[str, bool]]) -> bool:
-    is_sentence = claim.rstrip().endswith(".") or re.match(r"(?i)(?:the user|user|they|he|she)\b", claim)
+    is_sentence = claim.rstrip().endswith(".") or _SUBJECT.match(claim)
     return not is_sentence and len(parts) > 1 and all(0 < len(words(text)) <= 3 for text, _ in parts)
 
 

@@ -48,7 +48,7 @@ _SPOKEN = re.compile(
     rf"\b{_SAID}\b[^\"'“„«\n]{{0,40}}"
     r"(?:\"[^\"\n]{0,1000}\"|'[^\n]{0,1000}'|“[^”\n]{0,1000}”|„[^“”\n]{0,1000}[“”]|«[^»\n]{0,1000}»)"
 )
-_QUOTE = re.compile(r"\"[^\"\n]{3,1000}\"|“[^”\n]{3,1000}”")
+_QUOTE = re.compile(r"\"[^\"\n]{3,1000}\"|“[^“”\n]{3,1000}”")
 _FIRST_PERSON = re.compile(r"\b(?:i|my|me|we|our)\b")
 
 
@@ -89,11 +89,13 @@ _REQUEST_VERB = any_of(
     recommend compare find help translate summari[sz]e roleplay simulate
     """
 )
-_REQUEST = re.compile(rf"^\s*(?:(?:please|hey|hi|ok|now|and|then)[\s,]+)*{_REQUEST_VERB}\b")
+_REQUEST = re.compile(rf"^\s*+(?:(?:please|hey|hi|ok|now|and|then)[\s,]+)*{_REQUEST_VERB}\b")
 _STANDING = re.compile(r"\b(?:always|never|from now on|in (?:the )?future|every time|remember)\b")
 _LINK = any_of("since because given_that now_that but and so also btw as when that just")
 _TELLING = re.compile(rf"^\s*(?:{_LINK}\s+)*(?:{FIRST_PERSON_SUBJECT}\b|(?:as|being) an?\b|[我私])")
-_ASKED_POSSESSION = re.compile(r"^\s*(?:(?:what|who)(?:'s)?\s*)?(?:is|are|was|were|isn't)?\s*(?:my|our)\b")
+_ASKED_POSSESSION = re.compile(
+    r"^\s*+(?:(?:what|who)(?:'s)?\s*+)?(?:(?:is|are|was|were|isn't)\s*+)?(?:my|our)\b"
+)
 _POSSESSION = re.compile(r"\b(?:my|our)(?:\s+(?!and\b|or\b|for\b|to\b|with\b|so\b|if\b)[\w.]+){1,4}")
 _SUPPOSED = any_of(
     r"""

@@ -100,8 +100,11 @@ def _day(year: str | None, month: str | None, day: str | None) -> Iterator[Day]:
     yield parts
 
 
+_YEAR = re.compile("(?:18|19|20|21)[0-9]{2}")
+
+
 def read_year(written: str) -> Iterator[Day]:
-    if re.fullmatch("(?:18|19|20|21)[0-9]{2}", written):
+    if _YEAR.fullmatch(written):
         yield Day(int(written))
 
 

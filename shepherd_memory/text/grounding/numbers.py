@@ -91,11 +91,15 @@ def read_number(match: re.Match[str]) -> Iterator[Number]:
             yield Number(value.normalize())
 
 
+_POINTED = re.compile(r"\d+|\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d+\.\d+")
+_COMMAED = re.compile(r"\d{1,3}(?:\.\d{3})+(?:,\d+)?|\d+,\d{1,2}")
+
+
 def _decimals(written: str) -> Iterator[Decimal]:
     # Longer ones are identifiers, and beyond the precision in which they would compare.
     if len(written) > 24:
         return
-    if re.fullmatch(r"\d+|\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d+\.\d+", written):
+    if _POINTED.fullmatch(written):
         yield Decimal(written.replace(",", ""))
-    if re.fullmatch(r"\d{1,3}(?:\.\d{3})+(?:,\d+)?|\d+,\d{1,2}", written):
+    if _COMMAED.fullmatch(written):
         yield Decimal(written.replace(".", "").replace(",", "."))

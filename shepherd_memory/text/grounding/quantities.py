@@ -97,8 +97,11 @@ def _readers() -> list[tuple[re.Pattern[str], _Read]]:
     return [(re.compile(pattern), read) for pattern, read in readers]
 
 
+_SPACES = re.compile(r"\s+")
+
+
 def _literal(text: str) -> str:
-    return re.sub(r"\s+", " ", text.strip(" .,")).replace(",", "")
+    return _SPACES.sub(" ", text.strip(" .,")).replace(",", "")
 
 
 def _read_hour(match: re.Match[str]) -> Iterator[Reading]:

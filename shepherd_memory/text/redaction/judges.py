@@ -17,8 +17,8 @@ from shepherd_memory.text.redaction.values import (
 
 _REST = lazy(r"[^\s\"'`<>,;&|\\]*")
 _CLAUSE_END = lazy(r"[*_`\"'”)\]]{0,3}[ \t]*+(?:[.,;!?)](?:\s|$)|[\r\n]|[,;]|\\++[nr]|$)")
-_OPTION = lazy(r"--[\w-]*+$")
-_ELEMENT = lazy(r"<[\w:.-]*+$")
+_OPTION = lazy(r"--[\w-]{0,60}+$")
+_ELEMENT = lazy(r"<[\w:.-]{0,60}+$")
 _PREDICATE = lazy(r"(?:ed|ing|ly|able|ible|less|ful|ial|ous|ive|ic|ent|ant|er|est)$")
 _ENDINGS = ".,;:)]}*"
 _OPENING = {")": "(", "]": "[", "}": "{"}

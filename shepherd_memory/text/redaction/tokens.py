@@ -13,7 +13,7 @@ _START = (
 # Also a name may be joined to it: `key-sk-ant-...`, `prod_AKIA...`. Who judges it looks closer then.
 _JOINED_START = rf"(?:{_START}|(?<=[_-]))"
 # A long token copied from a terminal is broken at the edge of the window.
-_WRAP = r"(?<=[\w-]{60})\r?\n(?=[\w-]{12})"
+_WRAP = r"(?<=[\w-]{60})(?=\r?\n[\w-]{12})\r?\n"
 _WRAPPED = rf"(?:[\w-]++|{_WRAP})*+"
 _ALNUM = "[A-Za-z0-9]"
 

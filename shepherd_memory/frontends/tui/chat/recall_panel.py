@@ -88,15 +88,17 @@ def _told(injected: Injected) -> Iterator[Content]:
         yield Content.styled(_why_nothing(injected), MUTED)
 
 
+_FACT = re.compile(r"(?:^\[facts: |, )([^\\\[\],=\n]{1,200}+)=((?:\\.|[^\\,\]])*+)", re.MULTILINE)
+_ESCAPED = re.compile(r"\\(.)")
+
+
 def _fact_lines(told: MemoryBlock) -> list[str]:
     """Facts with the values that the model was told."""
-    values = {key: _told_value(told.text, key) for key in told.fact_keys}
+    written: dict[str, str] = {}
+    for pair in _FACT.finditer(told.text):
+        written.setdefault(pair[1], _ESCAPED.sub(r"\1", pair[2]))
+    values = {key: written.get(key, "") for key in told.fact_keys}
     return [f"{key}: {value}" if value else key for key, value in values.items()]
-
-
-def _told_value(text: str, key: str) -> str:
-    found = re.search(rf"(?:^\[facts: |, ){re.escape(key)}=((?:\\.|[^\\,\]])*)", text, re.MULTILINE)
-    return re.sub(r"\\(.)", r"\1", found[1]) if found else ""
 
 
 def _left_out(injected: Injected) -> Iterator[Content]:
