@@ -93,8 +93,10 @@ def without_all_reasoning(text: str) -> str:
     that has begun, the same tags are the user's own words.
     """
     rest = text.strip()
-    while reasoning := _REASONING.match(rest):
-        rest = rest[reasoning.end() :].lstrip()
+    position = 0
+    while reasoning := _REASONING.match(rest, position):
+        position = reasoning.end()
+    rest = rest[position:].lstrip()
     return rest if rest.startswith(("{", "[", "```")) else _UNOPENED_REASONING.sub("", rest).strip()
 
 
