@@ -29,7 +29,7 @@ MAX_COUNT = 2**63 - 1
 MAX_SECONDS = 365 * 86_400
 
 _PASSWORD_IN_URL = re.compile(
-    r"(://[^:/@\s]{0,255}+:)[^@\s]{1,512}+(?=@)|([?&]password=)[^&\s]++", re.IGNORECASE
+    r"(://[^:/@\s]{0,255}+:)[^@\s]{1,256}+(?=@)|([?&]password=)[^&\s]++", re.IGNORECASE
 )
 
 
