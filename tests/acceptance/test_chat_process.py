@@ -168,10 +168,12 @@ def test_a_reader_that_has_enough_ends_it_quietly(chats: ChatSite, provider: Scr
     assert chats.said() == ["Hello?"]
 
 
-def test_a_pipe_gets_the_answer_as_it_is_and_no_colours(chats: ChatSite, provider: ScriptedProvider) -> None:
+def test_a_pipe_gets_the_answer_without_colours_and_its_escapes_made_visible(
+    chats: ChatSite, provider: ScriptedProvider
+) -> None:
     provider.script(openai_stream({"reasoning_content": "hm"}, "a \x1b[31mred\x1b[0m\tword\r\n"))
     done = chats.piped("Hello?")
-    assert (done.stdout, done.stderr) == (b"a \x1b[31mred\x1b[0m\tword\r\n", b"")
+    assert (done.stdout, done.stderr) == (b"a \\x1b[31mred\\x1b[0m\tword\n", b"")
 
 
 # JSON lines.

@@ -14,7 +14,7 @@ from shepherd_memory.errors import DatabaseError
 from shepherd_memory.frontends.web.http_errors import HttpError, unavailable
 from shepherd_memory.frontends.web.threads import ThreadPool
 from shepherd_memory.memory import api_keys
-from shepherd_memory.memory.api_keys import ApiKey
+from shepherd_memory.memory.api_keys import KEY_PREFIX, ApiKey
 from shepherd_memory.service import Service
 from shepherd_memory.storage.clock import now_us
 from shepherd_memory.text.ids import checked_user_id
@@ -212,13 +212,17 @@ class Authenticator:
 
 
 def presented_key(headers: Mapping[str, str]) -> str:
-    """The key of a request, however its client sends it; empty if there is none, refused if there are two."""
+    """The key of a request, however its client sends it; empty if there is none, refused if there are two.
+
+    Beside a key of ours a client may send one that is meant for the provider.
+    """
     scheme, _, token = headers.get("authorization", "").partition(" ")
     by_bearer = token.strip() if scheme.lower() == "bearer" else ""
     by_name = headers.get("x-api-key", "").strip()
-    if by_bearer and by_name and by_bearer != by_name:
+    ours = {key for key in (by_bearer, by_name) if key.startswith(KEY_PREFIX)}
+    if len(ours) > 1:
         raise HttpError(400, "Authorization and x-api-key hold different keys: send one of them")
-    return by_bearer or by_name
+    return ours.pop() if ours else by_bearer or by_name
 
 
 def _unauthorized(message: str) -> HttpError:
