@@ -8,8 +8,7 @@ BIN_ST := .venv-st/bin
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
 # Only these: pytest would rewrite and compile all of each package that has a plugin, in every process of a run.
-PLUGINS := --disable-plugin-autoload -p xdist.plugin -p pytest_timeout -p _hypothesis_pytestplugin \
-    -p schemathesis.pytest.plugin
+PLUGINS := --disable-plugin-autoload -p xdist.plugin -p pytest_timeout -p _hypothesis_pytestplugin
 PYTEST := SHEPHERD_TEST_REQUIRE_POSTGRES=1 $(ONE_THREAD) $(BIN)/python -m pytest $(PLUGINS)
 IN_PARALLEL := --numprocesses=3 --dist=worksteal
 KILLS ?= 300
@@ -43,8 +42,8 @@ soak: .venv/.installed-dev ## kill processes thousands of times (KILLS=300 of ea
 test-attacks: .venv/.installed-dev ## attack the server and the core with hostile text, bodies, connections and outages
 	$(PYTEST) $(IN_PARALLEL) tests/attacks $(ARGS)
 
-test-openapi: .venv/.installed-dev ## send requests that are made from openapi.json by rule
-	$(PYTEST) tests/openapi $(ARGS)
+test-openapi: .venv/.installed-dev ## send requests that are made from openapi.json, by rule and at random
+	$(PYTEST) -p schemathesis.pytest.plugin tests/openapi $(ARGS)
 
 test-contract: .venv/.installed-dev ## run every contract test on one kind of database (SCHEME=postgresql)
 	SHEPHERD_TEST_SCHEMES=$(or $(SCHEME),postgresql) $(PYTEST) $(IN_PARALLEL) tests/contract $(ARGS)

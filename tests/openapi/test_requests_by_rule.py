@@ -1,44 +1,20 @@
-"""Requests that are made from the server's description by rule, some dozens for each operation.
+"""Requests that are made from the server's description by rule, some dozens for each operation."""
 
-`make test` leaves them out: they are made when the tests are collected, in each of its processes, which takes
-longer than to send them.
-"""
-
-from collections.abc import Iterator
-
-import pytest
 import schemathesis
 from schemathesis.specs.openapi import checks
 
-from tests.server.described import a_server, check, described, few, headers_of_ada, key_for_anybody
+from tests.openapi.described import check, described, few
 from tests.server.serving import Running
 
 schema = described(by_rule=True)
 
 
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
-    with a_server(tmp_path_factory.mktemp("server")) as running:
-        yield running
-
-
 @schema.parametrize()
 @few
 def test_without_keys_no_request_breaks_the_server_or_its_description(
-    case: schemathesis.Case, server: Running
+    case: schemathesis.Case, open_server: Running
 ) -> None:
-    check(case, server.url, {})
-
-
-@pytest.fixture(scope="module")
-def locked_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Running, str]]:
-    with a_server(tmp_path_factory.mktemp("locked")) as running:
-        yield running, key_for_anybody(running)
-
-
-@pytest.fixture
-def as_ada(locked_server: tuple[Running, str]) -> dict[str, str]:
-    return headers_of_ada(*locked_server)
+    check(case, open_server.url, {})
 
 
 @schema.parametrize()

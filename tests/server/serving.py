@@ -98,3 +98,8 @@ def serve(processes: Processes, config_path: Path) -> Served:
         return re.search(r"listening on (http://\S+)", written)
 
     return Served(wait_until(announced, "the server says where it listens", START_SECONDS)[1], process)
+
+
+def described_path(path: str) -> str:
+    """A route's path as the description of the server has it."""
+    return re.sub(r":\w+}", "}", path)

@@ -1,6 +1,5 @@
 """Requests that are made from the description of the server, and what must hold for each of them."""
 
-import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -18,7 +17,7 @@ from shepherd_memory.frontends.web.connections import MAX_HEAD_BYTES
 from shepherd_memory.memory import api_keys
 from shepherd_memory.storage.clock import now_us
 from tests.provider import ScriptedProvider, chat
-from tests.server.serving import ANTHROPIC, OPENAI, Running, serving, write_config
+from tests.server.serving import ANTHROPIC, OPENAI, Running, described_path, serving, write_config
 
 SECONDS = 60.0
 """How long a busy machine may take for one request."""
@@ -42,12 +41,7 @@ def as_lines(context: Any, value: Any) -> bytes:
     return value if isinstance(value, bytes) else str(value).encode("utf-8", "replace")
 
 
-def plain(path: str) -> str:
-    """A route's path as it is described."""
-    return re.sub(r":\w+}", "}", path)
-
-
-PROVIDERS_OWN = {plain(operation.path) for operation in CHAT_OPERATIONS}
+PROVIDERS_OWN = {described_path(operation.path) for operation in CHAT_OPERATIONS}
 
 
 def described(*, by_rule: bool) -> Any:
