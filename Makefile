@@ -18,7 +18,7 @@ unexport PYTHONDONTWRITEBYTECODE
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help run test test-contract test-kills test-attacks test-openapi test-sentence-transformers soak check lock \
+.PHONY: help run test test-contract test-kills test-agents test-attacks test-openapi test-sentence-transformers soak check lock \
     bench bench-quality bench-recall bench-server clean
 
 help: ## say what there is to make
@@ -28,8 +28,8 @@ run: .venv/.installed-runtime ## start the API server in the foreground (Ctrl-C 
 	@$(BIN)/shepherd serve
 
 test: .venv/.installed-dev ## run the tests, each rule where it is cheapest (ARGS="-k queue -x" to choose)
-	$(PYTEST) $(IN_PARALLEL) -m 'not thorough' --ignore=tests/attacks --ignore=tests/bench \
-	    --ignore=tests/openapi --ignore=tests/sentence_transformers $(ARGS)
+	$(PYTEST) $(IN_PARALLEL) -m 'not thorough' --ignore=tests/agents --ignore=tests/attacks \
+	    --ignore=tests/bench --ignore=tests/openapi --ignore=tests/sentence_transformers $(ARGS)
 
 test-kills: .venv/.installed-dev ## kill processes more often, and try every combination of backend, signal, wire …
 	SHEPHERD_TEST_KILLS=6 $(PYTEST) $(IN_PARALLEL) -m 'kills or thorough' tests/acceptance $(ARGS)
@@ -41,6 +41,9 @@ soak: .venv/.installed-dev ## kill processes thousands of times (KILLS=300 of ea
 
 test-attacks: .venv/.installed-dev ## attack the server and the core with hostile text, bodies, connections and outages
 	$(PYTEST) $(IN_PARALLEL) tests/attacks $(ARGS)
+
+test-agents: .venv/.installed-dev ## drive the servers with clients as they are: the openai, anthropic and MCP libraries
+	$(PYTEST) $(IN_PARALLEL) tests/agents $(ARGS)
 
 test-openapi: .venv/.installed-dev ## send requests that are made from openapi.json, by rule and at random
 	$(PYTEST) -p schemathesis.pytest.plugin tests/openapi $(ARGS)

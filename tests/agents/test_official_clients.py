@@ -15,6 +15,7 @@ import openai
 import pytest
 
 from tests.acceptance.processes import kill, wait_until
+from tests.agents.official_clients import ARGUMENTS, CLIENT_KEY, WIRES, X_PROVIDER, OpenAIWire, Wire, said
 from tests.endpoint import Step, by_content, user_text
 from tests.provider import (
     CUT,
@@ -33,7 +34,6 @@ from tests.provider import (
     openai_error,
     openai_stream,
 )
-from tests.server.official_clients import ARGUMENTS, CLIENT_KEY, WIRES, X_PROVIDER, OpenAIWire, Wire, said
 from tests.server.serving import (
     OPENAI,
     PROVIDER_KEY,
