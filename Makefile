@@ -36,6 +36,7 @@ test-kills: .venv/.installed-dev ## kill processes more often, and try every com
 
 soak: .venv/.installed-dev ## kill processes thousands of times (KILLS=300 of each kind), try many random examples (hours)
 	SHEPHERD_TEST_KILLS=$(KILLS) $(PYTEST) --timeout=0 -m kills tests/acceptance $(ARGS)
+	SHEPHERD_TEST_OUTAGES=100 $(PYTEST) --timeout=0 tests/attacks $(ARGS)
 	SHEPHERD_TEST_EXAMPLES=10 $(PYTEST) --timeout=0 --hypothesis-profile=thorough tests/unit tests/contract \
 	    tests/server $(ARGS)
 

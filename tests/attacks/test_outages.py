@@ -11,6 +11,7 @@ import pytest
 
 from shepherd_memory.config import state_folder
 from tests.acceptance.combinations import BACKENDS, one_backend
+from tests.acceptance.kills import OUTAGES
 from tests.acceptance.outages import (
     Delivered,
     chats_at,
@@ -32,8 +33,8 @@ from tests.provider import ScriptedProvider, chat
 
 USERS = [f"user-{number}" for number in range(4)]
 FEW = 8
-AT_ONCE = 100
-CUTS = 30
+AT_ONCE = 100 if OUTAGES == 1 else 500
+CUTS = 30 * OUTAGES
 NOTHING = "0 lost, 0 doubled, 0 strange"
 
 
@@ -103,10 +104,11 @@ def test_postgres_is_ended_and_started_again(
     server: Server,
 ) -> None:
     with chats_at(server, delivered, USERS):
-        end_postgres(postgres, number)
-        wait_for_more(delivered, FEW, server)
-        postgres.started_again()
-        wait_for_more(delivered, FEW, server)
+        for _ in range(OUTAGES):
+            end_postgres(postgres, number)
+            wait_for_more(delivered, FEW, server)
+            postgres.started_again()
+            wait_for_more(delivered, FEW, server)
     assert_nothing_is_lost(site, server, delivered)
 
 
@@ -119,7 +121,7 @@ def test_all_connections_to_postgres_are_cut(
         for _ in range(CUTS):
             cut_connections(postgres, ours)
             wait_for_more(delivered, 2, server)
-            if server.exchanges("spooled") > FEW:
+            if server.exchanges("spooled") > FEW * OUTAGES:
                 break
     assert_nothing_is_lost(site, server, delivered)
 
@@ -128,9 +130,10 @@ def test_all_connections_to_postgres_are_cut(
 @pytest.mark.usefixtures("on_ours")
 def test_a_table_of_postgres_is_locked(site: Site, delivered: Delivered, ours: str, server: Server) -> None:
     with chats_at(server, delivered, USERS):
-        with locked_documents(ours):
-            wait_for_more(delivered, 2 * FEW, server)
-        wait_for_more(delivered, FEW, server)
+        for _ in range(OUTAGES):
+            with locked_documents(ours):
+                wait_for_more(delivered, 2 * FEW, server)
+            wait_for_more(delivered, FEW, server)
     assert_nothing_is_lost(site, server, delivered)
 
 
@@ -139,9 +142,10 @@ def test_another_process_writes_to_the_file_for_long(
     site: Site, delivered: Delivered, database_url: str, server: Server
 ) -> None:
     with chats_at(server, delivered, USERS):
-        with locked_file(database_url):
-            wait_for_more(delivered, 2 * FEW, server)
-        wait_for_more(delivered, FEW, server)
+        for _ in range(OUTAGES):
+            with locked_file(database_url):
+                wait_for_more(delivered, 2 * FEW, server)
+            wait_for_more(delivered, FEW, server)
     assert_nothing_is_lost(site, server, delivered)
 
 
