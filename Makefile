@@ -40,7 +40,7 @@ soak: .venv/.installed-dev ## kill processes thousands of times (KILLS=300 of ea
 	SHEPHERD_TEST_EXAMPLES=10 $(PYTEST) --timeout=0 --hypothesis-profile=thorough tests/unit tests/contract \
 	    tests/server $(ARGS)
 
-test-attacks: .venv/.installed-dev ## attack the server and the core with hostile text, bodies, connections and outages
+test-attacks: .venv/.installed-dev ## attack with hostile text, bodies, connections and outages, and look for secrets in every file
 	$(PYTEST) $(IN_PARALLEL) tests/attacks $(ARGS)
 
 test-agents: .venv/.installed-dev ## drive the servers with clients as they are: the openai, anthropic and MCP libraries
