@@ -89,7 +89,7 @@ def answer_to(numbers: Iterable[int]) -> Step:
 def _fresh_question() -> str:
     """One word that nobody has said, which the guard allows: two would be too many, and so would a number.
 
-    It has no "o" in it: tests use `one` and `other` as keys of the endpoint, which are taken out of its answers.
+    It has no "o" in it: `one` and `other` are keys of the endpoint, which are taken out of its answers.
     """
     return secrets.token_hex(16).translate(str.maketrans("0123456789", "ghijkmpqrs")) + "?"
 
