@@ -74,7 +74,7 @@ def max_connections(descriptors: int, threads: int) -> int:
     return max(MIN_CONNECTIONS, (descriptors - _reserved(threads)) // DESCRIPTORS_PER_CONNECTION)
 
 
-class Connections:
+class OpenConnections:
     """All connections of one server.
 
     When there are too many, the one that has waited longest for its client is closed: whoever sends a request
@@ -161,7 +161,7 @@ class ClosedConnections:
 class BoundedConnection(HttpToolsProtocol):
     """One connection: its heads are short and come soon, or it is closed."""
 
-    def __init__(self, all_of_them: Connections, *args: Any, **options: Any) -> None:
+    def __init__(self, all_of_them: OpenConnections, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
         self.address = ""
         self._all = all_of_them

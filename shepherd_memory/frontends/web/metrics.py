@@ -1,6 +1,7 @@
 """What the server counts, for Prometheus."""
 
 import math
+from collections.abc import Mapping
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
@@ -64,13 +65,8 @@ class Metrics:
             ["result"],
             registry=self.registry,
         )
-        self._gauges = {
-            name: Gauge(f"shepherd_{name}", text, registry=self.registry) for name, text in GAUGES.items()
-        }
-        self._spool_gauges = {
-            name: Gauge(f"shepherd_{name}", text, registry=self.registry)
-            for name, text in SPOOL_GAUGES.items()
-        }
+        self._gauges = self._gauges_of(GAUGES)
+        self._spool_gauges = self._gauges_of(SPOOL_GAUGES)
         self._counted: dict[tuple[str, int], tuple[Counter, Histogram]] = {}
         self._queue = Gauge(
             "shepherd_queue_items", "Items for extraction by state.", ["state"], registry=self.registry
@@ -81,6 +77,9 @@ class Metrics:
             ["purpose", "direction"],
             registry=self.registry,
         )
+
+    def _gauges_of(self, texts: Mapping[str, str]) -> dict[str, Gauge]:
+        return {name: Gauge(f"shepherd_{name}", text, registry=self.registry) for name, text in texts.items()}
 
     def count(self, route: str, status: int, seconds: float) -> None:
         """Count one request that was answered."""

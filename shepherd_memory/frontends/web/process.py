@@ -20,7 +20,7 @@ from shepherd_memory.errors import ConfigError
 from shepherd_memory.frontends.web.auth import Auth
 from shepherd_memory.frontends.web.connections import (
     BoundedConnection,
-    Connections,
+    OpenConnections,
     raise_descriptor_limit,
 )
 from shepherd_memory.frontends.web.hosts import is_loopback
@@ -173,7 +173,7 @@ def _server(
     stop: threading.Event,
     end: ForcedEnd | None = None,
 ) -> uvicorn.Server:
-    connections = Connections(lambda: service.config)
+    connections = OpenConnections(lambda: service.config)
     config = uvicorn.Config(
         application.make(*pools, auth),
         http=cast("type[asyncio.Protocol]", partial(BoundedConnection, connections)),
