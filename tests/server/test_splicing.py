@@ -141,7 +141,7 @@ def test_a_tail_is_the_only_thing_that_is_added(body: Body, text: str, data: st.
     said = parsed(body.written)["messages"]
     place = data.draw(st.integers(0, len(said) - 1))
     tail = tail_for(said[place], place, MARK + text)
-    spliced = splice(body.written, tail=tail)
+    spliced = splice(body.written, tails=[tail])
     before, after = spliced.split(inserted_by(tail))
     assert before + after == body.written
     assert after[:1] in b'"]'
@@ -173,8 +173,10 @@ def test_every_model_is_replaced_and_nothing_else(body: Body, name: str) -> None
 @given(body=bodies(), name=st.text(), text=st.text(max_size=20))
 def test_all_edits_are_made_at_once_as_one_after_the_other(body: Body, name: str, text: str) -> None:
     tail = tail_for(parsed(body.written)["messages"][0], 0, MARK + text)
-    at_once = splice(body.written, without={"memory", "user"}, model=name, tail=tail)
-    assert at_once == splice(splice(splice(body.written, tail=tail), model=name), without=["user", "memory"])
+    at_once = splice(body.written, without={"memory", "user"}, model=name, tails=[tail])
+    assert at_once == splice(
+        splice(splice(body.written, tails=[tail]), model=name), without=["user", "memory"]
+    )
 
 
 @given(
@@ -189,7 +191,7 @@ def test_what_the_standard_library_writes_is_spliced(
     request = json.loads(re.sub(rb"\\u[dD][89a-fA-F]..", b"?", body.written))
     dumped = json.dumps(request, indent=indent, separators=separators, ensure_ascii=ascii_only).encode()
     tail = tail_for(request["messages"][-1], len(request["messages"]) - 1, MARK)
-    spliced = splice(dumped, tail=tail, without=("model",))
+    spliced = splice(dumped, tails=[tail], without=("model",))
     request.pop("model", None)
     assert json.loads(spliced) == with_tail(request, tail)
 
@@ -254,12 +256,12 @@ def test_a_model_that_is_also_to_go_is_removed() -> None:
     ],
 )
 def test_text_goes_where_a_parser_would_read_it(body: bytes, spliced: bytes) -> None:
-    assert splice(body, tail=SplicePoint(0, "+")) == spliced
+    assert splice(body, tails=[SplicePoint(0, "+")]) == spliced
 
 
 def test_a_part_is_the_last_of_the_list_before_its_bracket() -> None:
     body = b'{"messages": ["x", {"content": [ {"text": "]"} ]}, 3]}'
-    assert splice(body, tail=SplicePoint(1, {"text": "ü"})) == (
+    assert splice(body, tails=[SplicePoint(1, {"text": "ü"})]) == (
         '{"messages": ["x", {"content": [ {"text": "]"} ,{"text":"ü"}]}, 3]}'.encode()
     )
 
@@ -281,7 +283,7 @@ def test_a_part_is_the_last_of_the_list_before_its_bracket() -> None:
 )
 def test_a_tail_that_has_no_place_is_refused(body: bytes, tail: SplicePoint) -> None:
     with pytest.raises(ValueError, match=r"\w"):
-        splice(body, tail=tail)
+        splice(body, tails=[tail])
 
 
 @pytest.mark.parametrize("depth", [*range(1, 13), 900])
@@ -289,7 +291,7 @@ def test_a_tail_that_has_no_place_is_refused(body: bytes, tail: SplicePoint) -> 
 def test_what_nests_deeply_is_measured_to_its_end(opening: str, depth: int) -> None:
     deep = opening * depth + '"}]"' + ("]" if opening.startswith("[") else "}") * depth
     body = f'{{"deep":{deep},"messages":[{deep},{{"deep":{deep},"content":"a"}},{deep}],"memory":{deep}}}'
-    spliced = splice(body.encode(), tail=SplicePoint(1, "+"), without={"memory", "deep"})
+    spliced = splice(body.encode(), tails=[SplicePoint(1, "+")], without={"memory", "deep"})
     assert spliced.decode() == f'{{"messages":[{deep},{{"deep":{deep},"content":"a+"}},{deep}]}}'
     assert orjson.loads(spliced)["messages"][1]["content"] == "a+"
 
@@ -304,7 +306,7 @@ def test_what_nests_deeply_is_measured_to_its_end(opening: str, depth: int) -> N
 def test_a_content_of_megabytes_is_spliced(repeated: str, megabytes: int) -> None:
     content = repeated.encode() * (megabytes * 1_000_000 // len(repeated.encode()))
     body = b'{"memory":true,"messages":[{"content":"' + content + b'"}],"model":"a"}'
-    spliced = splice(body, without=["memory"], model="b", tail=SplicePoint(0, "+"))
+    spliced = splice(body, without=["memory"], model="b", tails=[SplicePoint(0, "+")])
     assert spliced == b'{"messages":[{"content":"' + content + b'+"}],"model":"b"}'
 
 
@@ -312,5 +314,5 @@ def test_a_content_of_megabytes_is_spliced(repeated: str, megabytes: int) -> Non
 def test_a_long_list_before_the_message_is_passed_over(many: str) -> None:
     passed = b",".join([many.encode()] * PASSED)
     body = b'{"x":[[' + passed + b'],{}],"messages":[' + passed + b',{"content":"a"}]}'
-    spliced = splice(body, tail=SplicePoint(PASSED, "+"))
+    spliced = splice(body, tails=[SplicePoint(PASSED, "+")])
     assert spliced == body[:-4] + b'+"}]}'

@@ -57,7 +57,7 @@ class ChatRoute:
                     asked.body,
                     without=(MEMORY_FIELD,) if asked.memory is not None else (),
                     model=model if model != asked.model else None,
-                    tail=await memory.tail(),
+                    tails=await memory.tails(),
                 )
                 # In a large body the place may be far: others go on meanwhile.
                 body = await asyncio.to_thread(edit) if len(asked.body) > LARGE_BYTES else edit()

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import orjson
 
-from shepherd_memory.text.json_spans import Member, is_empty, members, start_of_element
+from shepherd_memory.text.json_spans import Member, is_empty, members, starts_of_elements
 
 
 @dataclass(frozen=True)
@@ -25,18 +25,22 @@ class _Edit(NamedTuple):
 
 
 def splice(
-    body: bytes, *, without: Collection[str] = (), model: str | None = None, tail: SplicePoint | None = None
+    body: bytes,
+    *,
+    without: Collection[str] = (),
+    model: str | None = None,
+    tails: Sequence[SplicePoint] = (),
 ) -> bytes:
-    """The body without these members, with this value in its `model` if it has one, and with this tail."""
-    if not without and model is None and tail is None:
+    """The body without these members, with this value in its `model` if it has one, and with these tails."""
+    if not without and model is None and not tails:
         return body
     found = list(members(body, body.index(b"{")))
     kept = [member for member in found if member.key not in without]
     edits = list(_removals(found, without))
     if model is not None:
         edits += _replacements(body, kept, "model", _encoded(model))
-    if tail is not None:
-        edits.append(_addition(body, kept, tail))
+    if tails:
+        edits += _additions(body, kept, tails)
     return _edited(body, sorted(edits)) if edits else body
 
 
@@ -59,11 +63,13 @@ def _replacements(body: bytes, kept: Iterable[Member], key: str, value: bytes) -
             yield _Edit(member.value, member.end, value)
 
 
-def _addition(body: bytes, kept: Iterable[Member], tail: SplicePoint) -> _Edit:
-    message = start_of_element(body, _last(kept, "messages").value, tail.place)
-    content = _last(members(body, message), "content")
-    before_closing = content.end - 1
-    return _Edit(before_closing, before_closing, _continuation(body, content.value, tail.addition))
+def _additions(body: bytes, kept: Iterable[Member], tails: Sequence[SplicePoint]) -> Iterator[_Edit]:
+    ordered = sorted(tails, key=lambda tail: tail.place)
+    starts = starts_of_elements(body, _last(kept, "messages").value, [tail.place for tail in ordered])
+    for message, tail in zip(starts, ordered, strict=True):
+        content = _last(members(body, message), "content")
+        before_closing = content.end - 1
+        yield _Edit(before_closing, before_closing, _continuation(body, content.value, tail.addition))
 
 
 def _last(found: Iterable[Member], key: str) -> Member:
