@@ -14,7 +14,7 @@ from shepherd_memory.injection.follow_up import Query, query_of
 from shepherd_memory.injection.injector import Injector, PromptRequest
 from shepherd_memory.injection.log import LoggedPrompt
 from shepherd_memory.injection.prompt import inject
-from shepherd_memory.injection.prompting import Injected, PromptBudget, compose, told_in
+from shepherd_memory.injection.prompting import CERTAIN, Injected, PromptBudget, compose, told_in
 from shepherd_memory.injection.recording import record
 from shepherd_memory.injection.stored_blocks import GivenBlock, StoredBlock
 from shepherd_memory.injection.turns import UserTurn, is_underway, user_turns
@@ -164,7 +164,7 @@ class PromptInjection:
         room = PromptBudget(config.rag_max_results, config.rag_max_tokens, config.rag_max_conversation_tokens)
         others = [self._given[one.key] for one in self._turns if one is not turn and one.key in self._given]
         told = told_in([*self._before, *others])
-        recalled = self._recalled(query, room.results + len(told.entry_ids))
+        recalled = self._recalled(query, room.results)
         with self._injector.database.read() as connection:
             elsewhere = asked.session_id if asked.after else ""
             kept = compose(connection, asked.user_id, asked.messages, recalled, room, told, elsewhere)
@@ -178,11 +178,15 @@ class PromptInjection:
         asked, find = self._request, self._injector.find
         # What the prompt shows already is among the best found, and is left out.
         most = max(1, limit + min(len(asked.messages), MAX_SHOWN_MESSAGES))
-        if query.in_context:
-            found = find(asked.user_id, query.in_context, most, asked.now, asked.explain)
-            if not found.abstained:
-                return found
-        return find(asked.user_id, query.text, most, asked.now, asked.explain)
+        threshold = self._injector.config().rag_relevance_threshold
+        if not query.in_context:
+            return find(asked.user_id, query.text, most, threshold, asked.now, asked.explain)
+        found = find(asked.user_id, query.in_context, most, threshold, asked.now, asked.explain)
+        if not found.abstained:
+            return found
+        # It may begin something new: a name finds its own then, and "thanks" a little of everything.
+        certain = max(threshold, CERTAIN)
+        return find(asked.user_id, query.text, most, certain, asked.now, asked.explain)
 
     def _saved(self, turn: UserTurn, kept: StoredBlock, recalled: Recalled, query: Query) -> _Outcome | None:
         """What the turn gets in the end; None if something in the block is forgotten by now."""

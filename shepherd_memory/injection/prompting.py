@@ -100,11 +100,13 @@ def compose(
     known = facts.listing(connection, user_id)
     relevant = [hit.text.partition(":")[0].replace(" ", "_") for hit in hits if hit.kind == "fact"]
     profile = _profile(known, told, relevant, shown)
-    unseen = [hit for hit in hits if _is_news(hit, told, shown, elsewhere)][: room.results]
+    best = [hit for hit in hits if _is_unseen(hit, shown, elsewhere)][: room.results]
+    # What was told is not made up for: what is found beyond the best is less certain.
+    untold = [hit for hit in best if hit.id not in told.entry_ids]
     tokens = room.tokens // LATE_SHARE if is_spent else min(room.tokens, left)
-    pieces = [_piece(hit, recalled.words) for hit in unseen]
+    pieces = [_piece(hit, recalled.words) for hit in untold]
     block = build_block([(fact.key, fact.value) for fact in profile], pieces, tokens, relevant)
-    return StoredBlock(None) if block is None else _stored(block, profile, unseen)
+    return StoredBlock(None) if block is None else _stored(block, profile, untold)
 
 
 def _stored(block: MemoryBlock, profile: Sequence[Fact], hits: Sequence[Hit]) -> StoredBlock:
@@ -133,10 +135,10 @@ def _profile(
     ]
 
 
-def _is_news(hit: Hit, told: ToldBefore, shown: set[str], elsewhere: str) -> bool:
-    if hit.kind == "fact" or hit.id in told.entry_ids or hit.text.strip() in shown:
+def _is_unseen(hit: Hit, shown: set[str], elsewhere: str) -> bool:
+    if hit.kind == "fact" or (elsewhere and hit.session_id == elsewhere):
         return False
-    return not elsewhere or hit.session_id != elsewhere
+    return hit.text.strip() not in shown
 
 
 def _shown(messages: Sequence[Any], redacted: bool) -> set[str]:

@@ -119,9 +119,9 @@ class RecallService(ServiceParts):
         )
 
     def _find_for_prompt(
-        self, user_id: str, query: str, limit: int, now: datetime | None, explain: bool
+        self, user_id: str, query: str, limit: int, threshold: float, now: datetime | None, explain: bool
     ) -> Recalled:
-        return self._find(user_id, query, limit, self.config.rag_relevance_threshold, now, Scope(), explain)
+        return self._find(user_id, query, limit, threshold, now, Scope(), explain)
 
     @empty_for_unknown_user(list)
     def why(self, user_id: str, request: str = "", limit: int = 100) -> list[Injection]:

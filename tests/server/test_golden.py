@@ -37,6 +37,7 @@ USER = "steve"
 JSON = ("Content-Type", "application/json")
 FACTS = rb"\[facts: cat=Tom\]\\n\[memory: [0-9a-f]{8}\]"
 TAIL = rb"\\n\\n" + FACTS
+ANY_FACTS = re.compile(rb"\\n\\n\[facts: [^]]*\]\\n\[memory: [0-9a-f]{8}\]")
 PART = rb',\{"type":"text","text":"\\n' + FACTS + rb'"\}'
 
 CONNECTIONS_OWN = {
@@ -583,7 +584,7 @@ def test_the_requests_of_a_conversation_share_their_prefix(
         running.service.set_fact(USER, f"fact {number}", f"number {number}")
     bodies = [request.body for request in provider.requests]
     for text, body, following in zip(said, bodies, bodies[1:], strict=False):
-        ours = re.compile(rb"\\n\\n\[facts: [^]]*\]\\n\[memory: [0-9a-f]{8}\]").match(body, end_of(body, text))
+        ours = ANY_FACTS.match(body, end_of(body, text))
         assert ours is not None
         assert following[: ours.end()] == body[: ours.end()], "the block included"
 
