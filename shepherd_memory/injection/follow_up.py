@@ -57,11 +57,14 @@ def query_of(messages: Sequence[Any], turns: Sequence[UserTurn], turn: UserTurn)
 
 def is_follow_up(text: str) -> bool:
     """Whether a text means little without what came before it."""
-    said = words(text)
     meanings = len(content_stems(text))
-    if meanings <= MAX_ALONE or len(said) <= MAX_WORDS:
+    if meanings <= MAX_ALONE or len(words(text)) <= MAX_WORDS:
         return True
-    return meanings <= MAX_POINTING and (said[0] in OPENINGS or _has_pronoun(text))
+    return meanings <= MAX_POINTING and _points_back(text)
+
+
+def _points_back(text: str) -> bool:
+    return not OPENINGS.isdisjoint(words(text)[:1]) or _has_pronoun(text)
 
 
 def _has_pronoun(text: str) -> bool:
@@ -69,11 +72,11 @@ def _has_pronoun(text: str) -> bool:
 
 
 def _said_before(earlier: Sequence[UserTurn]) -> list[str]:
-    """What the user said before, back to what can stand alone."""
+    """What the user said before, back to what names something."""
     said: list[str] = []
     for turn in reversed(earlier[-MAX_TURNS:]):
         said.insert(0, turn.text.strip()[-MAX_CONTEXT_CHARS:])
-        if not is_follow_up(turn.text):
+        if content_stems(turn.text) and not _points_back(turn.text):
             break
     return said
 

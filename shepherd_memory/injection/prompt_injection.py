@@ -14,7 +14,7 @@ from shepherd_memory.injection.follow_up import Query, query_of
 from shepherd_memory.injection.injector import Injector, PromptRequest
 from shepherd_memory.injection.log import LoggedPrompt
 from shepherd_memory.injection.prompt import inject
-from shepherd_memory.injection.prompting import CERTAIN, Injected, PromptBudget, compose, told_in
+from shepherd_memory.injection.prompting import Injected, PromptBudget, compose, told_in
 from shepherd_memory.injection.recording import record
 from shepherd_memory.injection.stored_blocks import GivenBlock, StoredBlock
 from shepherd_memory.injection.turns import UserTurn, is_underway, user_turns
@@ -28,6 +28,10 @@ SAME_AS_BEFORE = "the same as before in this conversation"
 NOTHING_SAID = "the user says nothing"
 NOTHING_FITS = "nothing fits"
 SWITCHED_OFF = "rag_max_tokens is 0"
+
+ALONE = 0.8
+"""The confidence of what a follow-up finds alone, where nothing is found with what it follows: it may begin
+something new. A name finds its own then, and "continue" a little of everything (`report_follow_ups`)."""
 
 MAX_SHOWN_MESSAGES = 50
 MAX_RENEWED = 5
@@ -184,9 +188,8 @@ class PromptInjection:
         found = find(asked.user_id, query.in_context, most, threshold, asked.now, asked.explain)
         if not found.abstained:
             return found
-        # It may begin something new: a name finds its own then, and "thanks" a little of everything.
-        certain = max(threshold, CERTAIN)
-        return find(asked.user_id, query.text, most, certain, asked.now, asked.explain)
+        alone = max(threshold, ALONE)
+        return find(asked.user_id, query.text, most, alone, asked.now, asked.explain)
 
     def _saved(self, turn: UserTurn, kept: StoredBlock, recalled: Recalled, query: Query) -> _Outcome | None:
         """What the turn gets in the end; None if something in the block is forgotten by now."""
