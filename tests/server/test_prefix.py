@@ -140,13 +140,19 @@ def ends_of_turns(body: bytes) -> list[int]:
     return ends
 
 
+def is_underway(body: bytes) -> bool:
+    return b'"look"' in body[ends_of_turns(body)[-1] :]
+
+
 def check(before: Sent, after: Sent) -> None:
     """The later request begins with the earlier one, as far as the client kept it."""
     ends = ends_of_turns(before.asked)
     kept = [end for end in ends if after.asked.decode()[:end] == before.asked.decode()[:end]]
-    if after.learned != before.learned and after.asked == before.asked:
+    last = len(ends_of_turns(after.asked)) - 1
+    is_news_between = after.learned != before.learned or last < len(ends) - 1
+    if is_news_between and not is_underway(after.asked):
         # Asked again after something else was said: a conversation that begins alike, and may be told more.
-        kept = kept[:-1]
+        kept = kept[:last]
     if kept:
         end = ends_of_turns(before.forwarded)[len(kept) - 1]
         assert after.forwarded.decode()[:end] == before.forwarded.decode()[:end]
