@@ -8,6 +8,7 @@ from typing import Any
 
 from shepherd_memory.config import Config
 from shepherd_memory.config.identity import is_known
+from shepherd_memory.config.providers import MemoryUse
 from shepherd_memory.errors import DatabaseError, ShepherdError
 from shepherd_memory.frontends.api.splicing import SplicePoint
 from shepherd_memory.frontends.api.state import State
@@ -18,7 +19,7 @@ from shepherd_memory.intake.messages import last_user_message
 from shepherd_memory.llm.request import ReadAnswer
 from shepherd_memory.service.deliveries import Delivery
 
-ON, OFF, UNKNOWN_USER, FAILED, TIMEOUT = "on", "off", "unknown-user", "failed", "timeout"
+UNKNOWN_USER, FAILED, TIMEOUT = "unknown-user", "failed", "timeout"
 MAX_IDS = 100
 
 STORED, SPOOLED, LOST = "true", "spooled", "false"
@@ -42,15 +43,17 @@ class ChatMemory:
         user_id: str,
         messages: list[Any],
         session_id: str,
-        wanted: bool,
+        wanted: MemoryUse,
         hold: BodyHold,
         recalls: bool = True,
     ) -> None:
-        self.status = OFF if not wanted else ON if is_known(user_id) else UNKNOWN_USER
+        self.status = wanted.word if is_known(user_id) or not wanted else UNKNOWN_USER
+        self._remembers = wanted.remembers and is_known(user_id)
+        self._injects = wanted.injects and is_known(user_id)
         self._state = state
         self._budget_seconds = config.server_memory_timeout
         self._user_id = user_id
-        self._messages = messages if self.is_on else []
+        self._messages = messages if self._remembers or self._injects else []
         self._session_id = session_id
         self._recalls = recalls
         self._hold = hold
@@ -63,12 +66,12 @@ class ChatMemory:
     @property
     def is_on(self) -> bool:
         """Whether the exchange is to be remembered: also when recalling for it failed."""
-        return self.status not in (OFF, UNKNOWN_USER)
+        return self._remembers
 
     async def tail(self) -> SplicePoint | None:
         """What memory adds to the user's last message; nothing if it has none, fails, or takes too long."""
         place = last_user_message(self._messages)
-        if not self.is_on or place is None:
+        if not self._injects or place is None:
             return None
         if not self._recalls:
             # It may be back by now, and know that whoever asks may not read.

@@ -9,7 +9,7 @@ import orjson
 from starlette.types import Receive, Scope, Send
 
 from shepherd_memory.config import Provider
-from shepherd_memory.config.providers import extraction_enabled
+from shepherd_memory.config.providers import NO_MEMORY, memory_use
 from shepherd_memory.frontends.api.chat_memory import ChatMemory
 from shepherd_memory.frontends.api.chat_request import ChatRequest, read_asked
 from shepherd_memory.frontends.api.relay import relay, relay_chat
@@ -75,7 +75,7 @@ async def _memory_for(scope: Scope, caller: Caller, asked: ChatRequest, provider
     config, headers = config_of(scope), headers_of(scope)
     user_id = await user_of(scope, caller, asked.user)
     off = asked.memory is False or headers.get(MEMORY_HEADER, "").strip().lower() in SWITCHED_OFF
-    wanted = not off and extraction_enabled(config, provider) and asked.is_conversation
+    wanted = NO_MEMORY if off or not asked.is_conversation else memory_use(config, provider)
     session_id = headers.get(SESSION_HEADER) or asked.session_id
     return ChatMemory(
         state_of(scope),
