@@ -88,6 +88,8 @@ ROUTES: list[BaseRoute] = [
     *TOOL_ROUTES,
     *MCP_ROUTES,
     Route("/health", health.health),
+    Route("/health/live", health.live),
+    Route("/health/ready", health.ready),
     Route("/status", health.status),
     Route("/metrics", health.metrics),
     Route("/openapi.json", openapi),

@@ -17,7 +17,7 @@ from shepherd_memory.frontends.session_server.streams import EventStream, follow
 from shepherd_memory.frontends.session_server.updates import STATUSES, Update
 from shepherd_memory.frontends.web.auth import Authenticator, Caller
 from shepherd_memory.frontends.web.bodies import read_body
-from shepherd_memory.frontends.web.health import health
+from shepherd_memory.frontends.web.health import health, live, ready
 from shepherd_memory.frontends.web.http_errors import RETRY_SECONDS, HttpError
 from shepherd_memory.frontends.web.json_body import decoded, json_response
 from shepherd_memory.frontends.web.responses import until_disconnect
@@ -231,4 +231,6 @@ ROUTES: list[BaseRoute] = [
     Route("/session", show, methods=["GET"]),
     Route("/updates", updates, methods=["GET"]),
     Route("/health", health, methods=["GET"]),
+    Route("/health/live", live, methods=["GET"]),
+    Route("/health/ready", ready, methods=["GET"]),
 ]
