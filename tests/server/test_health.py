@@ -13,8 +13,10 @@ PATHS = ["/health/live", "/health/ready"]
 @pytest.fixture
 def running(start: StartServer) -> Running:
     """A server with something waiting of two users, and something in one namespace."""
-    # Without a model nothing is extracted, and the counts stay what they are.
-    server = start(memory_extraction_endpoint="http://user:hunter2@extractor.example:9")
+    # Nobody answers there, so what is queued stays so.
+    server = start(
+        memory_extraction_endpoint="http://user:hunter2@127.0.0.1:9", memory_extraction_model="extractor"
+    )
     for user_id, number in (("anna", 3), ("bob", 1), ("app/anna", 2)):
         for session in range(number):
             said = {"role": "user", "content": f"I have {session} quokkas.", "id": "m"}
@@ -23,7 +25,7 @@ def running(start: StartServer) -> Running:
 
 
 def waiting(status: dict[str, dict[str, int]]) -> int:
-    return status["items"]["waiting"]
+    return status["items"]["waiting"] + status["items"]["running"]
 
 
 def test_without_keys_the_whole_is_shown(running: Running) -> None:
@@ -47,8 +49,8 @@ def test_a_key_for_every_user_sees_the_whole_or_the_user_whom_it_names(running: 
 def test_a_personal_key_sees_its_own_counts_and_nothing_of_the_machine_or_of_others(running: Running) -> None:
     reply = call(running.url, "GET", "/status", None, bearer(new_key(running.service, "bob")))
     assert set(reply.json) == OWN
-    assert (reply.json["user"], waiting(reply.json), reply.json["extraction"]) == ("bob", 1, "off")
-    for secret in ("anna", "memory.db", "sqlite", "extractor", str(running.config_path.parent)):
+    assert (reply.json["user"], waiting(reply.json), reply.json["extraction"]) == ("bob", 1, "on")
+    for secret in ("anna", "memory.db", "sqlite", "127.0.0.1", "extractor", str(running.config_path.parent)):
         assert secret.encode() not in reply.body
 
 

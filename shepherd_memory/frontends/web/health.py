@@ -7,7 +7,6 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from shepherd_memory.errors import DatabaseError, ShepherdError
-from shepherd_memory.extraction import jobs
 from shepherd_memory.extraction.worker import extraction_endpoint
 from shepherd_memory.frontends.web.http_errors import HttpError
 from shepherd_memory.frontends.web.json_body import json_response
@@ -156,12 +155,11 @@ def _status(state: ServerState) -> dict[str, Any]:
 def _status_of(state: ServerState, user_id: str) -> dict[str, Any]:
     """What concerns one user: nothing of others, of the machine, or of where anything is."""
     service = state.service
-    items = {name: service.count_items(user_id, name) for name in jobs.STATUSES}
     return {
         "user": user_id,
         "healthy": not _problems_of(state, service.status()),
         "extraction": "on" if extraction_endpoint(service.config) else "off",
-        "items": items,
+        "items": service.item_counts(user_id),
         "unembedded": service.unembedded(user_id),
         "tokens_today": service.tokens_spent_today(user_id),
     }
