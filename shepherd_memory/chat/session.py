@@ -127,9 +127,13 @@ class ChatSession:
 
     def memory_word(self) -> str:
         """The same in a word; `remote` if memory is left to the server that answers."""
+        return REMOTE if self.is_remembered_there() else self.memory_use().word
+
+    def is_remembered_there(self) -> bool:
+        """Whether memory is left to the server that answers."""
         provider = self.provider()
-        is_remote = self.options.memory and provider is not None and is_remembered_there(provider)
-        return REMOTE if is_remote else self.memory_use().word
+        wanted = self.options.memory and is_known(self.user_id)
+        return wanted and provider is not None and is_remembered_there(provider)
 
     def remembers(self) -> bool:
         """Whether what is said now is remembered."""

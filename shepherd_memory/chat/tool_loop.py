@@ -55,6 +55,7 @@ class Turn:
         self._emit = emit
         self._max_tokens = max_tokens
         use = chat.memory_use() if memory else NO_MEMORY
+        self._remembered_there_as = chat.user_id if memory and chat.is_remembered_there() else ""
         self._remembers = use.remembers
         self._injects = recalls and use.injects
         # The tools write too, so they are for chats that are remembered.
@@ -131,7 +132,8 @@ class Turn:
     def _stream(self, offered: Sequence[dict[str, Any]]) -> None:
         chat = self._chat
         request = ModelRequest(inject(chat.prompt(), self._block), offered, self._max_tokens)
-        parts = chat.client.stream(target_of(self._provider), request, chat.config.server_provider_timeout)
+        target = target_of(self._provider, self._remembered_there_as)
+        parts = chat.client.stream(target, request, chat.config.server_provider_timeout)
         if chat.is_cancelled:
             # Before the call was there to be cancelled.
             chat.client.cancel()

@@ -28,6 +28,11 @@ def checked_user_id(raw: object) -> str:
     return raw
 
 
+def fits_header(user_id: str) -> bool:
+    """Whether an HTTP header carries this id as it is: no control characters, no spaces around it."""
+    return user_id == user_id.strip() and not any(ord(c) < 32 or ord(c) == 127 for c in user_id)
+
+
 def digest_of(text: str) -> str:
     """A short name for `text` that tells nothing about it."""
     return hashlib.sha256(text.encode()).hexdigest()[:32]

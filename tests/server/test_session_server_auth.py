@@ -37,7 +37,8 @@ def sent(shared: Sharing, method: str, path: str, headers: Mapping[str, str]) ->
 
 
 def test_all_routes_are_tried() -> None:
-    assert sorted(path for _, path in REQUESTS) == ["/cancel", "/clear", "/request", "/session", "/updates"]
+    own = ["/cancel", "/clear", "/request", "/session", "/updates"]
+    assert sorted(path for _, path in REQUESTS) == [*own, "/v1/chat/completions", "/v1/models"]
 
 
 @pytest.mark.parametrize(

@@ -20,6 +20,8 @@ from shepherd_memory.llm.request import ReadAnswer
 from shepherd_memory.service.deliveries import Delivery
 
 UNKNOWN_USER, FAILED, TIMEOUT = "unknown-user", "failed", "timeout"
+REMOTE = "remote"
+"""Memory is left to the provider, which is a shepherd too, and says itself what it did."""
 MAX_IDS = 100
 
 STORED, SPOOLED, LOST = "true", "spooled", "false"
@@ -52,9 +54,9 @@ class ChatMemory:
         self._injects = wanted.injects and is_known(user_id)
         self._state = state
         self._budget_seconds = config.server_memory_timeout
-        self._user_id = user_id
+        self.user_id = user_id
         self._messages = messages if self._remembers or self._injects else []
-        self._session_id = session_id
+        self.session_id = session_id
         self._recalls = recalls
         self._hold = hold
         self._threads = state.threads.for_size(hold.size)
@@ -96,7 +98,7 @@ class ChatMemory:
 
     def headers(self) -> list[tuple[bytes, bytes]]:
         """What memory did, for the client: on or off, and what was injected."""
-        headers = {"x-shepherd-memory": self.status}
+        headers = {"x-shepherd-memory": self.status} if self.status != REMOTE else {}
         if self._injected is not None:
             block = self._injected.block
             headers["x-shepherd-injected"] = str(len(self._injected.told))
@@ -141,10 +143,10 @@ class ChatMemory:
         return await self._threads.run_within(self._budget_seconds, call)
 
     def _inject(self) -> Injected:
-        return self._state.service.inject(self._user_id, self._messages, session_id=self._session_id)
+        return self._state.service.inject(self.user_id, self._messages, session_id=self.session_id)
 
     def _delivery(self, answer: str | None) -> Delivery:
-        return self._state.service.deliver(self._user_id, self._messages, answer, self._session_id)
+        return self._state.service.deliver(self.user_id, self._messages, answer, self.session_id)
 
     def _store_or_spool(self, delivery: Delivery) -> str:
         """What became of it; runs in a thread, and may end when nobody waits for it any more."""
