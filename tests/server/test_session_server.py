@@ -150,7 +150,7 @@ def test_a_head_without_end_is_refused(share: StartSharing) -> None:
         ("GET", "/v1/files", 404),
         ("GET", "/", 404),
         ("GET", "/session/", 404),
-        ("POST", "/v1/messages", 404),
+        ("POST", "/v1/embeddings", 404),
     ],
 )
 def test_there_is_nothing_else(share: StartSharing, method: str, path: str, status: int) -> None:
