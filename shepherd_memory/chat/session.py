@@ -15,7 +15,13 @@ from shepherd_memory.chat.recorder import SessionRecorder
 from shepherd_memory.chat.tool_loop import Turn
 from shepherd_memory.config import Config, Provider
 from shepherd_memory.config.identity import is_known
-from shepherd_memory.config.providers import current_provider, extraction_enabled
+from shepherd_memory.config.providers import (
+    NO_MEMORY,
+    MemoryUse,
+    current_provider,
+    is_remembered_there,
+    memory_use,
+)
 from shepherd_memory.errors import DatabaseError, ShepherdError
 from shepherd_memory.injection.block import MemoryBlock
 from shepherd_memory.injection.prompt import inject
@@ -29,9 +35,11 @@ from shepherd_memory.storage.clock import iso, now_us
 from shepherd_memory.text.canonical import canonical_text
 
 NO_PROVIDER = (
-    "no provider is in use: `shepherd provider add NAME --base-url URL --memory`, then "
-    "`shepherd provider NAME use` (in a chat: /provider add …)"
+    "no provider is in use: `shepherd provider add NAME --base-url URL --memory` adds one (in a chat: "
+    "/provider add …), `shepherd provider NAME use` chooses one that is there"
 )
+
+REMOTE = "remote"
 
 logger = logging.getLogger("shepherd_memory.frontends.chat.session")
 
@@ -61,7 +69,7 @@ def open_chat(
     if resume:
         chat.resume()
     warming = threading.Thread(target=service.embedding.embedder, name="shepherd-chat-warming")
-    if chat.remembers():
+    if chat.memory_use():
         # So that the first prompt does not wait for the model to be loaded.
         warming.start()
     try:
@@ -118,11 +126,26 @@ class ChatSession:
         provider = self.provider()
         return provider.model if provider else ""
 
-    def remembers(self) -> bool:
-        """Whether what is said now is remembered."""
+    def memory_use(self) -> MemoryUse:
+        """What memory does here for what is said now: neither of the two, where another shepherd does it."""
+        provider = self.provider()
+        if provider is None or not (self.options.memory and is_known(self.user_id)):
+            return NO_MEMORY
+        return memory_use(self.config, provider)
+
+    def memory_word(self) -> str:
+        """The same in a word; `remote` if memory is left to the server that answers."""
+        return REMOTE if self.is_remembered_there() else self.memory_use().word
+
+    def is_remembered_there(self) -> bool:
+        """Whether memory is left to the server that answers."""
         provider = self.provider()
         wanted = self.options.memory and is_known(self.user_id)
-        return wanted and provider is not None and extraction_enabled(self.config, provider)
+        return wanted and provider is not None and is_remembered_there(provider)
+
+    def remembers(self) -> bool:
+        """Whether what is said now is remembered."""
+        return self.memory_use().remembers
 
     def context_tokens(self) -> int:
         """About as many tokens as the prompt takes now."""

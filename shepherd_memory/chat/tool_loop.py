@@ -9,7 +9,7 @@ from shepherd_memory.chat import events
 from shepherd_memory.chat.events import Emit
 from shepherd_memory.chat.eviction import Message, evict, tokens_of
 from shepherd_memory.config import Provider
-from shepherd_memory.config.providers import injection_enabled
+from shepherd_memory.config.providers import NO_MEMORY
 from shepherd_memory.errors import ContextTooLong, EndpointError, ItemRejected, ShepherdError
 from shepherd_memory.llm.client import CallCancelled
 from shepherd_memory.llm.request import End, ModelRequest, Reasoning, Text, ToolRequest
@@ -52,11 +52,14 @@ class Turn:
         self._provider = provider
         self._emit = emit
         self._max_tokens = max_tokens
-        self._remembers = memory and chat.remembers()
-        self._reads = recalls and self._remembers
-        self._injects = self._reads and injection_enabled(chat.config, provider)
+        use = chat.memory_use() if memory else NO_MEMORY
+        self._remembered_there_as = chat.user_id if memory and chat.is_remembered_there() else ""
+        self._remembers = use.remembers
+        self._injects = recalls and use.injects
         if not self._injects:
             chat.blocks = {}
+        # The tools write too, so they are for chats that are remembered.
+        self._offers_tools = recalls and use.remembers and chat.options.memtools
         self._text: list[str] = []
         self._calls: list[ToolRequest] = []
         self._end = End("")
@@ -112,7 +115,7 @@ class Turn:
 
     def _round(self, offers_tools: bool) -> None:
         """One answer of the provider; if the context is too long for it, again with less of it."""
-        offered = tools.TOOLS if offers_tools and self._chat.options.memtools and self._reads else ()
+        offered = tools.TOOLS if offers_tools and self._offers_tools else ()
         self._make_room(self._chat.window_of(self._provider))
         while True:
             self._text, self._calls, self._end = [], [], End("")
@@ -128,7 +131,8 @@ class Turn:
     def _stream(self, offered: Sequence[dict[str, Any]]) -> None:
         chat = self._chat
         request = ModelRequest(chat.prompt(), offered, self._max_tokens)
-        parts = chat.client.stream(target_of(self._provider), request, chat.config.server_provider_timeout)
+        target = target_of(self._provider, self._remembered_there_as)
+        parts = chat.client.stream(target, request, chat.config.server_provider_timeout)
         if chat.is_cancelled:
             # Before the call was there to be cancelled.
             chat.client.cancel()

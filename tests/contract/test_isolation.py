@@ -340,6 +340,7 @@ CORE: dict[str, list[Case]] = {
         in_transaction(jobs.drop, PARKED, "no", NOW),
     ],
     "extraction.jobs.get": [in_transaction(jobs.get, PARKED)],
+    "extraction.jobs.count_by_status": [in_transaction(jobs.count_by_status, KIND)],
     "extraction.jobs.count_of": [
         in_transaction(jobs.count_of, KIND, ["waiting", "failed"]),
         in_transaction(jobs.count_of, KIND, ["waiting"], NOW),
@@ -471,6 +472,7 @@ SERVICE: dict[str, list[Case]] = {
         on_service("count_items", "waiting", "failed"),
         on_service("count_items", "waiting", due=True),
     ],
+    "item_counts": [on_service("item_counts")],
     "documents": [
         on_service("documents"),
         on_service("documents", session_id="chat", since="2000-01-01"),

@@ -9,6 +9,7 @@ from typing import Any
 
 from shepherd_memory.config import Config
 from shepherd_memory.config.identity import is_known
+from shepherd_memory.config.providers import MemoryUse
 from shepherd_memory.errors import DatabaseError, ShepherdError
 from shepherd_memory.frontends.api.splicing import SplicePoint
 from shepherd_memory.frontends.api.state import State
@@ -23,7 +24,9 @@ from shepherd_memory.llm.request import ReadAnswer
 from shepherd_memory.memory.documents import MAIN_GROUP
 from shepherd_memory.service.deliveries import Delivery
 
-ON, OFF, UNKNOWN_USER, FAILED, TIMEOUT = "on", "off", "unknown-user", "failed", "timeout"
+UNKNOWN_USER, FAILED, TIMEOUT = "unknown-user", "failed", "timeout"
+REMOTE = "remote"
+"""Memory is left to the provider, which is a shepherd too, and says itself what it did."""
 MAX_IDS = 100
 
 STORED, SPOOLED, LOST = "true", "spooled", "false"
@@ -47,16 +50,18 @@ class ChatMemory:
         user_id: str,
         messages: list[Any],
         session_id: str,
-        wanted: bool,
+        wanted: MemoryUse,
         hold: BodyHold,
         recalls: bool = True,
     ) -> None:
-        self.status = OFF if not wanted else ON if is_known(user_id) else UNKNOWN_USER
+        self.status = wanted.word if is_known(user_id) or not wanted else UNKNOWN_USER
+        self._remembers = wanted.remembers and is_known(user_id)
+        self._injects = wanted.injects and is_known(user_id)
         self._state = state
         self._budget_seconds = config.server_memory_timeout
-        self._user_id = user_id
-        self._messages = messages if self.is_on else []
-        self._session_id = session_id
+        self.user_id = user_id
+        self._messages = messages if self._remembers or self._injects else []
+        self.session_id = session_id
         self._recalls = recalls
         self._hold = hold
         self._threads = state.threads.for_size(hold.size)
@@ -69,14 +74,14 @@ class ChatMemory:
     @property
     def is_on(self) -> bool:
         """Whether the exchange is to be remembered: also when recalling for it failed."""
-        return self.status not in (OFF, UNKNOWN_USER)
+        return self._remembers
 
     async def tails(self) -> list[SplicePoint]:
         """What memory adds to what the user says: the last time, and again where it did so before.
 
         If memory fails or takes too long, at least what was added before stays, if it was found by then.
         """
-        if not self.is_on or last_user_message(self._messages) is None:
+        if not self._injects or last_user_message(self._messages) is None:
             return []
         if not self._recalls:
             # It may be back by now, and know that whoever asks may not read.
@@ -92,7 +97,7 @@ class ChatMemory:
 
     async def _inject(self) -> Mapping[int, MemoryBlock]:
         """The blocks by the place of their message, as far as they were found in time."""
-        asked = PromptRequest(self._user_id, self._messages, self._session_id, MAIN_GROUP)
+        asked = PromptRequest(self.user_id, self._messages, self.session_id, MAIN_GROUP)
         injection = PromptInjection(self._state.service.injector, asked)
         begun = time.perf_counter()
         try:
@@ -110,7 +115,7 @@ class ChatMemory:
 
     def headers(self) -> list[tuple[bytes, bytes]]:
         """What memory did, for the client: on or off, and what was injected."""
-        headers = {"x-shepherd-memory": self.status}
+        headers = {"x-shepherd-memory": self.status} if self.status != REMOTE else {}
         if self._blocks:
             headers["x-shepherd-blocks"] = str(len(self._blocks))
         if self._injected is not None:
@@ -157,7 +162,7 @@ class ChatMemory:
         return await self._threads.run_within(self._budget_seconds, call)
 
     def _delivery(self, answer: str | None) -> Delivery:
-        return self._state.service.deliver(self._user_id, self._messages, answer, self._session_id)
+        return self._state.service.deliver(self.user_id, self._messages, answer, self.session_id)
 
     def _store_or_spool(self, delivery: Delivery) -> str:
         """What became of it; runs in a thread, and may end when nobody waits for it any more."""

@@ -9,8 +9,10 @@ import orjson
 from starlette.types import Receive, Scope, Send
 
 from shepherd_memory.config import Provider
-from shepherd_memory.config.providers import extraction_enabled
-from shepherd_memory.frontends.api.chat_memory import ChatMemory
+from shepherd_memory.config.identity import is_known
+from shepherd_memory.config.keys import SHEPHERD
+from shepherd_memory.config.providers import NO_MEMORY, is_remembered_there, memory_use
+from shepherd_memory.frontends.api.chat_memory import REMOTE, ChatMemory
 from shepherd_memory.frontends.api.chat_request import ChatRequest, read_asked
 from shepherd_memory.frontends.api.relay import relay, relay_chat
 from shepherd_memory.frontends.api.splicing import splice
@@ -21,13 +23,19 @@ from shepherd_memory.frontends.web.bodies import read_body
 from shepherd_memory.frontends.web.http_errors import OPENAI, HttpError, wire_of
 from shepherd_memory.frontends.web.limits import ClientGone
 from shepherd_memory.frontends.web.responses import until_disconnect
-from shepherd_memory.frontends.web.state import admit, config_of, headers_of, hold_of, note, user_of
+from shepherd_memory.frontends.web.state import (
+    admit,
+    config_of,
+    headers_of,
+    hold_of,
+    is_switched_off,
+    note,
+    user_of,
+)
 
 MEMORY_FIELD = "memory"
-MEMORY_HEADER = "x-shepherd-memory"
 SESSION_HEADER = "x-shepherd-session"
 LARGE_BYTES = 262_144
-SWITCHED_OFF = ("off", "false", "0", "no")
 
 
 class ChatRoute:
@@ -46,6 +54,8 @@ class ChatRoute:
         provider, model = choose(config, asked.model, self._wire)
         memory = await _memory_for(scope, caller, asked, provider)
         request = UpstreamRequest(config, provider, "POST", target_of(scope), scope["headers"])
+        if provider.type == SHEPHERD:
+            request.tell_of_memory(memory.user_id if memory.status == REMOTE else "", memory.session_id)
         if memory.is_on:
             request.read_only(readable_codings())
         else:
@@ -74,10 +84,11 @@ class ChatRoute:
 async def _memory_for(scope: Scope, caller: Caller, asked: ChatRequest, provider: Provider) -> ChatMemory:
     config, headers = config_of(scope), headers_of(scope)
     user_id = await user_of(scope, caller, asked.user)
-    off = asked.memory is False or headers.get(MEMORY_HEADER, "").strip().lower() in SWITCHED_OFF
-    wanted = not off and extraction_enabled(config, provider) and asked.is_conversation
+    off = asked.memory is False or is_switched_off(headers)
+    is_off = off or not asked.is_conversation
+    wanted = NO_MEMORY if is_off else memory_use(config, provider)
     session_id = headers.get(SESSION_HEADER) or asked.session_id
-    return ChatMemory(
+    memory = ChatMemory(
         state_of(scope),
         config,
         user_id,
@@ -87,6 +98,9 @@ async def _memory_for(scope: Scope, caller: Caller, asked: ChatRequest, provider
         hold_of(scope),
         recalls=caller.is_confirmed,
     )
+    if not is_off and is_known(user_id) and is_remembered_there(provider):
+        memory.status = REMOTE
+    return memory
 
 
 async def _exchange(
