@@ -324,7 +324,7 @@ def test_other_paths_of_the_provider_pass_through(start: Start, provider: Script
     server = start()
     for method, target in [
         ("POST", "/v1/completions"),
-        ("POST", "/v1/responses"),
+        ("POST", "/v1/responses/compact"),
         ("GET", "/v1/responses/resp_1?include=a&include=b"),
         ("POST", "/v1/audio/transcriptions"),
         ("GET", "/v1/files"),

@@ -19,6 +19,8 @@ from shepherd_memory.llm.request import ReadAnswer
 from shepherd_memory.service.deliveries import Delivery
 
 ON, OFF, UNKNOWN_USER, FAILED, TIMEOUT = "on", "off", "unknown-user", "failed", "timeout"
+NONE = "none"
+"""There is no memory for this kind of request, whoever asks."""
 MAX_IDS = 100
 
 STORED, SPOOLED, LOST = "true", "spooled", "false"
@@ -33,7 +35,10 @@ logger = logging.getLogger("shepherd_memory.frontends.server.chat_memory")
 
 
 class ChatMemory:
-    """One request's memory: within its time budget, and never in the way of the chat."""
+    """One request's memory: within its time budget, and never in the way of the chat.
+
+    `without` says why there is none: OFF or NONE; empty if there is.
+    """
 
     def __init__(
         self,
@@ -42,11 +47,11 @@ class ChatMemory:
         user_id: str,
         messages: list[Any],
         session_id: str,
-        wanted: bool,
+        without: str,
         hold: BodyHold,
         recalls: bool = True,
     ) -> None:
-        self.status = OFF if not wanted else ON if is_known(user_id) else UNKNOWN_USER
+        self.status = without or (ON if is_known(user_id) else UNKNOWN_USER)
         self._state = state
         self._budget_seconds = config.server_memory_timeout
         self._user_id = user_id
@@ -63,7 +68,7 @@ class ChatMemory:
     @property
     def is_on(self) -> bool:
         """Whether the exchange is to be remembered: also when recalling for it failed."""
-        return self.status not in (OFF, UNKNOWN_USER)
+        return self.status not in (OFF, NONE, UNKNOWN_USER)
 
     async def tail(self) -> SplicePoint | None:
         """What memory adds to the user's last message; nothing if it has none, fails, or takes too long."""

@@ -12,7 +12,10 @@ from shepherd_memory.text.json_spans import Member, is_empty, members, start_of_
 
 @dataclass(frozen=True)
 class SplicePoint:
-    """What goes to the end of the message at `place`: text into its text, a part into its list of parts."""
+    """What goes to the end of the message at `place`: text into its text, a part into its list of parts.
+
+    A text in place of the list of messages is the message at place 0.
+    """
 
     place: int
     addition: str | Mapping[str, Any]
@@ -25,9 +28,17 @@ class _Edit(NamedTuple):
 
 
 def splice(
-    body: bytes, *, without: Collection[str] = (), model: str | None = None, tail: SplicePoint | None = None
+    body: bytes,
+    *,
+    without: Collection[str] = (),
+    model: str | None = None,
+    tail: SplicePoint | None = None,
+    holder: str = "messages",
 ) -> bytes:
-    """The body without these members, with this value in its `model` if it has one, and with this tail."""
+    """The body without these members, with this value in its `model` if it has one, and with this tail.
+
+    `holder`: the member that holds the messages.
+    """
     if not without and model is None and tail is None:
         return body
     found = list(members(body, body.index(b"{")))
@@ -36,7 +47,7 @@ def splice(
     if model is not None:
         edits += _replacements(body, kept, "model", _encoded(model))
     if tail is not None:
-        edits.append(_addition(body, kept, tail))
+        edits.append(_addition(body, _last(kept, holder), tail))
     return _edited(body, sorted(edits)) if edits else body
 
 
@@ -59,11 +70,17 @@ def _replacements(body: bytes, kept: Iterable[Member], key: str, value: bytes) -
             yield _Edit(member.value, member.end, value)
 
 
-def _addition(body: bytes, kept: Iterable[Member], tail: SplicePoint) -> _Edit:
-    message = start_of_element(body, _last(kept, "messages").value, tail.place)
-    content = _last(members(body, message), "content")
+def _addition(body: bytes, held: Member, tail: SplicePoint) -> _Edit:
+    content = _content(body, held, tail.place)
     before_closing = content.end - 1
     return _Edit(before_closing, before_closing, _continuation(body, content.value, tail.addition))
+
+
+def _content(body: bytes, held: Member, place: int) -> Member:
+    """Where the words of the message at this place stand."""
+    if place == 0 and body.startswith(b'"', held.value):
+        return held
+    return _last(members(body, start_of_element(body, held.value, place)), "content")
 
 
 def _last(found: Iterable[Member], key: str) -> Member:
