@@ -17,6 +17,9 @@ from shepherd_memory.config import Config, Provider
 from shepherd_memory.config.identity import is_known
 from shepherd_memory.config.providers import current_provider, extraction_enabled
 from shepherd_memory.errors import DatabaseError, ShepherdError
+from shepherd_memory.injection.block import MemoryBlock
+from shepherd_memory.injection.prompt import inject
+from shepherd_memory.injection.prompting import Injected
 from shepherd_memory.llm.client import Client
 from shepherd_memory.llm.target import target_of
 from shepherd_memory.memory import saved_chats
@@ -89,6 +92,11 @@ class ChatSession:
 
     def _begin(self, session_id: str) -> None:
         self.session_id = session_id
+        self.blocks: dict[str, MemoryBlock] = {}
+        """What memory added to the messages, by their ids: the next prompt has the same again."""
+        self.evicted_turn = ""
+        """The key of the last thing said that has left the prompt."""
+        self._turn_keys: dict[str, str] = {}
         self._remembered: set[str] = set()
         self._there: set[str] = set()
         """Of what was remembered, what was still there when it was last looked at."""
@@ -249,11 +257,27 @@ class ChatSession:
         """An answer is complete: what is new may be queued."""
         _note(self._memory.end_turn(), emit)
 
+    def take_blocks(self, injected: Injected) -> None:
+        """Have each message say what memory adds to it."""
+        ids = [message["id"] for message in self.messages]
+        self.blocks = {ids[place]: block for place, block in injected.blocks.items()}
+        self._turn_keys = {ids[turn.place]: turn.key for turn in injected.turns}
+
+    def keep(self, messages: list[Message]) -> None:
+        """Go on with these alone."""
+        kept = {message["id"] for message in messages}
+        for message in self.messages:
+            if message["id"] not in kept:
+                self.evicted_turn = self._turn_keys.get(message["id"], self.evicted_turn)
+        self.messages = messages
+
     def prompt(self) -> list[Message]:
         """The messages as they are sent: instructions first; what got no answer is said in one go."""
         system = self.config.chat_system_prompt
         prompt: list[Message] = [{"role": "system", "content": system}] if system else []
-        for message in self.messages:
+        places = {place: message["id"] for place, message in enumerate(self.messages)}
+        blocks = {place: self.blocks[id] for place, id in places.items() if id in self.blocks}
+        for message in inject(self.messages, blocks):
             if prompt and message["role"] == prompt[-1]["role"] == "user":
                 joined = f"{prompt[-1]['content']}\n\n{message['content']}"
                 prompt[-1] = {**message, "content": joined}

@@ -163,7 +163,13 @@ class Config(_Checked):
     )
     rag_max_results: int = setting(3, COUNT, "Most memories in one prompt.")
     rag_relevance_threshold: float = setting(0.3, SHARE, "Memories less certain than this are left out.")
-    rag_max_tokens: int = setting(600, COUNT, "Most tokens that memories may take in one prompt.")
+    rag_max_tokens: int = setting(600, COUNT, "Most tokens that memories may take in one message.")
+    rag_max_conversation_tokens: int = setting(
+        2000,
+        COUNT,
+        "Most tokens that memories may take in all messages of a conversation; beyond it only what is "
+        "new and certain is added.",
+    )
     transcripts_enabled: bool = setting(
         False, FLAG, "Have `shepherd serve` and `shepherd worker` watch for transcripts of agents."
     )

@@ -3,6 +3,7 @@
 import asyncio
 import logging
 import time
+from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
 
@@ -12,11 +13,15 @@ from shepherd_memory.errors import DatabaseError, ShepherdError
 from shepherd_memory.frontends.api.splicing import SplicePoint
 from shepherd_memory.frontends.api.state import State
 from shepherd_memory.frontends.web.limits import BodyHold
+from shepherd_memory.injection.block import MemoryBlock
+from shepherd_memory.injection.injector import PromptRequest
 from shepherd_memory.injection.prompt import block_suffix
+from shepherd_memory.injection.prompt_injection import PromptInjection
 from shepherd_memory.injection.prompting import Injected
 from shepherd_memory.intake.exchange import ResponseLink
 from shepherd_memory.intake.messages import last_user_message
 from shepherd_memory.llm.request import ReadAnswer
+from shepherd_memory.memory.documents import MAIN_GROUP
 from shepherd_memory.service.deliveries import Delivery
 
 ON, OFF, UNKNOWN_USER, FAILED, TIMEOUT = "on", "off", "unknown-user", "failed", "timeout"
@@ -67,6 +72,7 @@ class ChatMemory:
         self._hold = hold
         self._threads = state.threads.for_size(hold.size)
         self._injected: Injected | None = None
+        self._blocks: Mapping[int, MemoryBlock] = {}
         self._is_kept = False
         self._is_counted = False
         self._became = ""
@@ -76,19 +82,32 @@ class ChatMemory:
         """Whether the exchange is to be remembered: also when recalling for it failed."""
         return self.status not in (OFF, NONE, UNKNOWN_USER)
 
-    async def tail(self) -> SplicePoint | None:
-        """What memory adds to the user's last message; nothing if it has none, fails, or takes too long."""
-        place = last_user_message(self._messages)
-        if not self.is_on or place is None:
-            return None
+    async def tails(self) -> list[SplicePoint]:
+        """What memory adds to what the user says: the last time, and again where it did so before.
+
+        If memory fails or takes too long, at least what was added before stays, if it was found by then.
+        """
+        if not self.is_on or last_user_message(self._messages) is None:
+            return []
         if not self._recalls:
             # It may be back by now, and know that whoever asks may not read.
             self._fail(FAILED, "the database is away: the chat goes on without recall")
             self._count(0)
-            return None
+            return []
+        self._blocks = await self._inject()
+        self._count(self._injected.block.tokens if self._injected and self._injected.block else 0)
+        return [
+            SplicePoint(place, block_suffix(self._messages[place]["content"], block))
+            for place, block in self._blocks.items()
+        ]
+
+    async def _inject(self) -> Mapping[int, MemoryBlock]:
+        """The blocks by the place of their message, as far as they were found in time."""
+        asked = PromptRequest(self._user_id, self._messages, self._session_id, MAIN_GROUP)
+        injection = PromptInjection(self._state.service.injector, asked)
         begun = time.perf_counter()
         try:
-            self._injected = await self._within_budget(self._inject)
+            self._injected = await self._within_budget(injection.run)
         except TimeoutError:
             self._fail(TIMEOUT, "recall took too long: the chat goes on without it")
         except ShepherdError as error:
@@ -98,13 +117,13 @@ class ChatMemory:
             self.status = FAILED
         finally:
             self._state.metrics.recall_seconds.observe(time.perf_counter() - begun)
-        block = self._injected.block if self._injected else None
-        self._count(block.tokens if block else 0)
-        return SplicePoint(place, block_suffix(self._messages[place]["content"], block)) if block else None
+        return self._injected.blocks if self._injected else injection.abandon()
 
     def headers(self) -> list[tuple[bytes, bytes]]:
         """What memory did, for the client: on or off, and what was injected."""
         headers = {"x-shepherd-memory": self.status}
+        if self._blocks:
+            headers["x-shepherd-blocks"] = str(len(self._blocks))
         if self._injected is not None:
             block = self._injected.block
             headers["x-shepherd-injected"] = str(len(self._injected.told))
@@ -147,9 +166,6 @@ class ChatMemory:
 
     async def _within_budget(self, call: Any) -> Any:
         return await self._threads.run_within(self._budget_seconds, call)
-
-    def _inject(self) -> Injected:
-        return self._state.service.inject(self._user_id, self._messages, session_id=self._session_id)
 
     def _delivery(self, answer: str | None, response_id: str = "") -> Delivery:
         link = ResponseLink(self._previous_response, response_id if self._is_linked else "")

@@ -62,7 +62,7 @@ class ChatRoute:
                     asked.body,
                     without=(MEMORY_FIELD,) if asked.memory is not None else (),
                     model=model if model != asked.model else None,
-                    tail=await memory.tail(),
+                    tails=await memory.tails(),
                     holder=asked.holder,
                 )
                 # In a large body the place may be far: others go on meanwhile.
