@@ -284,7 +284,8 @@ def _read_updates(pieces: Iterator[bytes], max_bytes: int) -> Iterator[tuple[str
 class _Updates:
     """Pairs each event with the name that came before it; an event without one is none of ours."""
 
-    last_event: bytes | None = None
+    last_events: frozenset[bytes] = frozenset()
+    last_names: frozenset[bytes] = frozenset()
 
     def __init__(self) -> None:
         self._name = ""

@@ -52,8 +52,11 @@ class AnswerBuffer(Protocol):
 class AnswerParser(ABC):
     """One answer of one wire, being read into a buffer from its events or from its body."""
 
-    last_event: bytes | None = None
-    """The name of the event that ends a stream, where the wire names its events."""
+    last_events: frozenset[bytes] = frozenset()
+    """The types of the events that end a stream, where the wire has such."""
+
+    last_names: frozenset[bytes] = frozenset()
+    """Those of them of which the line with the name says all that there is to know."""
 
     reasons_in_text = False
     """Whether models of this wire may write `<think>` into the answer itself."""
@@ -71,6 +74,8 @@ class AnswerParser(ABC):
         """Whether there is something that can be kept as an answer, if only an empty one."""
         self.wants_tools = False
         self.reason = ""
+        self.response_id = ""
+        """What a later request may call this answer by, where the wire has that."""
         self.prompt_tokens: int | None = None
         self.completion_tokens: int | None = None
         self._buffer = buffer
@@ -79,7 +84,7 @@ class AnswerParser(ABC):
         """Note the name of the event that follows; true if it is the last one."""
         if name == b"error":
             self.fail()
-        return name == self.last_event
+        return name in self.last_names
 
     @abstractmethod
     def take_event(self, event: JsonObject) -> bool:
@@ -221,7 +226,7 @@ class WholeBuffer:
         text = (self._refusal if self.content.is_empty() else self.content).text()
         failed = parser.is_broken or parser.problem is not None or not parser.has_content
         said = without_reasoning(text) if parser.reasons_in_text else text
-        return ReadAnswer(said, not parser.wants_tools, failed)
+        return ReadAnswer(said, not parser.wants_tools, failed, parser.response_id)
 
 
 class ToolCallBuilder:

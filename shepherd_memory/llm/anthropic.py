@@ -42,7 +42,7 @@ class AnthropicParser(AnswerParser):
     joined as they are; where another block stood between two (a search, thinking), a new paragraph begins.
     """
 
-    last_event = b"message_stop"
+    last_events = last_names = frozenset({b"message_stop"})
     cut_reason = "max_tokens"
 
     def __init__(self, buffer: AnswerBuffer) -> None:

@@ -73,8 +73,12 @@ class Completion:
 
 @dataclass(frozen=True)
 class ReadAnswer:
-    """The assistant's words; whether they end the exchange; whether there is no usable answer at all."""
+    """The assistant's words; whether they end the exchange; whether there is no usable answer at all.
+
+    `response_id`: what a later request may call the answer by.
+    """
 
     text: str
     is_final: bool
     failed: bool
+    response_id: str = ""

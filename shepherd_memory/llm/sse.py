@@ -15,8 +15,11 @@ _DONE = b"[DONE]"
 class EventSink(Protocol):
     """What the events of a stream are given to."""
 
-    last_event: bytes | None
-    """The name of the event that ends a stream, where the wire names its events."""
+    last_events: frozenset[bytes]
+    """The types of the events that end a stream, where the wire has such."""
+
+    last_names: frozenset[bytes]
+    """Those of them of which the line with the name says all that there is to know."""
 
     def take_name(self, name: bytes) -> bool:
         """Note the name of the event that follows; true if it is the last one."""
@@ -54,6 +57,7 @@ class EventReader:
                 self._end()
                 return max(0, len(chunk) - self._lines.begun - sum(map(len, lines[number:])))
         if self._lines.begun and self._is_last(self._lines.rest):
+            self._read_line(bytes(self._lines.rest))
             self._end()
             return len(chunk) - self._lines.begun
         return len(chunk)
@@ -133,15 +137,16 @@ class EventReader:
             return False
         line = bytes(rest).lstrip(_BYTE_ORDER_MARK)
         if line.startswith(b"event:"):
-            return line[6:].strip() == self._sink.last_event
+            return line[6:].strip() in self._sink.last_names
         return line.startswith(b"data:") and self._is_last_data(line[5:].strip())
 
     def _is_last_data(self, data: bytes) -> bool:
         if data == _DONE:
             return True
-        last = self._sink.last_event
-        event = json_object(data) if last is not None and last in data else None
-        return event is not None and last is not None and event.get("type") == last.decode()
+        last = self._sink.last_events
+        event = json_object(data) if any(kind in data for kind in last) else None
+        kind = event.get("type") if event is not None else None
+        return isinstance(kind, str) and kind.encode("utf-8", "replace") in last
 
     def _read_what_is_left(self) -> None:
         """The line and the event that the connection's end left open, if they are whole without it."""

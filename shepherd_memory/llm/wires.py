@@ -8,6 +8,7 @@ from shepherd_memory.llm.anthropic import AnthropicWire
 from shepherd_memory.llm.dialect import Dialect
 from shepherd_memory.llm.openai import OpenAIWire
 from shepherd_memory.llm.request import ModelRequest, ReadAnswer
+from shepherd_memory.llm.responses import ResponsesParser
 from shepherd_memory.llm.sse import MAX_LINE_BYTES, EventReader
 
 
@@ -33,6 +34,13 @@ class Wire(Protocol):
 _WIRES: dict[str, Wire] = {"openai": OpenAIWire(), "shepherd": OpenAIWire(), "anthropic": AnthropicWire()}
 
 
+_PARSERS: dict[str, type[AnswerParser]] = {
+    **{name: wire.parser for name, wire in _WIRES.items()},
+    # Only passed on: no provider is asked in it by ourselves.
+    "responses": ResponsesParser,
+}
+
+
 def wire_of(provider_type: str) -> Wire:
     """How this type of provider is spoken to."""
     return _WIRES[provider_type]
@@ -43,7 +51,7 @@ class StreamReader(EventReader):
 
     def __init__(self, wire: str, max_line_bytes: int = MAX_LINE_BYTES) -> None:
         self._buffer = WholeBuffer()
-        self._parser = wire_of(wire).parser(self._buffer)
+        self._parser = _PARSERS[wire](self._buffer)
         super().__init__(self._parser, max_line_bytes)
 
     def answer(self) -> ReadAnswer:
@@ -55,7 +63,7 @@ class StreamReader(EventReader):
 def read_body(wire: str, body: bytes) -> ReadAnswer:
     """The answer in a whole, decoded response body of this wire."""
     buffer = WholeBuffer()
-    parser = wire_of(wire).parser(buffer)
+    parser = _PARSERS[wire](buffer)
     message = json_object(body.strip())
     if message is not None:
         parser.take_body(message)

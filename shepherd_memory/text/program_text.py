@@ -1,5 +1,6 @@
 """What agents write in a person's name: around what was typed, instead of it, in requests of their own."""
 
+import re
 from collections.abc import Iterable
 from enum import Enum
 
@@ -26,6 +27,9 @@ OPENINGS = (
     ("TeammateIdle hook feedback:", META),
     ("Another Claude session sent a message:", META),
     ("[SYSTEM NOTIFICATION", META),
+    ("Another language model started to solve this problem and produced a summary of its", SUMMARY),
+    ("Warning: The maximum number of unified exec processes you can keep open is", META),
+    ("Warning: Your account was flagged for potentially high-risk cyber activity", META),
 )
 """How texts begin that no person typed."""
 
@@ -54,6 +58,40 @@ OPENING_TAGS = {
 }
 """Tags around texts that no person typed."""
 
+WRAPPED = {
+    "# AGENTS.md instructions": ("</INSTRUCTIONS>", META),
+    "<INSTRUCTIONS>": ("</INSTRUCTIONS>", META),
+    "<codex_internal_context source=": ("</codex_internal_context>", META),
+    "<environment_context>": ("</environment_context>", BOOKKEEPING),
+    "<external_": (">", META),
+    "<goal_context>": ("</goal_context>", META),
+    "<hook_prompt hook_run_id=": ("</hook_prompt>", META),
+    "<next_prompt_suggestion>": ("</next_prompt_suggestion>", META),
+    "<permissions instructions>": ("</permissions instructions>", META),
+    "<skill>": ("</skill>", META),
+    "<subagent_notification>": ("</subagent_notification>", META),
+    "<turn_aborted>": ("</turn_aborted>", BOOKKEEPING),
+    "<user_action>": ("</user_action>", META),
+    "<user_instructions>": ("</user_instructions>", META),
+    "<user_shell_command>": ("</user_shell_command>", TOOL_OUTPUT),
+}
+"""How texts of Codex begin and end that no person typed: a person may well begin a text so, and go on."""
+
+EDITOR_CONTEXTS = (
+    "# Context from my IDE setup:",
+    "# Files mentioned by the user:",
+    "# Selected text:",
+    "# Response annotations:",
+    "# In app browser:",
+)
+"""How a text begins before which an editor has put something."""
+
+_REQUEST = re.compile(r"^## My request(?: for \w+)?:", re.MULTILINE)
+"""After this is what was typed. What was selected in the editor may have it, too: the last one counts."""
+
+_IMAGE_MARK = re.compile(r"</?image(?: [^<>\n]{0,1000})?>")
+"""What Codex writes before and after an image, each in a part of its own."""
+
 INSERTED_TAGS = (
     "system-reminder",
     "ide_opened_file",
@@ -72,20 +110,28 @@ INSTRUCTION_OPENINGS = (
     "Generate a concise, sentence-case title",
     "Generate a short kebab-case name",
     "Summarize this coding conversation",
+    "## Memory Phase 1",
+    "## Memory Writing Agent: Phase 1",
 )
 PROMPT_OPENINGS = (
     "CRITICAL: Respond with TEXT ONLY. Do NOT call any tools.",
     "Please write a 5-10 word title",
     "The user stepped away and is coming back. Recap",
     "Web page content:\n---",
+    "You are performing a CONTEXT CHECKPOINT COMPACTION",
     "Your task is to create a detailed summary of",
+    "<next_prompt_suggestion>",
     "[SUGGESTION MODE:",
 )
 """How a program begins that asks a model something for itself: a title, a summary, what may be typed next."""
 
+OWN_ITEMS = ("compaction_trigger",)
+"""What stands last among the items of a request in which Codex has its conversation made shorter."""
+
 PROBES = frozenset({"quota", "test"})
 """What a program says that wants one token, to see whether it would be answered."""
 
+_WRAPPED_OPENINGS = tuple(WRAPPED)
 _COMMAND_TAGS = frozenset({"command-name", "command-message", "command-args"})
 _SIGNS = {"bash-input": "!", "user-memory-input": "#"}
 _MAX_TAG_CHARS = 40
@@ -103,13 +149,36 @@ def is_asked_by_program(instructions: Iterable[str], prompt: str, max_tokens: ob
 def typed_text(text: str) -> str | ProgramText:
     """What of a text the person typed, or why it is nothing."""
     text = text.strip()
+    if reason := _whole_text(text):
+        return reason
     if text.startswith("<"):
         text = without_leading(text)
         return _out_of_tags(text) if text else META
+    if text.startswith(EDITOR_CONTEXTS) and _REQUEST.search(text):
+        text = without_editor_context(text)
+        return text or META
+    return _without_insertions(text)
+
+
+def _whole_text(text: str) -> ProgramText | None:
+    """Why nothing of a text was typed, where that is known by how it begins, or begins and ends."""
     for opening, reason in OPENINGS:
         if text.startswith(opening):
             return reason
-    return _without_insertions(text)
+    if text.startswith(_WRAPPED_OPENINGS):
+        for opening, (closing, reason) in WRAPPED.items():
+            if text.startswith(opening) and text.endswith(closing):
+                return reason
+    return META if _IMAGE_MARK.fullmatch(text) else None
+
+
+def without_editor_context(text: str) -> str:
+    """A text without what an editor put before it, which may be all of it."""
+    text = text.strip()
+    if text.startswith(EDITOR_CONTEXTS) or _REQUEST.match(text):
+        start = max((found.end() for found in _REQUEST.finditer(text)), default=len(text))
+        text = text[start:].strip()
+    return without_leading(text)
 
 
 def without_leading(text: str) -> str:

@@ -8,7 +8,7 @@ import pkgutil
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +32,7 @@ from shepherd_memory.injection.log import LoggedPrompt
 from shepherd_memory.injection.stored_blocks import GivenBlock, StoredBlock
 from shepherd_memory.injection.turns import UserTurn
 from shepherd_memory.intake import store
-from shepherd_memory.intake.exchange import AnsweredExchange, Exchange
+from shepherd_memory.intake.exchange import AnsweredExchange, Exchange, ResponseLink
 from shepherd_memory.intake.messages import Message
 from shepherd_memory.intake.store import IntakeOptions
 from shepherd_memory.maintenance import erasure, forgetting, portability, reindexing
@@ -43,11 +43,13 @@ from shepherd_memory.memory import (
     entries,
     facts,
     rejections,
+    responses,
     saved_chats,
     sessions,
 )
 from shepherd_memory.memory.documents import Facets, NewDocument
 from shepherd_memory.memory.rejections import NewRejection
+from shepherd_memory.memory.responses import StoredResponse
 from shepherd_memory.memory.saved_chats import InputHistory, SavedChat
 from shepherd_memory.recall import Hit, Recalled, rows, user_index
 from shepherd_memory.recall import filters as recall_within
@@ -136,6 +138,7 @@ def _insert_rows(service: Service, user_id: str, word: str) -> None:
             user_id=user_id,
             vector=service.database.vector([1.0, 0.0]),
         )
+        responses.put(tx, user_id, "resp_both", StoredResponse(word, 4, word), NOW)
         kept = StoredBlock(MemoryBlock(word, 1, (), ()), entries=(("document", FIRST_DOCUMENT),))
         stored_blocks.save(tx, user_id, "main", TURN, kept, 1, NOW)
         prompting_row = {"user_id": user_id, "word": word, "id": LOGGED}
@@ -401,6 +404,12 @@ CORE: dict[str, list[Case]] = {
     ],
     "storage.prompt_blocks.withdraw": [in_transaction(prompt_blocks.withdraw, [str(FIRST_DOCUMENT)])],
     "memory.api_keys.forget_name": [in_transaction(api_keys.forget_name)],
+    "memory.responses.delete_session": [in_transaction(responses.delete_session, "chat")],
+    "memory.responses.find": [in_transaction(responses.find, "resp_both", NOW)],
+    "memory.responses.put": [
+        in_transaction(responses.put, "resp_both", StoredResponse("chat", 9), NOW),
+        in_transaction(responses.put, "resp_new", StoredResponse("chat", 9), NOW),
+    ],
     "memory.saved_chats.forget": [
         with_saved_chats(saved_chats.forget),
         with_saved_chats(lambda user_id: saved_chats.forget(user_id, "chat")),
@@ -516,7 +525,12 @@ SERVICE: dict[str, list[Case]] = {
         on_service("remember", [user_says("again", id="m1")], "chat"),
     ],
     "deliver": [lambda pair: pair.service.deliver(pair.me, [MESSAGE], "an answer", "chat").store()],
-    "store_exchange": [on_service("store_exchange", EXCHANGE)],
+    "store_exchange": [
+        on_service("store_exchange", EXCHANGE),
+        on_service(
+            "store_exchange", replace(EXCHANGE, session_id="", link=ResponseLink("resp_both", "resp_new"))
+        ),
+    ],
     "remember_exchange": [
         on_service("remember_exchange", [user_says("the opening of both")], "an answer"),
         on_service("remember_exchange", [user_says("again")], None, "chat"),

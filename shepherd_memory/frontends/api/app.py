@@ -20,7 +20,7 @@ from shepherd_memory.frontends.mcp.http import MCP_ROUTES
 from shepherd_memory.frontends.web import health, hosts
 from shepherd_memory.frontends.web.auth import Auth, Authenticator
 from shepherd_memory.frontends.web.gate import RequestGate
-from shepherd_memory.frontends.web.http_errors import ANTHROPIC, OPENAI
+from shepherd_memory.frontends.web.http_errors import ANTHROPIC, OPENAI, RESPONSES
 from shepherd_memory.frontends.web.process import Application
 from shepherd_memory.frontends.web.threads import ThreadPool
 from shepherd_memory.service import Service
@@ -81,6 +81,7 @@ async def elsewhere(scope: Scope, receive: Receive, send: Send) -> None:
 
 ROUTES: list[BaseRoute] = [
     Route("/v1/chat/completions", ChatRoute(OPENAI)),
+    Route("/v1/responses", ChatRoute(RESPONSES)),
     Route("/v1/messages", ChatRoute(ANTHROPIC)),
     Route("/v1/models", Models()),
     Route("/v1/models/{model:path}", Model()),

@@ -19,14 +19,19 @@ from shepherd_memory.injection.injector import PromptRequest
 from shepherd_memory.injection.prompt import block_suffix
 from shepherd_memory.injection.prompt_injection import PromptInjection
 from shepherd_memory.injection.prompting import Injected
+from shepherd_memory.intake.exchange import ResponseLink
 from shepherd_memory.intake.messages import last_user_message
 from shepherd_memory.llm.request import ReadAnswer
 from shepherd_memory.memory.documents import MAIN_GROUP
 from shepherd_memory.service.deliveries import Delivery
 
 UNKNOWN_USER, FAILED, TIMEOUT = "unknown-user", "failed", "timeout"
+NONE = "none"
+"""There is no memory for this kind of request, whoever asks."""
+
 REMOTE = "remote"
 """Memory is left to the provider, which is a shepherd too, and says itself what it did."""
+
 MAX_IDS = 100
 
 STORED, SPOOLED, LOST = "true", "spooled", "false"
@@ -41,7 +46,11 @@ logger = logging.getLogger("shepherd_memory.frontends.server.chat_memory")
 
 
 class ChatMemory:
-    """One request's memory: within its time budget, and never in the way of the chat."""
+    """One request's memory: within its time budget, and never in the way of the chat.
+
+    `is_linked`: a later request may go on from the answer by its id, as this one does from the
+    `previous_response`.
+    """
 
     def __init__(
         self,
@@ -53,6 +62,8 @@ class ChatMemory:
         wanted: MemoryUse,
         hold: BodyHold,
         recalls: bool = True,
+        previous_response: str = "",
+        is_linked: bool = False,
     ) -> None:
         self.status = wanted.word if is_known(user_id) or not wanted else UNKNOWN_USER
         self._remembers = wanted.remembers and is_known(user_id)
@@ -63,6 +74,8 @@ class ChatMemory:
         self._messages = messages if self._remembers or self._injects else []
         self.session_id = session_id
         self._recalls = recalls
+        self._previous_response = previous_response
+        self._is_linked = is_linked
         self._hold = hold
         self._threads = state.threads.for_size(hold.size)
         self._injected: Injected | None = None
@@ -136,7 +149,7 @@ class ChatMemory:
         if not self.is_on or self._is_kept or answer.failed:
             return
         self._is_kept = True
-        delivery = self._delivery(answer.text if answer.is_final else None)
+        delivery = self._delivery(answer.text if answer.is_final else None, answer.response_id)
         if delivery.must_queue:
             self._became = await self._spool(delivery)
             return
@@ -161,8 +174,9 @@ class ChatMemory:
     async def _within_budget(self, call: Any) -> Any:
         return await self._threads.run_within(self._budget_seconds, call)
 
-    def _delivery(self, answer: str | None) -> Delivery:
-        return self._state.service.deliver(self.user_id, self._messages, answer, self.session_id)
+    def _delivery(self, answer: str | None, response_id: str = "") -> Delivery:
+        link = ResponseLink(self._previous_response, response_id if self._is_linked else "")
+        return self._state.service.deliver(self.user_id, self._messages, answer, self.session_id, link)
 
     def _store_or_spool(self, delivery: Delivery) -> str:
         """What became of it; runs in a thread, and may end when nobody waits for it any more."""

@@ -3,13 +3,14 @@
 import json
 import re
 from dataclasses import dataclass
+from itertools import takewhile
 from typing import Any
 
 import orjson
 
-from shepherd_memory.frontends.web.http_errors import ANTHROPIC, HttpError
+from shepherd_memory.frontends.web.http_errors import ANTHROPIC, RESPONSES, HttpError
 from shepherd_memory.intake.messages import text_of
-from shepherd_memory.text.program_text import is_asked_by_program
+from shepherd_memory.text.program_text import OWN_ITEMS, is_asked_by_program
 
 # What agents send as their user is an installation and a session: Claude Code once joined the two, and now
 # writes JSON. Taken for a user, each session would have a memory of its own, and a personal key be refused.
@@ -39,7 +40,7 @@ class ChatRequest:
     @property
     def session_id(self) -> str:
         """The session that an agent names along with its installation; empty if none."""
-        return _session_of(self._named) or ""
+        return _session_of(self._named) or _session_of(self._identifier) or ""
 
     @property
     def is_conversation(self) -> bool:
@@ -47,17 +48,20 @@ class ChatRequest:
         messages = self.messages
         if not messages or not isinstance(messages[-1], dict):
             return True
+        if messages[-1].get("type") in OWN_ITEMS:
+            return False
         instructions = [text_of(one) for one in self._instructions]
         last = text_of(messages[-1].get("content")) if messages[-1].get("role") == "user" else ""
-        return not is_asked_by_program(instructions, last, self.fields.get("max_tokens"))
+        limit = self.fields.get("max_output_tokens" if self.wire == RESPONSES else "max_tokens")
+        return not is_asked_by_program(instructions, last, limit)
 
     @property
     def _instructions(self) -> list[Any]:
         """Each block of instructions, wherever the wire format has them."""
-        system = self.fields.get("system")
+        system = self.fields.get("instructions" if self.wire == RESPONSES else "system")
         blocks = system if isinstance(system, list) else [system]
-        first = self.messages[0]
-        return [*blocks, first.get("content") if _is_instruction(first) else None]
+        leading = takewhile(_is_instruction, self.messages)
+        return [*blocks, *(message.get("content") for message in leading)]
 
     @property
     def _named(self) -> object:
@@ -67,13 +71,49 @@ class ChatRequest:
         return metadata.get("user_id") if isinstance(metadata, dict) else None
 
     @property
+    def _identifier(self) -> object:
+        return self.fields.get("safety_identifier") if self.wire == RESPONSES else None
+
+    @property
+    def end_user(self) -> str:
+        """Whom the provider is told of in place of a user, often by a digest; empty if nobody."""
+        given = self._identifier
+        return given if isinstance(given, str) and _session_of(given) is None else ""
+
+    @property
+    def holder(self) -> str:
+        """The member that holds the messages."""
+        return "input" if self.wire == RESPONSES else "messages"
+
+    @property
     def messages(self) -> list[Any]:
-        messages = self.fields.get("messages")
+        """What was said: a text that stands for all messages is one of the user."""
+        messages = self.fields.get(self.holder)
+        if isinstance(messages, str) and self.wire == RESPONSES:
+            return [{"role": "user", "content": messages}]
         return messages if isinstance(messages, list) else []
 
     def forget_messages(self) -> None:
         """Let go of what was said, which may be large, where no memory will read it."""
-        self.fields.pop("messages", None)
+        self.fields.pop(self.holder, None)
+
+    @property
+    def is_held_by_provider(self) -> bool:
+        """Whether the provider holds the conversation, or answers later: nobody here sees what is said."""
+        return self.wire == RESPONSES and bool(
+            self.fields.get("conversation") or self.fields.get("background")
+        )
+
+    @property
+    def previous_response(self) -> str:
+        """The response that this one follows, which stands for all messages before; empty if none."""
+        given = self.fields.get("previous_response_id") if self.wire == RESPONSES else None
+        return given if isinstance(given, str) else ""
+
+    @property
+    def is_stored(self) -> bool:
+        """Whether a later request may go on from the response to this one."""
+        return self.wire == RESPONSES and self.fields.get("store") is not False
 
     @property
     def memory(self) -> bool | None:

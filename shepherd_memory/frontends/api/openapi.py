@@ -14,7 +14,7 @@ from starlette.responses import Response
 from shepherd_memory.frontends.api.memory_routes import MEMORY_OPERATIONS
 from shepherd_memory.frontends.api.operations import JSON, NDJSON, ForUser, Operation, OperationInput
 from shepherd_memory.frontends.api.tool_routes import TOOL_OPERATIONS
-from shepherd_memory.frontends.web.http_errors import ANTHROPIC, MCP, OPENAI, wire_of
+from shepherd_memory.frontends.web.http_errors import ANTHROPIC, MCP, OPENAI, RESPONSES, wire_of
 
 EVENTS, TEXT = "text/event-stream", "text/plain"
 REF = "#/components/schemas/{name}"
@@ -54,7 +54,7 @@ CHAT_HEADERS = {
     "X-Shepherd-Memory": "`off`: inject nothing, remember nothing.",
 }
 ANSWER_HEADERS = {
-    "X-Shepherd-Memory": "on, off, remember-only, inject-only, unknown-user, failed or timeout.",
+    "X-Shepherd-Memory": "on, off, remember-only, inject-only, none, unknown-user, failed or timeout.",
     "X-Shepherd-Injected": "How many memories were put into the prompt.",
     "X-Shepherd-Injected-Ids": "Which, as fact:12,document:40.",
     "X-Shepherd-Injected-Tokens": "How many tokens they take, as estimated.",
@@ -131,7 +131,12 @@ class Verdict:
     status: Literal["ok", "failing"]
 
 
-ERRORS: dict[str, type[object]] = {OPENAI: Error, ANTHROPIC: AnthropicError, MCP: RpcError}
+ERRORS: dict[str, type[object]] = {
+    OPENAI: Error,
+    RESPONSES: Error,
+    ANTHROPIC: AnthropicError,
+    MCP: RpcError,
+}
 """How each wire format says no."""
 
 
@@ -147,6 +152,14 @@ CHAT_OPERATIONS = [
         "POST",
         "/v1/chat/completions",
         "A chat in OpenAI's wire format, with memory.",
+        Any,
+        body=Anything,
+        media_types=CHAT_TYPES,
+    ),
+    Operation(
+        "POST",
+        "/v1/responses",
+        "A chat in the wire format of OpenAI's Responses, with memory.",
         Any,
         body=Anything,
         media_types=CHAT_TYPES,

@@ -1,6 +1,7 @@
 """Chats and everything else that goes to a provider, with the memory around the chats."""
 
 import asyncio
+from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
@@ -12,18 +13,20 @@ from shepherd_memory.config import Provider
 from shepherd_memory.config.identity import is_known
 from shepherd_memory.config.keys import SHEPHERD
 from shepherd_memory.config.providers import NO_MEMORY, is_remembered_there, memory_use
-from shepherd_memory.frontends.api.chat_memory import REMOTE, ChatMemory
+from shepherd_memory.frontends.api import agents
+from shepherd_memory.frontends.api.chat_memory import NONE, REMOTE, ChatMemory
 from shepherd_memory.frontends.api.chat_request import ChatRequest, read_asked
 from shepherd_memory.frontends.api.relay import relay, relay_chat
 from shepherd_memory.frontends.api.splicing import splice
 from shepherd_memory.frontends.api.state import State, state_of
-from shepherd_memory.frontends.api.upstream import UpstreamRequest, choose, readable_codings
+from shepherd_memory.frontends.api.upstream import Headers, UpstreamRequest, choose, readable_codings
 from shepherd_memory.frontends.web.auth import Caller
 from shepherd_memory.frontends.web.bodies import read_body
-from shepherd_memory.frontends.web.http_errors import OPENAI, HttpError, wire_of
+from shepherd_memory.frontends.web.http_errors import OPENAI, RESPONSES, HttpError, wire_of
 from shepherd_memory.frontends.web.limits import ClientGone
 from shepherd_memory.frontends.web.responses import until_disconnect
 from shepherd_memory.frontends.web.state import (
+    MEMORY_HEADER,
     admit,
     config_of,
     headers_of,
@@ -35,6 +38,9 @@ from shepherd_memory.frontends.web.state import (
 
 MEMORY_FIELD = "memory"
 SESSION_HEADER = "x-shepherd-session"
+WITHOUT_MEMORY = ((MEMORY_HEADER.encode(), NONE.encode()),)
+"""What answers say that no memory is around."""
+
 LARGE_BYTES = 262_144
 
 
@@ -68,6 +74,7 @@ class ChatRoute:
                     without=(MEMORY_FIELD,) if asked.memory is not None else (),
                     model=model if model != asked.model else None,
                     tails=await memory.tails(),
+                    holder=asked.holder,
                 )
                 # In a large body the place may be far: others go on meanwhile.
                 body = await asyncio.to_thread(edit) if len(asked.body) > LARGE_BYTES else edit()
@@ -83,24 +90,41 @@ class ChatRoute:
 
 async def _memory_for(scope: Scope, caller: Caller, asked: ChatRequest, provider: Provider) -> ChatMemory:
     config, headers = config_of(scope), headers_of(scope)
-    user_id = await user_of(scope, caller, asked.user)
-    off = asked.memory is False or is_switched_off(headers)
-    is_off = off or not asked.is_conversation
+    user_id = await user_of(scope, caller, _named_user(caller, asked))
+    named = agents.session_of(headers, asked.fields) if asked.wire == RESPONSES else ""
+    session_id = headers.get(SESSION_HEADER) or asked.session_id or named
+    is_off = asked.memory is False or is_switched_off(headers) or not _is_conversation(headers, asked)
     wanted = NO_MEMORY if is_off else memory_use(config, provider)
-    session_id = headers.get(SESSION_HEADER) or asked.session_id
     memory = ChatMemory(
         state_of(scope),
         config,
         user_id,
         asked.messages,
         session_id,
-        wanted,
+        NO_MEMORY if asked.is_held_by_provider else wanted,
         hold_of(scope),
         recalls=caller.is_confirmed,
+        previous_response=asked.previous_response,
+        is_linked=asked.is_stored,
     )
-    if not is_off and is_known(user_id) and is_remembered_there(provider):
+    if wanted and asked.is_held_by_provider:
+        memory.status = NONE
+    elif not is_off and is_known(user_id) and is_remembered_there(provider):
         memory.status = REMOTE
     return memory
+
+
+def _named_user(caller: Caller, asked: ChatRequest) -> object:
+    """Whom a request names: its user, else whom the provider is told of.
+
+    The latter is meant for the provider, and no claim to be somebody: a personal key is not refused for it.
+    """
+    is_personal = caller.key is not None and not caller.key.any_user
+    return asked.end_user if asked.user in (None, "") and not is_personal else asked.user
+
+
+def _is_conversation(headers: Mapping[str, str], asked: ChatRequest) -> bool:
+    return asked.is_conversation and not agents.is_own_request(headers)
 
 
 async def _exchange(
@@ -117,6 +141,7 @@ async def _exchange(
 async def pass_through(scope: Scope, receive: Receive, send: Send) -> None:
     """Anything else under /v1, for the provider: untouched, but for a `provider/` before the model's name."""
     _, most = await admit(scope, needs_memory=False)
+    _refuse_websocket(headers_of(scope))
     is_json = headers_of(scope).get("content-type", "").startswith("application/json")
     body = await read_body(scope, receive, most, is_json=is_json)
     state = state_of(scope)
@@ -128,14 +153,26 @@ async def pass_through(scope: Scope, receive: Receive, send: Send) -> None:
         body = splice(body, model=model)
     request = UpstreamRequest(config_of(scope), provider, scope["method"], target, scope["headers"])
     async with until_disconnect(scope, receive):
-        await forward(state, request, body, send)
+        await forward(state, request, body, send, WITHOUT_MEMORY)
 
 
-async def forward(state: State, request: UpstreamRequest, body: bytes, send: Send) -> None:
-    """Send a request to its provider, and pass the answer on."""
+def _refuse_websocket(headers: Mapping[str, str]) -> None:
+    """Say no to a websocket in the way in which agents ask over HTTP instead, at once."""
+    if headers.get("upgrade", "").lower() == "websocket":
+        told = {MEMORY_HEADER: NONE, "Upgrade": "HTTP/1.1", "Connection": "Upgrade"}
+        raise HttpError(
+            426, "websockets are not spoken here: send a POST", code="websocket_refused", headers=told
+        )
+
+
+async def forward(
+    state: State, request: UpstreamRequest, body: bytes, send: Send, added: Headers = ()
+) -> None:
+    """Send a request to its provider, and pass the answer on, with these headers if it has none of them."""
     try:
         async with request.send(state.upstream, body) as response:
-            await relay(response, send)
+            missing = [(name, value) for name, value in added if name.decode() not in response.headers]
+            await relay(response, send, missing)
     except (aiohttp.ClientError, TimeoutError, OSError) as error:
         raise request.failure(error) from error
 

@@ -12,7 +12,10 @@ from shepherd_memory.text.json_spans import Member, is_empty, members, starts_of
 
 @dataclass(frozen=True)
 class SplicePoint:
-    """What goes to the end of the message at `place`: text into its text, a part into its list of parts."""
+    """What goes to the end of the message at `place`: text into its text, a part into its list of parts.
+
+    A text in place of the list of messages is the message at place 0.
+    """
 
     place: int
     addition: str | Mapping[str, Any]
@@ -30,8 +33,12 @@ def splice(
     without: Collection[str] = (),
     model: str | None = None,
     tails: Sequence[SplicePoint] = (),
+    holder: str = "messages",
 ) -> bytes:
-    """The body without these members, with this value in its `model` if it has one, and with these tails."""
+    """The body without these members, with this value in its `model` if it has one, and with these tails.
+
+    `holder`: the member that holds the messages.
+    """
     if not without and model is None and not tails:
         return body
     found = list(members(body, body.index(b"{")))
@@ -40,7 +47,7 @@ def splice(
     if model is not None:
         edits += _replacements(body, kept, "model", _encoded(model))
     if tails:
-        edits += _additions(body, kept, tails)
+        edits += _additions(body, _last(kept, holder), tails)
     return _edited(body, sorted(edits)) if edits else body
 
 
@@ -63,13 +70,20 @@ def _replacements(body: bytes, kept: Iterable[Member], key: str, value: bytes) -
             yield _Edit(member.value, member.end, value)
 
 
-def _additions(body: bytes, kept: Iterable[Member], tails: Sequence[SplicePoint]) -> Iterator[_Edit]:
+def _additions(body: bytes, held: Member, tails: Sequence[SplicePoint]) -> Iterator[_Edit]:
     ordered = sorted(tails, key=lambda tail: tail.place)
-    starts = starts_of_elements(body, _last(kept, "messages").value, [tail.place for tail in ordered])
-    for message, tail in zip(starts, ordered, strict=True):
-        content = _last(members(body, message), "content")
+    for content, tail in zip(_contents(body, held, [tail.place for tail in ordered]), ordered, strict=True):
         before_closing = content.end - 1
         yield _Edit(before_closing, before_closing, _continuation(body, content.value, tail.addition))
+
+
+def _contents(body: bytes, held: Member, places: Sequence[int]) -> Iterator[Member]:
+    """Where the words of the messages at these places stand."""
+    if body.startswith(b'"', held.value) and list(places) == [0]:
+        yield held
+        return
+    for message in starts_of_elements(body, held.value, places):
+        yield _last(members(body, message), "content")
 
 
 def _last(found: Iterable[Member], key: str) -> Member:

@@ -12,7 +12,7 @@ from yarl import URL
 
 from shepherd_memory.config import Config, Provider
 from shepherd_memory.config.providers import current_provider, list_providers
-from shepherd_memory.frontends.web.http_errors import ANTHROPIC, OPENAI, HttpError
+from shepherd_memory.frontends.web.http_errors import ANTHROPIC, OPENAI, RESPONSES, HttpError
 from shepherd_memory.llm.decoding import READABLE
 from shepherd_memory.llm.target import api_url, target_of
 from shepherd_memory.llm.wires import wire_of
@@ -22,7 +22,11 @@ from shepherd_memory.text.ids import fits_header
 CONNECT_SECONDS = 10
 ROOT = "/v1"
 
-_SPEAKS = {OPENAI: ("openai", "shepherd"), ANTHROPIC: ("anthropic", "shepherd")}
+_SPEAKS = {
+    OPENAI: ("openai", "shepherd"),
+    RESPONSES: ("openai", "shepherd"),
+    ANTHROPIC: ("anthropic", "shepherd"),
+}
 _HOP_BY_HOP = frozenset(
     (
         b"connection",

@@ -14,7 +14,7 @@ from shepherd_memory.errors import (
     ShepherdError,
 )
 
-OPENAI, ANTHROPIC, MCP = "openai", "anthropic", "mcp"
+OPENAI, RESPONSES, ANTHROPIC, MCP = "openai", "responses", "anthropic", "mcp"
 RETRY_SECONDS = 1
 
 STATUSES: dict[type[ShepherdError], int] = {
@@ -38,6 +38,7 @@ _TYPES = {
     413: "request_too_large",
     415: "invalid_request_error",
     421: "invalid_request_error",
+    426: "invalid_request_error",
     429: "rate_limit_error",
 }
 _RPC_REFUSED = -32600
@@ -77,7 +78,9 @@ def wire_of(path: str) -> str:
     """The wire format that a path belongs to."""
     if path == "/mcp":
         return MCP
-    return ANTHROPIC if path == "/v1/messages" or path.startswith("/v1/messages/") else OPENAI
+    if f"{path}/".startswith("/v1/messages/"):
+        return ANTHROPIC
+    return RESPONSES if f"{path}/".startswith("/v1/responses/") else OPENAI
 
 
 def kind_of(status: int) -> str:

@@ -10,7 +10,7 @@ import orjson
 from shepherd_memory.storage.clock import parse_us
 from shepherd_memory.text.canonical import canonical_text
 from shepherd_memory.text.ids import digest_of
-from shepherd_memory.text.program_text import without_leading
+from shepherd_memory.text.program_text import WRAPPED, without_editor_context
 from shepherd_memory.transcripts.sources.entry import (
     ASSISTANT,
     BOOKKEEPING,
@@ -180,36 +180,13 @@ _CAN_SKIP = {
     **{b"response_item:" + kind.encode(): why for kind, why in ITEMS.items()},
 }
 
-NOT_TYPED = (
-    "<environment_context>",
-    "<user_instructions>",
-    "<permissions instructions>",
-    "<INSTRUCTIONS>",
-    "<turn_aborted>",
-    "<user_action>",
-    "<user_shell_command>",
-    "<skill>",
-    "<subagent_notification>",
-    "# AGENTS.md instructions",
-)
-"""How messages of older versions begin that no user typed."""
+NOT_TYPED = tuple(WRAPPED)
+"""How messages of older versions begin that no user typed; several of them may stand in one."""
 
 CWD = "Current working directory: "
 """How the oldest versions named the folder, before they had a tag for it."""
 
 _UUID7 = re.compile(r"([0-9a-f]{8})-([0-9a-f]{4})-7[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}")
-
-WRAPPINGS = (
-    "# Context from my IDE setup:",
-    "# Files mentioned by the user:",
-    "# Selected text:",
-    "# Response annotations:",
-    "# In app browser:",
-)
-"""How a text begins before which an editor has put something."""
-
-_REQUEST = re.compile(r"^## My request(?: for \w+)?:", re.MULTILINE)
-"""After this is what was typed. What was selected in the editor may have it, too: the last one counts."""
 
 
 class Codex(JsonLines):
@@ -354,7 +331,7 @@ class CodexReader:
         if before and before[0] != kind and before[1] == digest:
             self._last_typed = []
             return DUPLICATE
-        request = _request(text)
+        request = without_editor_context(text)
         return self._said(line, USER, request, given_id) if request or not text.strip() else META
 
     def _item(
@@ -383,7 +360,7 @@ class CodexReader:
     def _typed(self, line: Mapping[str, Any], text: str) -> TranscriptEntry | SkippedLine:
         """What a user typed in an older version, which had no events."""
         if not text.startswith(NOT_TYPED):
-            return self._said(line, USER, _request(text), line.get("id"))
+            return self._said(line, USER, without_editor_context(text), line.get("id"))
         if text.startswith("<environment_context>"):
             self._learn("turn_context", {"cwd": _cwd_in(text)})
         return BOOKKEEPING
@@ -449,15 +426,6 @@ def _made_at(given_id: object) -> int | None:
     """When an id was made, if it is one that begins with that: a UUID of version 7."""
     found = _UUID7.fullmatch(given_id) if isinstance(given_id, str) else None
     return parse_us(int(found[1] + found[2], 16) / 1000) if found else None
-
-
-def _request(text: str) -> str:
-    """What a user typed, without what an editor or another program puts before it; it may be nothing."""
-    text = text.strip()
-    if text.startswith(WRAPPINGS) or _REQUEST.match(text):
-        start = max((found.end() for found in _REQUEST.finditer(text)), default=len(text))
-        text = text[start:].strip()
-    return without_leading(text)
 
 
 def _cwd_in(context: str) -> str:
