@@ -27,7 +27,7 @@ class PromptRequest:
     """Whose prompt it is, and what is in it.
 
     `after` is the key of the user's last turn before these messages, where the model has seen earlier ones
-    that are not among them.
+    that are not among them; `previous_response` is the response that they go on from, by which that is found.
     """
 
     user_id: str
@@ -37,6 +37,7 @@ class PromptRequest:
     after: str = ""
     now: datetime | None = None
     explain: bool = False
+    previous_response: str = ""
 
 
 @dataclass(frozen=True)

@@ -18,6 +18,7 @@ from shepherd_memory.injection.prompting import Injected, PromptBudget, compose,
 from shepherd_memory.injection.recording import record
 from shepherd_memory.injection.stored_blocks import GivenBlock, StoredBlock
 from shepherd_memory.injection.turns import UserTurn, is_underway, user_turns
+from shepherd_memory.memory import responses
 from shepherd_memory.recall import Recalled
 from shepherd_memory.storage import users
 from shepherd_memory.storage.database import Connection
@@ -60,6 +61,8 @@ class PromptInjection:
         self._turns: list[UserTurn] = []
         self._given: dict[str, GivenBlock] = {}
         self._before: list[GivenBlock] = []
+        self._after = request.after
+        self._session_id = request.session_id
         self._is_abandoned = False
 
     def run(self) -> Injected:
@@ -83,16 +86,28 @@ class PromptInjection:
 
     def _load(self, connection: Connection) -> None:
         asked = self._request
+        self._go_on(connection)
         number, self._seq = _number_and_seq(connection, asked.user_id)
         # A user who was erased and begins again has another number, and is not told what was erased.
-        self._turns = user_turns(asked.messages, asked.after or str(number))
+        self._turns = user_turns(asked.messages, self._after or str(number))
         keys = [turn.key for turn in self._turns]
         self._given = stored_blocks.load(connection, asked.user_id, asked.group, keys)
         for key, kept in self._injector.unsaved.of(asked.user_id, asked.group, keys).items():
             if key not in self._given and kept.is_current(connection, asked.user_id):
                 self._given[key] = GivenBlock(kept, self._seq, self._injector.clock())
-        if asked.after:
-            self._before = stored_blocks.load_chain(connection, asked.user_id, asked.group, asked.after)
+        if self._after:
+            self._before = stored_blocks.load_chain(connection, asked.user_id, asked.group, self._after)
+
+    def _go_on(self, connection: Connection) -> None:
+        """Where the messages go on from a response: its last turn, and its session if none is named."""
+        asked = self._request
+        if not asked.previous_response:
+            return
+        response_id, now = storable_id(asked.previous_response), self._injector.clock()
+        previous = responses.find(connection, asked.user_id, response_id, now)
+        if previous is not None:
+            self._after = self._after or previous.block_key
+            self._session_id = self._session_id or previous.session_id
 
     def _restore(self, turns: Sequence[UserTurn]) -> None:
         for turn in turns:
@@ -170,7 +185,7 @@ class PromptInjection:
         told = told_in([*self._before, *others])
         recalled = self._recalled(query, room.results)
         with self._injector.database.read() as connection:
-            elsewhere = asked.session_id if asked.after else ""
+            elsewhere = self._session_id if self._after else ""
             kept = compose(connection, asked.user_id, asked.messages, recalled, room, told, elsewhere)
         given = self._given.get(turn.key)
         before = given.kept if given else None
@@ -193,7 +208,7 @@ class PromptInjection:
 
     def _saved(self, turn: UserTurn, kept: StoredBlock, recalled: Recalled, query: Query) -> _Outcome | None:
         """What the turn gets in the end; None if something in the block is forgotten by now."""
-        session = self._request.session_id
+        session = self._session_id
         request = uuid.uuid4().hex[:12]
         prompt = LoggedPrompt(request, storable_id(session) if session else "", redact(query.text))
         try:

@@ -110,7 +110,13 @@ class ChatMemory:
 
     async def _inject(self) -> Mapping[int, MemoryBlock]:
         """The blocks by the place of their message, as far as they were found in time."""
-        asked = PromptRequest(self.user_id, self._messages, self.session_id, MAIN_GROUP)
+        asked = PromptRequest(
+            self.user_id,
+            self._messages,
+            self.session_id,
+            MAIN_GROUP,
+            previous_response=self._previous_response,
+        )
         injection = PromptInjection(self._state.service.injector, asked)
         begun = time.perf_counter()
         try:
@@ -175,7 +181,9 @@ class ChatMemory:
         return await self._threads.run_within(self._budget_seconds, call)
 
     def _delivery(self, answer: str | None, response_id: str = "") -> Delivery:
-        link = ResponseLink(self._previous_response, response_id if self._is_linked else "")
+        turns = self._injected.turns if self._injected else ()
+        last_turn = turns[-1].key if turns else ""
+        link = ResponseLink(self._previous_response, response_id if self._is_linked else "", last_turn)
         return self._state.service.deliver(self.user_id, self._messages, answer, self.session_id, link)
 
     def _store_or_spool(self, delivery: Delivery) -> str:
