@@ -16,7 +16,56 @@ from tests.server.serving import ANTHROPIC, OPENAI, Running, StartServer
 
 numbers = itertools.count()
 
-PATHS = {OPENAI: "/v1/chat/completions", ANTHROPIC: "/v1/messages"}
+
+@dataclass(frozen=True)
+class Wire:
+    """A wire format: its provider, where its chats go, what holds their messages, what a text part is called."""
+
+    current: str
+    path: str
+    holder: str
+    part: str
+    tool_round: list[dict[str, Any]]
+
+
+WIRES = {
+    "openai": Wire(
+        OPENAI,
+        "/v1/chat/completions",
+        "messages",
+        "text",
+        [
+            {
+                "role": "assistant",
+                "content": None,
+                "tool_calls": [
+                    {"id": "t", "type": "function", "function": {"name": "look", "arguments": "{}"}}
+                ],
+            },
+            {"role": "tool", "tool_call_id": "t", "content": "found"},
+        ],
+    ),
+    "responses": Wire(
+        OPENAI,
+        "/v1/responses",
+        "input",
+        "input_text",
+        [
+            {"type": "function_call", "call_id": "t", "name": "look", "arguments": "{}"},
+            {"type": "function_call_output", "call_id": "t", "output": "found"},
+        ],
+    ),
+    "anthropic": Wire(
+        ANTHROPIC,
+        "/v1/messages",
+        "messages",
+        "text",
+        [
+            {"role": "assistant", "content": [{"type": "tool_use", "id": "t", "name": "look", "input": {}}]},
+            {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "t", "content": "found"}]},
+        ],
+    ),
+}
 TEXTS = ["yes", "hi", "And my city?", "What about the dog?", "Tell me more about the red bike, please", ""]
 LEARNED = [("city", "Lisbon"), ("city", "Oslo"), ("dog", "Rex"), ("bike", "red"), ("tea", "green")]
 
@@ -35,7 +84,7 @@ class Sent:
 class Client:
     """A client of two servers on one database, which goes back and forth in its conversation."""
 
-    wire: str
+    wire: Wire
     servers: tuple[Running, Running]
     provider: ScriptedProvider
     user_id: str
@@ -46,12 +95,13 @@ class Client:
 
     def send(self, server: int) -> None:
         written = json.dumps(self.messages, separators=(",", ":"), ensure_ascii=False)
-        who = {"user": self.user_id} if self.wire == OPENAI else {"metadata": {"user_id": self.user_id}}
+        is_anthropic = self.wire.current == ANTHROPIC
+        who = {"metadata": {"user_id": self.user_id}} if is_anthropic else {"user": self.user_id}
         rest = json.dumps({"model": "m", "max_tokens": 9, **who})[1:]
-        body = f'{{"messages":{written},{rest}'.encode()
+        body = f'{{"{self.wire.holder}":{written},{rest}'.encode()
         self.provider.forget()
         reply = call(
-            self.servers[server].url, "POST", PATHS[self.wire], body, {"Content-Type": "application/json"}
+            self.servers[server].url, "POST", self.wire.path, body, {"Content-Type": "application/json"}
         )
         assert reply.status == 200
         assert reply.header("x-shepherd-memory") == "on"
@@ -59,7 +109,7 @@ class Client:
         self.sent.append(Sent(body, request.body, self.learned, self.forgotten))
 
     def say(self, text: str, as_parts: bool, server: int) -> None:
-        content = [{"type": "text", "text": text}] if as_parts and text else text
+        content = [{"type": self.wire.part, "text": text}] if as_parts and text else text
         self.messages.append({"role": "user", "content": content})
         self.send(server)
         self.messages.append({"role": "assistant", "content": "I see."})
@@ -69,7 +119,7 @@ class Client:
         if not self.messages:
             return
         self.messages.pop()
-        self.messages += TOOL_ROUNDS[self.wire]
+        self.messages += self.wire.tool_round
         self.send(server)
         self.messages.append({"role": "assistant", "content": "I see."})
 
@@ -92,7 +142,8 @@ class Client:
         if said:
             one = said[place % len(said)]
             text = one["content"]
-            one["content"] = [{"type": "text", "text": text}] if isinstance(text, str) else text[0]["text"]
+            parts = [{"type": self.wire.part, "text": text}]
+            one["content"] = parts if isinstance(text, str) else text[0]["text"]
 
     def learn(self, which: int) -> None:
         service = self.servers[0].service
@@ -107,25 +158,11 @@ class Client:
         self.forgotten += 1
 
 
-TOOL_ROUNDS: dict[str, list[dict[str, Any]]] = {
-    OPENAI: [
-        {
-            "role": "assistant",
-            "content": None,
-            "tool_calls": [{"id": "t", "type": "function", "function": {"name": "look", "arguments": "{}"}}],
-        },
-        {"role": "tool", "tool_call_id": "t", "content": "found"},
-    ],
-    ANTHROPIC: [
-        {"role": "assistant", "content": [{"type": "tool_use", "id": "t", "name": "look", "input": {}}]},
-        {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "t", "content": "found"}]},
-    ],
-}
-
-
 def is_said(message: dict[str, Any]) -> bool:
-    content = message["content"]
-    return message["role"] == "user" and (isinstance(content, str) or content[0]["type"] == "text")
+    content = message.get("content")
+    if message.get("role") != "user":
+        return False
+    return isinstance(content, str) or content[0]["type"] in ("text", "input_text")
 
 
 def ends_of_turns(body: bytes) -> list[int]:
@@ -172,20 +209,20 @@ STEPS = st.one_of(
 )
 
 
-@pytest.fixture(params=[OPENAI, ANTHROPIC])
-def wire(request: pytest.FixtureRequest) -> str:
-    return str(request.param)
+@pytest.fixture(params=WIRES)
+def wire(request: pytest.FixtureRequest) -> Wire:
+    return WIRES[request.param]
 
 
 @pytest.fixture
-def servers(server: StartServer, provider: ScriptedProvider, wire: str) -> tuple[Running, Running]:
+def servers(server: StartServer, provider: ScriptedProvider, wire: Wire) -> tuple[Running, Running]:
     provider.default = chat("I see.")
     limits = {"embedding_engine": "none", "rag_relevance_threshold": 0.1, "rag_max_conversation_tokens": 120}
-    return server(wire, **limits), server(wire, **limits)
+    return server(wire.current, **limits), server(wire.current, **limits)
 
 
 def test_each_request_begins_with_the_one_before_it(
-    servers: tuple[Running, Running], provider: ScriptedProvider, wire: str
+    servers: tuple[Running, Running], provider: ScriptedProvider, wire: Wire
 ) -> None:
     blocks: list[int] = []
 
@@ -206,7 +243,7 @@ def test_each_request_begins_with_the_one_before_it(
 
 
 def test_nothing_that_is_forgotten_is_in_any_later_request(
-    servers: tuple[Running, Running], provider: ScriptedProvider, wire: str
+    servers: tuple[Running, Running], provider: ScriptedProvider, wire: Wire
 ) -> None:
     client = Client(wire, servers, provider, f"user{next(numbers)}")
     client.learn(2)
