@@ -19,7 +19,7 @@ numbers = itertools.count()
 
 @dataclass(frozen=True)
 class Wire:
-    """A wire format: its provider, where its chats go, what holds their messages, what a text part is called."""
+    """A wire format: its provider, its path, the member that holds the messages, the type of a text part."""
 
     current: str
     path: str
