@@ -54,9 +54,9 @@ class ChatMemory:
         self._injects = wanted.injects and is_known(user_id)
         self._state = state
         self._budget_seconds = config.server_memory_timeout
-        self.user_id = user_id
+        self._user_id = user_id
         self._messages = messages if self._remembers or self._injects else []
-        self.session_id = session_id
+        self._session_id = session_id
         self._recalls = recalls
         self._hold = hold
         self._threads = state.threads.for_size(hold.size)
@@ -64,6 +64,11 @@ class ChatMemory:
         self._is_kept = False
         self._is_counted = False
         self._became = ""
+
+    @property
+    def left_to_provider(self) -> tuple[str, str]:
+        """Whom the provider is to remember the chat for, and in which session; nobody if it is not to."""
+        return (self._user_id, self._session_id) if self.status == REMOTE else ("", "")
 
     @property
     def is_on(self) -> bool:
@@ -143,10 +148,10 @@ class ChatMemory:
         return await self._threads.run_within(self._budget_seconds, call)
 
     def _inject(self) -> Injected:
-        return self._state.service.inject(self.user_id, self._messages, session_id=self.session_id)
+        return self._state.service.inject(self._user_id, self._messages, session_id=self._session_id)
 
     def _delivery(self, answer: str | None) -> Delivery:
-        return self._state.service.deliver(self.user_id, self._messages, answer, self.session_id)
+        return self._state.service.deliver(self._user_id, self._messages, answer, self._session_id)
 
     def _store_or_spool(self, delivery: Delivery) -> str:
         """What became of it; runs in a thread, and may end when nobody waits for it any more."""

@@ -55,7 +55,7 @@ class ChatRoute:
         memory = await _memory_for(scope, caller, asked, provider)
         request = UpstreamRequest(config, provider, "POST", target_of(scope), scope["headers"])
         if provider.type == SHEPHERD:
-            request.tell_of_memory(memory.user_id if memory.status == REMOTE else "", memory.session_id)
+            request.tell_of_memory(*memory.left_to_provider)
         if memory.is_on:
             request.read_only(readable_codings())
         else:
