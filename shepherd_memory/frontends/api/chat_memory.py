@@ -66,9 +66,9 @@ class ChatMemory:
         self._became = ""
 
     @property
-    def left_to_provider(self) -> tuple[str, str]:
-        """Whom the provider is to remember the chat for, and in which session; nobody if it is not to."""
-        return (self._user_id, self._session_id) if self.status == REMOTE else ("", "")
+    def user_and_session(self) -> tuple[str, str]:
+        """Whose chat it is, and the session that it says it belongs to."""
+        return self._user_id, self._session_id
 
     @property
     def is_on(self) -> bool:
