@@ -259,3 +259,15 @@ def test_in_a_shared_session_one_can_ask_and_not_read(
     assert SECRET not in provider.requests[-1].body.decode()
     show_keys(shared.service)
     wait_until(lambda: call(shared.url, "GET", "/session").status == 200, "it is known again")
+
+
+def test_a_server_that_can_check_no_key_and_knew_none_lately_is_not_ready(start: StartServer) -> None:
+    server = start()
+    key = new_key(server.service, "steve")
+    wait_until(lambda: call(server.url, "GET", FACTS).status == 401, "it is seen that there is a key")
+    assert verdicts(server) == {"live": 200, "ready": 200}
+    hide_keys(server.service)
+    assert verdicts(server) == {"live": 200, "ready": 503}
+    assert_unavailable(say(server.url, WORDS, bearer(key)))
+    show_keys(server.service)
+    assert verdicts(server) == {"live": 200, "ready": 200}

@@ -205,6 +205,15 @@ def test_what_a_client_switches_off_is_off_at_both(remote: Running, chained: Cal
     assert remote.said("me") == near.said("me") == []
 
 
+def test_what_is_passed_on_without_memory_is_without_it_there_too(
+    provider: ScriptedProvider, chained: Callable[..., Running]
+) -> None:
+    near = chained(provider.url)
+    assert call_json(near.url, "POST", "/v1/embeddings", {"input": WORDS}).status == 200
+    assert provider.requests[-1].headers["x-shepherd-memory"] == "off"
+    assert "x-shepherd-user" not in provider.requests[-1].headers
+
+
 def test_of_a_chain_with_memory_set_the_first_remembers(
     remote: Running, chained: Callable[..., Running]
 ) -> None:

@@ -70,9 +70,9 @@ class ChatMemory:
         self._injects = wanted.injects and is_known(user_id)
         self._state = state
         self._budget_seconds = config.server_memory_timeout
-        self.user_id = user_id
+        self._user_id = user_id
         self._messages = messages if self._remembers or self._injects else []
-        self.session_id = session_id
+        self._session_id = session_id
         self._recalls = recalls
         self._previous_response = previous_response
         self._is_linked = is_linked
@@ -83,6 +83,11 @@ class ChatMemory:
         self._is_kept = False
         self._is_counted = False
         self._became = ""
+
+    @property
+    def user_and_session(self) -> tuple[str, str]:
+        """Whose chat it is, and the session that it says it belongs to."""
+        return self._user_id, self._session_id
 
     @property
     def is_on(self) -> bool:
@@ -111,9 +116,9 @@ class ChatMemory:
     async def _inject(self) -> Mapping[int, MemoryBlock]:
         """The blocks by the place of their message, as far as they were found in time."""
         asked = PromptRequest(
-            self.user_id,
+            self._user_id,
             self._messages,
-            self.session_id,
+            self._session_id,
             MAIN_GROUP,
             previous_response=self._previous_response,
         )
@@ -184,7 +189,7 @@ class ChatMemory:
         turns = self._injected.turns if self._injected else ()
         last_turn = turns[-1].key if turns else ""
         link = ResponseLink(self._previous_response, response_id if self._is_linked else "", last_turn)
-        return self._state.service.deliver(self.user_id, self._messages, answer, self.session_id, link)
+        return self._state.service.deliver(self._user_id, self._messages, answer, self._session_id, link)
 
     def _store_or_spool(self, delivery: Delivery) -> str:
         """What became of it; runs in a thread, and may end when nobody waits for it any more."""

@@ -11,7 +11,6 @@ from starlette.types import Receive, Scope, Send
 
 from shepherd_memory.config import Provider
 from shepherd_memory.config.identity import is_known
-from shepherd_memory.config.keys import SHEPHERD
 from shepherd_memory.config.providers import NO_MEMORY, is_remembered_there, memory_use
 from shepherd_memory.frontends.api import agents
 from shepherd_memory.frontends.api.chat_memory import NONE, REMOTE, ChatMemory
@@ -60,8 +59,8 @@ class ChatRoute:
         provider, model = choose(config, asked.model, self._wire)
         memory = await _memory_for(scope, caller, asked, provider)
         request = UpstreamRequest(config, provider, "POST", target_of(scope), scope["headers"])
-        if provider.type == SHEPHERD:
-            request.tell_of_memory(memory.user_id if memory.status == REMOTE else "", memory.session_id)
+        if memory.status == REMOTE:
+            request.leave_memory_there(*memory.user_and_session)
         if memory.is_on:
             request.read_only(readable_codings())
         else:

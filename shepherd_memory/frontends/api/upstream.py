@@ -11,6 +11,7 @@ from multidict import CIMultiDict
 from yarl import URL
 
 from shepherd_memory.config import Config, Provider
+from shepherd_memory.config.keys import SHEPHERD
 from shepherd_memory.config.providers import current_provider, list_providers
 from shepherd_memory.frontends.web.http_errors import ANTHROPIC, OPENAI, RESPONSES, HttpError
 from shepherd_memory.llm.decoding import READABLE
@@ -42,6 +43,7 @@ _HOP_BY_HOP = frozenset(
 )
 _NOT_FORWARDED = _HOP_BY_HOP | {b"host", b"content-length", b"expect", b"authorization", b"x-api-key"}
 _OWN_PREFIX = b"x-shepherd-"
+_MEMORY = "x-shepherd-memory"
 _PERMISSIONS = b"access-control-"
 """What a provider permits the pages of other sites it permits for itself, not for us."""
 
@@ -111,19 +113,20 @@ class UpstreamRequest:
         self.method = method
         self.url = _url(api_url(target_of(provider), target.removeprefix(ROOT)))
         self.headers = _forwarded(provider, headers, bool(self.url.user))
+        if provider.type == SHEPHERD:
+            # Unless it is told a user, it would remember the request for one of its own.
+            self.headers[_MEMORY] = "off"
         self._timeout = aiohttp.ClientTimeout(
             total=None, sock_connect=CONNECT_SECONDS, sock_read=config.server_provider_timeout
         )
 
-    def tell_of_memory(self, user_id: str, session_id: str) -> None:
-        """Name the user to another shepherd, which remembers the chat for them; without one for nobody."""
-        if not user_id:
-            self.headers["x-shepherd-memory"] = "off"
-            return
+    def leave_memory_there(self, user_id: str, session_id: str) -> None:
+        """Have another shepherd remember the chat, for this user and nobody else."""
         if not fits_header(user_id):
             raise HttpError(
                 400, f"provider {self.provider.name!r} cannot be told this user: no header can be"
             )
+        del self.headers[_MEMORY]
         self.headers["x-shepherd-user"] = user_id
         if session_id and session_id.isascii() and fits_header(session_id):
             self.headers["x-shepherd-session"] = session_id

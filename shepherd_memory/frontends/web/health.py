@@ -22,6 +22,7 @@ from shepherd_memory.maintenance.status import Status
 from shepherd_memory.spool.spool import SpoolState
 from shepherd_memory.storage.database import try_writing
 from shepherd_memory.storage.rows import as_json
+from shepherd_memory.text.ids import checked_user_id
 
 OK, FAILING = "ok", "failing"
 MIN_FREE_BYTES = 32_000_000
@@ -53,10 +54,7 @@ async def health(request: Request) -> Response:
 async def status(request: Request) -> Response:
     """The state of database, queue, endpoint and embedding; a key of one user is told of that user alone."""
     caller, _ = await admit(request.scope)
-    state, named = server_state_of(request.scope), request.query_params.get("user", "")
-    if "\ufffd" in named:
-        # What is not UTF-8 was replaced, and with it one user by another.
-        raise HttpError(400, "user must be in UTF-8")
+    state, named = server_state_of(request.scope), _named_user(request)
     user_id = await user_of(request.scope, caller, named)
     if caller.sees_all and not (named or user_header(request.scope)):
         return json_response(await state.quick.run(_status, state))
@@ -80,6 +78,15 @@ async def _may_know(request: Request) -> bool:
     except (HttpError, ShepherdError):
         return False
     return caller.sees_all
+
+
+def _named_user(request: Request) -> str:
+    """Whom the query names; empty if nobody."""
+    named = checked_user_id(request.query_params.get("user", ""))
+    if "\ufffd" in named:
+        # What is not UTF-8 was replaced, and with it one user by another.
+        raise HttpError(400, "user must be in UTF-8")
+    return named
 
 
 def _verdict(is_good: bool) -> Response:
