@@ -167,11 +167,10 @@ def _refuse_websocket(headers: Mapping[str, str]) -> None:
 async def forward(
     state: State, request: UpstreamRequest, body: bytes, send: Send, added: Headers = ()
 ) -> None:
-    """Send a request to its provider, and pass the answer on, with these headers if it has none of them."""
+    """Send a request to its provider, and pass the answer on, with these headers."""
     try:
         async with request.send(state.upstream, body) as response:
-            missing = [(name, value) for name, value in added if name.decode() not in response.headers]
-            await relay(response, send, missing)
+            await relay(response, send, added)
     except (aiohttp.ClientError, TimeoutError, OSError) as error:
         raise request.failure(error) from error
 
