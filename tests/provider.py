@@ -1,4 +1,4 @@
-"""A scripted LLM provider: the scripted endpoint, for chats in both wire formats, whole and streamed.
+"""A scripted LLM provider: the scripted endpoint, for chats in all wire formats, whole and streamed.
 
     with ScriptedProvider() as provider:
         provider.script(openai_stream("Hel", gate, "lo"), anthropic_error(529))
@@ -107,11 +107,9 @@ class Chat:
 
     def perform(self, call: Call) -> None:
         streamed = bool((call.received.json or {}).get("stream"))
-        if call.received.path.partition("?")[0].endswith("/messages"):
-            step = anthropic_stream(self.text) if streamed else anthropic_answer(self.text)
-        else:
-            step = openai_stream(self.text) if streamed else openai_answer(self.text)
-        step.perform(call)
+        last = call.received.path.partition("?")[0].rpartition("/")[2]
+        whole, stream = _CHATS.get(last, (openai_answer, openai_stream))
+        (stream if streamed else whole)(self.text).perform(call)
 
 
 @dataclass(frozen=True)
@@ -307,8 +305,8 @@ def anthropic_stream(*pieces: Piece) -> Step:
 def anthropic_events(pieces: Sequence[Piece]) -> tuple[bytes | Happening, ...]:
     """The events of a streamed message, each in its bytes, with a ping near its beginning."""
     events: list[bytes | Happening] = [
-        _anthropic_event("message_start", message=_anthropic_head([], None)),
-        _anthropic_event("ping"),
+        _named_event("message_start", message=_anthropic_head([], None)),
+        _named_event("ping"),
     ]
     index, in_text = -1, False
     for piece in pieces:
@@ -324,23 +322,23 @@ def anthropic_events(pieces: Sequence[Piece]) -> tuple[bytes | Happening, ...]:
         in_text = isinstance(piece, str)
     events += [_block_stop(index)] if index >= 0 else []
     said = {"stop_reason": _stop_reason(pieces), "stop_sequence": None}
-    events.append(_anthropic_event("message_delta", delta=said, usage={"output_tokens": 7}))
-    return (*events, _anthropic_event("message_stop"))
+    events.append(_named_event("message_delta", delta=said, usage={"output_tokens": 7}))
+    return (*events, _named_event("message_stop"))
 
 
 def _block_start(index: int, piece: str | ToolCall | Mapping[str, Any]) -> bytes:
     empty = {"text": "", "thinking": "", "signature": "", "input": {}}
     whole = _anthropic_block(piece)
     block = {key: empty.get(key, value) for key, value in whole.items()}
-    return _anthropic_event("content_block_start", index=index, content_block=block)
+    return _named_event("content_block_start", index=index, content_block=block)
 
 
 def _block_delta(index: int, delta: Mapping[str, Any]) -> bytes:
-    return _anthropic_event("content_block_delta", index=index, delta=delta)
+    return _named_event("content_block_delta", index=index, delta=delta)
 
 
 def _block_stop(index: int) -> bytes:
-    return _anthropic_event("content_block_stop", index=index)
+    return _named_event("content_block_stop", index=index)
 
 
 def _anthropic_deltas(piece: str | ToolCall | Mapping[str, Any]) -> list[Body]:
@@ -380,6 +378,104 @@ def _stop_reason(pieces: Iterable[Piece]) -> str:
     return "tool_use" if any(isinstance(piece, ToolCall) for piece in pieces) else "end_turn"
 
 
+def responses_answer(
+    *pieces: str | ToolCall | Mapping[str, Any], id: str = "resp_scripted", **more: Any
+) -> Answer:
+    """A whole response; each piece is an item of its own, `more` are further fields of the response."""
+    output = [_responses_item(at, piece) for at, piece in enumerate(pieces)]
+    return _json({**_responses_head(id, "completed", output), **more})
+
+
+def responses_stream(*pieces: Piece, id: str = "resp_scripted") -> Step:
+    """A streamed response; words in a row are one item."""
+    return Stream(responses_events(pieces, id=id))
+
+
+def responses_events(
+    pieces: Sequence[Piece], *, id: str = "resp_scripted", last: str = "completed", **more: Any
+) -> tuple[bytes | Happening, ...]:
+    """The events of a streamed response, each in its bytes; `more` are further fields in the last one."""
+    output: list[Body] = []
+    events: list[bytes | Happening] = []
+    for piece in pieces:
+        if isinstance(piece, bytes | Happening):
+            events.append(piece)
+        elif isinstance(piece, str) and output and output[-1]["type"] == "message":
+            events.append(_text_delta(len(output) - 1, piece))
+            output[-1]["content"][0]["text"] += piece
+        else:
+            events += _item_done(len(output) - 1, output)
+            output.append(_responses_item(len(output), piece))
+            events += _item_begun(len(output) - 1, output[-1])
+    events += _item_done(len(output) - 1, output)
+    begun, whole = _responses_head(id, "in_progress", []), {**_responses_head(id, last, output), **more}
+    names = (("response.created", begun), ("response.in_progress", begun))
+    first = [_named_event(name, response=response) for name, response in names]
+    return (*first, *events, _named_event(f"response.{last}", response=whole))
+
+
+def _text_delta(at: int, text: str) -> bytes:
+    name = "response.output_text.delta"
+    return _named_event(name, output_index=at, item_id=f"msg_{at}", content_index=0, delta=text)
+
+
+def _item_begun(at: int, item: Body) -> list[bytes]:
+    added = {**item, "status": "in_progress", **({"content": []} if item["type"] == "message" else {})}
+    events = [_named_event("response.output_item.added", output_index=at, item=added)]
+    if item["type"] == "message":
+        events.append(_text_delta(at, item["content"][0]["text"]))
+    elif item["type"] == "function_call":
+        name = "response.function_call_arguments.delta"
+        events += [_named_event(name, output_index=at, delta=part) for part in _halves(item["arguments"])]
+    return events
+
+
+def _item_done(at: int, output: Sequence[Body]) -> list[bytes]:
+    return [_named_event("response.output_item.done", output_index=at, item=output[at])] if output else []
+
+
+def _responses_item(at: int, piece: Piece) -> Body:
+    if isinstance(piece, str):
+        part = {"type": "output_text", "text": piece, "annotations": []}
+        message = {"id": f"msg_{at}", "type": "message", "role": "assistant"}
+        return {**message, "status": "completed", "content": [part]}
+    if isinstance(piece, ToolCall):
+        call = {"id": f"fc_{at}", "type": "function_call", "status": "completed"}
+        return {**call, "call_id": piece.id, "name": piece.name, "arguments": piece.arguments}
+    assert isinstance(piece, Mapping)
+    return dict(piece)
+
+
+def _responses_head(id: str, status: str, output: Sequence[Body]) -> Body:
+    usage = {
+        "input_tokens": 11,
+        "input_tokens_details": {"cached_tokens": 0},
+        "output_tokens": 7,
+        "output_tokens_details": {"reasoning_tokens": 0},
+        "total_tokens": 18,
+    }
+    return {
+        "id": id,
+        "object": "response",
+        "created_at": CREATED,
+        "status": status,
+        "error": None,
+        "incomplete_details": None,
+        "instructions": None,
+        "model": MODEL,
+        "output": list(output),
+        "parallel_tool_calls": True,
+        "tool_choice": "auto",
+        "tools": [],
+        "usage": None if status == "in_progress" else usage,
+    }
+
+
+_CHATS: Final[Mapping[str, tuple[Any, Any]]] = {
+    "messages": (anthropic_answer, anthropic_stream),
+    "responses": (responses_answer, responses_stream),
+}
+
 ANTHROPIC_ERRORS: Final = {
     400: "invalid_request_error",
     401: "authentication_error",
@@ -406,7 +502,7 @@ def _event(payload: Any) -> bytes:
     return b"data: " + json.dumps(payload, ensure_ascii=False, separators=(",", ":")).encode() + b"\n\n"
 
 
-def _anthropic_event(kind: str, **payload: Any) -> bytes:
+def _named_event(kind: str, **payload: Any) -> bytes:
     return f"event: {kind}\n".encode() + _event({"type": kind, **payload})
 
 

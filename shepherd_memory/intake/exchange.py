@@ -34,43 +34,83 @@ class Exchange:
     text: str
     name: str
 
+    @property
+    def has_words(self) -> bool:
+        """Whether the user says something in it: else it is what became of what they said before."""
+        return self.text != ""
+
     def messages(self, session_id: str, answer: str | None, now: int) -> list[Message]:
-        """The two messages to remember, with ids that are the same whenever the same exchange comes again.
+        """The messages to remember, with ids that are the same whenever the same exchange comes again.
 
         The answer is free of secrets, as `storable_answer` makes it.
         """
         user_id = digest_of("\0".join((session_id, str(self.place), self.text)))
+        said = [self._said(user_id, now)] if self.has_words else []
+        if not answer:
+            return said
+        answer_id = digest_of(f"{user_id}\0{answer}")
+        return [*said, Message(answer_id, "assistant", _without_block(answer), None, "", "agent", "", now)]
+
+    def _said(self, message_id: str, now: int) -> Message:
         extra = kept_as_extra({"name": self.name})
         name = storable_name(self.name)
-        user = Message(user_id, "user", _without_block(self.text), extra, name, "human", "", now)
-        if not answer:
-            return [user]
-        answer_id = digest_of(f"{user_id}\0{answer}")
-        return [user, Message(answer_id, "assistant", _without_block(answer), None, "", "agent", "", now)]
+        return Message(message_id, "user", _without_block(self.text), extra, name, "human", "", now)
+
+
+@dataclass(frozen=True)
+class ResponseLink:
+    """What ties requests together that do not repeat the conversation: ids that the provider gives.
+
+    `previous` is the response that the request goes on from, `response` the one that it got, if a later
+    request may go on from that; `block_key` is of the last block that was put into the conversation.
+    """
+
+    previous: str = ""
+    response: str = ""
+    block_key: str = ""
+
+
+UNLINKED = ResponseLink()
 
 
 @dataclass(frozen=True)
 class AnsweredExchange:
     """An exchange with its answer, session and time: all that storing it needs, and free of secrets.
 
-    Without a session it belongs to the conversation that its opening is of. `said_at`: in microseconds.
+    Without a session it belongs to that of the response that it goes on from, or to the conversation that
+    its opening is of. `said_at`: in microseconds.
     """
 
     exchange: Exchange
     answer: str | None
     session_id: str
     said_at: int
+    link: ResponseLink = UNLINKED
 
 
 def read_answered(
-    messages: Sequence[Any], answer: str | None, session_id: str, said_at: int
+    messages: Sequence[Any],
+    answer: str | None,
+    session_id: str,
+    said_at: int,
+    link: ResponseLink = UNLINKED,
 ) -> AnsweredExchange | None:
-    """The exchange that a request's messages and the answer to them make; None if the user says nothing."""
+    """The exchange that a request's messages and the answer to them make; None if the user says nothing.
+
+    One that goes on from a response need not have the user's words: they came with an earlier request.
+    """
     exchange = read_exchange(messages)
+    if exchange is None and link.previous:
+        exchange = Exchange("", _last_place(messages), "", "")
     if exchange is None:
         return None
-    session = storable_id(session_id) if session_id else ""
-    return AnsweredExchange(exchange, storable_answer(answer), session, said_at)
+    session = _storable(session_id)
+    stored = ResponseLink(_storable(link.previous), _storable(link.response), link.block_key)
+    return AnsweredExchange(exchange, storable_answer(answer), session, said_at, stored)
+
+
+def _storable(id: str) -> str:
+    return storable_id(id) if id else ""
 
 
 def storable_answer(answer: str | None) -> str | None:
@@ -84,12 +124,17 @@ def read_exchange(messages: Sequence[Any]) -> Exchange | None:
     text = _text(messages[last]) if last is not None else ""
     if last is None or not text:
         return None
-    spoken = [message for message in messages[: last + 1] if not _is_instruction(message)]
-    first = next(message for message in spoken if last_user_message([message]) is not None)
+    said = messages[: last + 1]
+    first = next(message for message in said if last_user_message([message]) is not None)
     opening = text if first is messages[last] else _text(first)
     name = messages[last].get("name")
     clean = redact(canonical_text(name)) if name and isinstance(name, str) else ""
-    return Exchange(digest_of(opening), len(spoken) - 1, text, clean)
+    return Exchange(digest_of(opening), _last_place(said), text, clean)
+
+
+def _last_place(messages: Sequence[Any]) -> int:
+    """The place of the last of these messages; instructions have none."""
+    return sum(not _is_instruction(message) for message in messages) - 1
 
 
 def _is_instruction(message: Any) -> bool:

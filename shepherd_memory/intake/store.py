@@ -7,15 +7,16 @@ from dataclasses import dataclass, replace
 
 from shepherd_memory.extraction import queue
 from shepherd_memory.extraction.queue import QueuedMessage
-from shepherd_memory.intake.exchange import GAP_SECONDS, AnsweredExchange
+from shepherd_memory.intake.exchange import GAP_SECONDS, AnsweredExchange, Exchange
 from shepherd_memory.intake.messages import EMPTY, Message, Skipped, kept_as_extra, read_messages
-from shepherd_memory.memory import documents, entries, sessions
+from shepherd_memory.memory import documents, entries, responses, sessions
 from shepherd_memory.memory.documents import MAIN_GROUP, NewDocument
+from shepherd_memory.memory.responses import StoredResponse
 from shepherd_memory.storage import erasures, tombstones, users
 from shepherd_memory.storage.clock import SECOND
 from shepherd_memory.storage.database import Connection, Database
 from shepherd_memory.text.canonical import canonical_text
-from shepherd_memory.text.ids import storable_id
+from shepherd_memory.text.ids import digest_of, storable_id
 from shepherd_memory.text.redaction import redact
 
 
@@ -84,26 +85,56 @@ def remember_exchange(
     Nothing is stored if its user was erased, or its session forgotten, after it was said. `is_wanted` is
     asked when the transaction has begun: whoever wanted it stored may not have waited for that.
     """
-    session = answered.session_id or _session_of(database, user_id, answered)
-    both = answered.exchange.messages(session, answered.answer, answered.said_at)
+    session, exchange = _located(database, user_id, answered)
+    if not session:
+        return Remembered("", reason="what the user said before is not known here")
+    both = exchange.messages(session, answered.answer, answered.said_at)
     kept = [message for message in both if not message.is_empty]
     skipped = [Skipped(index, EMPTY) for index, message in enumerate(both) if message.is_empty]
 
     def check(tx: Connection) -> None:
-        if not is_wanted():
-            raise _LeftOut("nobody waits for it any more")
-        if erasures.is_erased_since(tx, user_id, answered.said_at):
-            raise _LeftOut("the user was erased after it was said")
-        if tombstones.exists(tx, user_id, tombstones.SESSION, session, answered.said_at):
-            raise _LeftOut("its session was forgotten after it was said")
+        _check_wanted(tx, user_id, session, answered.said_at, is_wanted)
+
+    def note(tx: Connection, live: str) -> None:
+        _note_response(tx, user_id, answered, StoredResponse(live, exchange.place + 2), now)
 
     try:
+        if not kept:
+            return _noted_only(database, user_id, session, check, note)
         result = store_messages(
-            database, user_id, kept, session, MAIN_GROUP, how, True, now, answered.said_at, check
+            database, user_id, kept, session, MAIN_GROUP, how, True, now, answered.said_at, check, note
         )
     except _LeftOut as reason:
         return Remembered(session, reason=str(reason))
     return replace(result, skipped=tuple(skipped))
+
+
+def _check_wanted(
+    tx: Connection, user_id: str, session_id: str, said_at: int, is_wanted: Callable[[], bool]
+) -> None:
+    if not is_wanted():
+        raise _LeftOut("nobody waits for it any more")
+    if erasures.is_erased_since(tx, user_id, said_at):
+        raise _LeftOut("the user was erased after it was said")
+    if tombstones.exists(tx, user_id, tombstones.SESSION, session_id, said_at):
+        raise _LeftOut("its session was forgotten after it was said")
+
+
+def _located(database: Database, user_id: str, answered: AnsweredExchange) -> tuple[str, Exchange]:
+    """The session of an exchange, and the exchange where it stands in it: behind what it goes on from.
+
+    Of a response that is not known here, or is another user's, nothing is known but its id: what goes on
+    from it is a session of its own, and no session if the user says nothing.
+    """
+    link, exchange = answered.link, answered.exchange
+    if not link.previous:
+        return answered.session_id or _session_of(database, user_id, answered), exchange
+    with database.read() as connection:
+        previous = responses.find(connection, user_id, link.previous, answered.said_at)
+    if previous is None:
+        return (answered.session_id or digest_of(link.previous)) if exchange.has_words else "", exchange
+    behind = replace(exchange, place=exchange.place + previous.messages)
+    return answered.session_id or previous.session_id, behind
 
 
 def _session_of(database: Database, user_id: str, answered: AnsweredExchange) -> str:
@@ -111,6 +142,29 @@ def _session_of(database: Database, user_id: str, answered: AnsweredExchange) ->
     since, until = answered.said_at - gap, answered.said_at + gap
     with database.read() as connection:
         return sessions.continued(connection, user_id, answered.exchange.opening, since, until)
+
+
+def _noted_only(
+    database: Database,
+    user_id: str,
+    session_id: str,
+    check: Callable[[Connection], None],
+    note: Callable[[Connection, str], None],
+) -> Remembered:
+    """Of a round of a tool loop that says nothing there is only its response to note."""
+    with database.write() as tx:
+        if users.lock_existing(tx, user_id) is not None:
+            check(tx)
+            note(tx, session_id)
+    return Remembered(session_id, reason="there is nothing to store in these messages")
+
+
+def _note_response(
+    tx: Connection, user_id: str, answered: AnsweredExchange, response: StoredResponse, now: int
+) -> None:
+    link = answered.link
+    if link.response:
+        responses.put(tx, user_id, link.response, replace(response, block_key=link.block_key), now)
 
 
 class _LeftOut(Exception):
@@ -128,10 +182,12 @@ def store_messages(
     now: int,
     said_at: int | None = None,
     check: Callable[[Connection], None] = lambda tx: None,
+    note: Callable[[Connection, str], None] = lambda tx, session_id: None,
 ) -> Remembered:
     """Store messages that are storable as they are, and queue what the user said in them.
 
     `said_at`: when, if it was not now. `check` may raise when the user's row is held: nothing is stored then.
+    `note` is given the session that they are stored in, to write down with them what else there is of it.
     """
     nothing = Remembered(session_id, message_ids=tuple(message.message_id for message in messages))
     if not messages:
@@ -146,6 +202,7 @@ def store_messages(
         check(tx)
         if (live := sessions.live_id(tx, user_id, session_id)) != session_id:
             new = [replace(document, session_id=live) for document in new]
+        note(tx, live)
         stored, queued = _store(
             tx, user_id, first_id, new, terms, how, extract, now, now if said_at is None else said_at
         )

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from shepherd_memory.extraction import queue
 from shepherd_memory.intake.messages import MAX_QUERY_CHARS
-from shepherd_memory.memory import context, documents, entries, facts, rejections
+from shepherd_memory.memory import context, documents, entries, facts, rejections, responses
 from shepherd_memory.storage import tombstones, transcript_stops, users
 from shepherd_memory.storage.database import Connection, Database
 from shepherd_memory.storage.tombstones import DOCUMENT, SESSION
@@ -84,6 +84,7 @@ def forget_session(database: Database, user_id: str, session_id: str, now: int) 
         for context_id in pairs:
             context.delete(tx, user_id, context_id, now)
         rejections.delete_session(tx, user_id, session_id)
+        responses.delete_session(tx, user_id, session_id)
         removed = facts.delete_session(tx, user_id, session_id, now)
         _delete_session(tx, user_id, session_id)
         # What was said in it and waits to be stored stays out too.

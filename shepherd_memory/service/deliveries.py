@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from typing import Any
 
-from shepherd_memory.intake.exchange import AnsweredExchange, read_answered
+from shepherd_memory.intake.exchange import UNLINKED, AnsweredExchange, ResponseLink, read_answered
 from shepherd_memory.service.messages import MessageService
 from shepherd_memory.spool.spool import Spool
 
@@ -62,12 +62,19 @@ class Delivery:
 class DeliveryService(MessageService):
     """Takes exchanges that must not be lost once they are delivered."""
 
-    def deliver(self, user_id: str, messages: Sequence[Any], answer: str | None, session_id: str) -> Delivery:
+    def deliver(
+        self,
+        user_id: str,
+        messages: Sequence[Any],
+        answer: str | None,
+        session_id: str,
+        link: ResponseLink = UNLINKED,
+    ) -> Delivery:
         """An exchange that was said now; nothing is done with it yet."""
         said_at = self._clock()
         return Delivery(
             self.spool,
             self.store_exchange,
             user_id,
-            lambda: read_answered(messages, answer, session_id, said_at),
+            lambda: read_answered(messages, answer, session_id, said_at, link),
         )

@@ -6,7 +6,7 @@ from typing import Any
 
 import orjson
 
-from shepherd_memory.intake.exchange import AnsweredExchange, Exchange
+from shepherd_memory.intake.exchange import AnsweredExchange, Exchange, ResponseLink
 
 CHECKSUM_CHARS = 8
 
@@ -53,6 +53,7 @@ def encode(record: Record) -> bytes:
             "session_id": answered.session_id,
             **asdict(answered.exchange),
             "answer": answered.answer,
+            **asdict(answered.link),
         }
     )
 
@@ -63,13 +64,17 @@ def decode(line: bytes) -> Record:
     text = {name: fields.get(name) for name in ("user_id", "session_id", "opening", "text", "name")}
     numbers = {name: fields.get(name) for name in ("said_at", "place")}
     answer = fields.get("answer")
+    # Lines of versions that knew no responses have none of these.
+    link = {name: fields.get(name, "") for name in ("previous", "response", "block_key")}
     is_whole = (
-        all(isinstance(value, str) for value in text.values())
+        all(isinstance(value, str) for value in (*text.values(), *link.values()))
         and all(type(value) is int for value in numbers.values())
         and (answer is None or isinstance(answer, str))
     )
     if not is_whole:
         raise DamagedLine("something is missing in it")
     exchange = Exchange(fields["opening"], fields["place"], fields["text"], fields["name"])
-    answered = AnsweredExchange(exchange, answer, fields["session_id"], fields["said_at"])
+    answered = AnsweredExchange(
+        exchange, answer, fields["session_id"], fields["said_at"], ResponseLink(**link)
+    )
     return Record(fields["user_id"], answered)

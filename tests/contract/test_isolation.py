@@ -8,7 +8,7 @@ import pkgutil
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +30,7 @@ from shepherd_memory.injection import prompting, stored_blocks
 from shepherd_memory.injection.block import MemoryBlock
 from shepherd_memory.injection.stored_blocks import StoredBlock
 from shepherd_memory.intake import store
-from shepherd_memory.intake.exchange import AnsweredExchange, Exchange
+from shepherd_memory.intake.exchange import AnsweredExchange, Exchange, ResponseLink
 from shepherd_memory.intake.messages import Message
 from shepherd_memory.intake.store import IntakeOptions
 from shepherd_memory.maintenance import erasure, forgetting, portability, reindexing
@@ -41,11 +41,13 @@ from shepherd_memory.memory import (
     entries,
     facts,
     rejections,
+    responses,
     saved_chats,
     sessions,
 )
 from shepherd_memory.memory.documents import Facets, NewDocument
 from shepherd_memory.memory.rejections import NewRejection
+from shepherd_memory.memory.responses import StoredResponse
 from shepherd_memory.memory.saved_chats import InputHistory, SavedChat
 from shepherd_memory.recall import Hit, Recalled, rows, user_index
 from shepherd_memory.recall import filters as recall_within
@@ -132,6 +134,7 @@ def _insert_rows(service: Service, user_id: str, word: str) -> None:
             user_id=user_id,
             vector=service.database.vector([1.0, 0.0]),
         )
+        responses.put(tx, user_id, "resp_both", StoredResponse(word, 4, word), NOW)
         stored_blocks.save(tx, user_id, "key", StoredBlock(MemoryBlock(word, 1, (), ())), NOW)
         prompting_row = {"user_id": user_id, "word": word, "id": LOGGED}
         tx.execute(
@@ -383,6 +386,12 @@ CORE: dict[str, list[Case]] = {
     "injection.stored_blocks.load": [in_transaction(stored_blocks.load, "key")],
     "injection.stored_blocks.save": [in_transaction(stored_blocks.save, "key", StoredBlock(BLOCK), NOW)],
     "memory.api_keys.forget_name": [in_transaction(api_keys.forget_name)],
+    "memory.responses.delete_session": [in_transaction(responses.delete_session, "chat")],
+    "memory.responses.find": [in_transaction(responses.find, "resp_both", NOW)],
+    "memory.responses.put": [
+        in_transaction(responses.put, "resp_both", StoredResponse("chat", 9), NOW),
+        in_transaction(responses.put, "resp_new", StoredResponse("chat", 9), NOW),
+    ],
     "memory.saved_chats.forget": [
         with_saved_chats(saved_chats.forget),
         with_saved_chats(lambda user_id: saved_chats.forget(user_id, "chat")),
@@ -497,7 +506,12 @@ SERVICE: dict[str, list[Case]] = {
         on_service("remember", [user_says("again", id="m1")], "chat"),
     ],
     "deliver": [lambda pair: pair.service.deliver(pair.me, [MESSAGE], "an answer", "chat").store()],
-    "store_exchange": [on_service("store_exchange", EXCHANGE)],
+    "store_exchange": [
+        on_service("store_exchange", EXCHANGE),
+        on_service(
+            "store_exchange", replace(EXCHANGE, session_id="", link=ResponseLink("resp_both", "resp_new"))
+        ),
+    ],
     "remember_exchange": [
         on_service("remember_exchange", [user_says("the opening of both")], "an answer"),
         on_service("remember_exchange", [user_says("again")], None, "chat"),

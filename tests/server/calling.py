@@ -15,7 +15,7 @@ from tests.acceptance.processes import wait_until
 
 SECONDS = 60.0
 JSON = {"Content-Type": "application/json"}
-CHATS = {"openai": "/v1/chat/completions", "anthropic": "/v1/messages"}
+CHATS = {"openai": "/v1/chat/completions", "responses": "/v1/responses", "anthropic": "/v1/messages"}
 
 Headers = Mapping[str, str | bytes]
 
@@ -76,7 +76,8 @@ def call_json(url: str, method: str, target: str, payload: Any, headers: Headers
 
 def say(url: str, text: str, headers: Headers | None = None, *, wire: str = "openai", **fields: Any) -> Reply:
     """One chat in which the user says this; `fields` are further ones of the request."""
-    payload = {"model": "m", "max_tokens": 9, "messages": [{"role": "user", "content": text}], **fields}
+    said = {"input": text} if wire == "responses" else {"messages": [{"role": "user", "content": text}]}
+    payload = {"model": "m", "max_tokens": 9, **said, **fields}
     return call_json(url, "POST", CHATS[wire], payload, headers)
 
 

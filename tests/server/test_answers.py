@@ -350,9 +350,194 @@ BODIES = {
     "anthropic empty": ("anthropic", {}, NOTHING),
 }
 
+
+def item(text: str = "", kind: str = "message", **fields: object) -> dict[str, Any]:
+    if kind != "message":
+        return {"type": kind, "id": "x_1", **fields}
+    part = {"type": "output_text", "text": text, "annotations": []}
+    return {"type": kind, "id": "msg_1", "role": "assistant", "content": [part], **fields}
+
+
+def done(item: dict[str, Any], at: int = 0) -> dict[str, Any]:
+    return {"type": "response.output_item.done", "output_index": at, "item": item}
+
+
+def said(text: object, at: object = 0, kind: str = "output_text") -> dict[str, Any]:
+    return {"type": f"response.{kind}.delta", "output_index": at, "item_id": "msg_1", "delta": text}
+
+
+def response(*output: dict[str, Any], status: str = "completed", **fields: object) -> dict[str, Any]:
+    return {"id": "resp_1", "object": "response", "status": status, "output": list(output), **fields}
+
+
+def last(status: str = "completed", *output: dict[str, Any], **fields: object) -> dict[str, Any]:
+    return {"type": f"response.{status}", "response": response(*output, status=status, **fields)}
+
+
+CREATED = {"type": "response.created", "response": response(status="in_progress")}
+LOOKED_UP = {"kind": "function_call", "call_id": "1", "name": "weather", "arguments": "{}"}
+CUT_SHORT = {"incomplete_details": {"reason": "max_output_tokens"}}
+RESPONSES_ENDS = (
+    last(),
+    last("completed", item("Hi")),
+    last("completed", item("I will look."), item(**LOOKED_UP)),
+    last("incomplete", **CUT_SHORT),
+    last("failed", error={"code": "server_error", "message": "no"}),
+    {"type": "response.failed"},
+    {"type": "response.completed", "response": [5]},
+)
+WITH_ID = {"response_id": "resp_1"}
+BROKEN = {"is_final": True, "failed": True}
+RESPONSES_STREAMS = {
+    "text": (
+        anthropic_stream(
+            CREATED, said("Grüß "), said("dich 😀"), done(item("Grüß dich 😀")), RESPONSES_ENDS[0]
+        ),
+        ReadAnswer("Grüß dich 😀", **FINAL, **WITH_ID),
+    ),
+    "text in the items only": (
+        anthropic_stream(CREATED, done(item("Hi")), RESPONSES_ENDS[1]),
+        ReadAnswer("Hi", **FINAL, **WITH_ID),
+    ),
+    "text in the last event only": (
+        anthropic_stream(CREATED, RESPONSES_ENDS[1]),
+        ReadAnswer("Hi", **FINAL, **WITH_ID),
+    ),
+    "the last event alone": (anthropic_stream(RESPONSES_ENDS[1]), ReadAnswer("Hi", **FINAL, **WITH_ID)),
+    "a tool call": (
+        anthropic_stream(
+            CREATED,
+            said("I will look."),
+            done(item("I will look.")),
+            done(item(**LOOKED_UP), 1),
+            RESPONSES_ENDS[2],
+        ),
+        ReadAnswer("I will look.", **GOES_ON, **WITH_ID),
+    ),
+    "a tool call in the last event only": (
+        anthropic_stream(CREATED, RESPONSES_ENDS[2]),
+        ReadAnswer("I will look.", **GOES_ON, **WITH_ID),
+    ),
+    "a search between two messages": (
+        anthropic_stream(
+            *(CREATED, said("I will search."), done(item("I will search."))),
+            *(done(item(kind="web_search_call"), 1), said("It is ", 2), said("330 m.", 2)),
+            *(done(item("It is 330 m."), 2), RESPONSES_ENDS[0]),
+        ),
+        ReadAnswer("I will search.\n\nIt is 330 m.", **FINAL, **WITH_ID),
+    ),
+    "thoughts": (
+        anthropic_stream(
+            *(CREATED, {"type": "response.reasoning_text.delta", "delta": "Hm"}),
+            *(
+                done(item(kind="reasoning", content=[{"type": "reasoning_text", "text": "Hm"}])),
+                said("Hi", 1),
+            ),
+            RESPONSES_ENDS[0],
+        ),
+        ReadAnswer("Hi", **FINAL, **WITH_ID),
+    ),
+    "thoughts in the text": (
+        anthropic_stream(CREATED, said("<think>Hm</think>Hi"), RESPONSES_ENDS[0]),
+        ReadAnswer("Hi", **FINAL, **WITH_ID),
+    ),
+    "a refusal": (
+        anthropic_stream(
+            CREATED, said("I can", kind="refusal"), said("not.", kind="refusal"), RESPONSES_ENDS[0]
+        ),
+        ReadAnswer("I cannot.", **FINAL, **WITH_ID),
+    ),
+    "cut short": (
+        anthropic_stream(CREATED, said("Hi"), RESPONSES_ENDS[3]),
+        ReadAnswer("Hi", **FINAL, **WITH_ID),
+    ),
+    "failed": (
+        anthropic_stream(CREATED, said("Hi"), RESPONSES_ENDS[4]),
+        ReadAnswer("Hi", **BROKEN, **WITH_ID),
+    ),
+    "failed without a word": (
+        anthropic_stream(CREATED, RESPONSES_ENDS[5]),
+        ReadAnswer("", **BROKEN, **WITH_ID),
+    ),
+    "an error": (
+        anthropic_stream(CREATED, said("Hi"), {"type": "error", "code": "x", "message": "no"}),
+        ReadAnswer("Hi", **BROKEN, **WITH_ID),
+    ),
+    "an end of another kind": (
+        anthropic_stream(CREATED, said("Hi"), RESPONSES_ENDS[6]),
+        ReadAnswer("Hi", **FINAL, **WITH_ID),
+    ),
+    "no end": (anthropic_stream(CREATED, said("Hi")), ReadAnswer("Hi", **FINAL, **WITH_ID)),
+    "events without names": (
+        openai_stream(CREATED, said("Hi"), RESPONSES_ENDS[0], done=False),
+        ReadAnswer("Hi", **FINAL, **WITH_ID),
+    ),
+    "a surrogate pair cut in two": (
+        b'data: {"type":"response.output_text.delta","delta":"\\ud83d"}\n\n'
+        b'data: {"type":"response.output_text.delta","delta":"\\ude00"}\n\n',
+        ReadAnswer("😀", **FINAL),
+    ),
+    "text that looks like the end": (
+        anthropic_stream(CREATED, said('data: {"type":"response.completed"}'), RESPONSES_ENDS[0]),
+        ReadAnswer('data: {"type":"response.completed"}', **FINAL, **WITH_ID),
+    ),
+    "nothing yet": (anthropic_stream(CREATED), ReadAnswer("", **BROKEN, **WITH_ID)),
+}
+RESPONSES_BODIES = {
+    "text": (response(item("Hi")), ReadAnswer("Hi", **FINAL, **WITH_ID)),
+    "messages": (
+        response(item("One"), item(kind="reasoning"), item("Two")),
+        ReadAnswer("One\n\nTwo", **FINAL, **WITH_ID),
+    ),
+    "refusal": (
+        response({**item(), "content": [{"type": "refusal", "refusal": "No."}]}),
+        ReadAnswer("No.", **FINAL, **WITH_ID),
+    ),
+    "function": (response(item("Hm"), item(**LOOKED_UP)), ReadAnswer("Hm", **GOES_ON, **WITH_ID)),
+    **{
+        kind: (response(item(kind=kind)), ReadAnswer("", **GOES_ON, **WITH_ID))
+        for kind in ("custom_tool_call", "local_shell_call", "computer_call", "mcp_approval_request")
+    },
+    **{
+        f"{kind} of the provider": (
+            response(item(kind=kind), item("Hi")),
+            ReadAnswer("Hi", **FINAL, **WITH_ID),
+        )
+        for kind in ("web_search_call", "file_search_call", "code_interpreter_call", "mcp_call")
+    },
+    "a shell of the provider": (
+        response(item(kind="shell_call"), item(kind="shell_call_output"), item("Hi")),
+        ReadAnswer("Hi", **FINAL, **WITH_ID),
+    ),
+    "incomplete": (
+        response(item("Hi"), status="incomplete", **CUT_SHORT),
+        ReadAnswer("Hi", **FINAL, **WITH_ID),
+    ),
+    "failed": (
+        response(status="failed", error={"code": "server_error"}),
+        ReadAnswer("", **BROKEN, **WITH_ID),
+    ),
+    "cancelled": (response(item("Hi"), status="cancelled"), ReadAnswer("Hi", **BROKEN, **WITH_ID)),
+    "queued": (response(status="queued"), ReadAnswer("", **BROKEN, **WITH_ID)),
+    "error": ({"error": {"message": "no"}}, NOTHING),
+    "empty": ({}, NOTHING),
+    "an id of another kind": (
+        {**response(item("Hi")), "id": {"a": 1}},
+        ReadAnswer("Hi", **FINAL),
+    ),
+    "an id without end": ({**response(item("Hi")), "id": "r" * 5_000}, ReadAnswer("Hi", **FINAL)),
+}
+BODIES |= {
+    f"responses {name}": ("responses", body, answer) for name, (body, answer) in RESPONSES_BODIES.items()
+}
+
 STREAMS = [
     pytest.param(wire, stream, answer, id=f"{wire}: {name}")
-    for wire, streams in (("openai", OPENAI_STREAMS), ("anthropic", ANTHROPIC_STREAMS))
+    for wire, streams in (
+        ("openai", OPENAI_STREAMS),
+        ("anthropic", ANTHROPIC_STREAMS),
+        ("responses", RESPONSES_STREAMS),
+    )
     for name, (stream, answer) in streams.items()
 ]
 RECORDED = st.sampled_from([(str(p.values[0]), p.values[1], p.values[2]) for p in STREAMS])
@@ -360,7 +545,9 @@ LINE_ENDS = st.sampled_from([b"\n", b"\r\n", b"\r"])
 MARKERS = {
     "openai": (b"data: [DONE]",),
     "anthropic": (b"event: message_stop", b'data: {"type":"message_stop"}'),
+    "responses": tuple(b"data: " + orjson.dumps(event) for event in RESPONSES_ENDS),
 }
+WIRES = list(MARKERS)
 
 
 def cut(stream: bytes, places: Sequence[int]) -> Iterator[bytes]:
@@ -396,7 +583,7 @@ def test_a_body_is_read_as_what_the_assistant_said(wire: str, body: object, answ
 
 
 @pytest.mark.parametrize("body", [b"", b"<html>Bad gateway</html>", b'{"choices":[{"mess', b"null", b"\xff"])
-@pytest.mark.parametrize("wire", ["openai", "anthropic"])
+@pytest.mark.parametrize("wire", WIRES)
 def test_a_body_that_is_no_answer_has_failed(wire: str, body: bytes) -> None:
     assert read_body(wire, body) == NOTHING
 
@@ -441,6 +628,13 @@ def test_the_end_is_held_back_and_nothing_else_is(
         ("anthropic", [b"data: {}\n\nevent: mess", b"age_stop\n", b"data: {}\n\n"], [21, 0, 10]),
         ("anthropic", [b'data: {"type":"ping"}\n\ndata: {"type": "message_stop"}\n\n'], [23]),
         ("anthropic", [b'data: {"type":"message_stop"', b"}"], [28, 0]),
+        (
+            "responses",
+            [b'data: {}\n\nevent: response.completed\ndata: {"type":"response.completed"}\n\n'],
+            [37],
+        ),
+        ("responses", [b"event: response.failed\n", b'data: {"type":"response.failed"}\n\n'], [23, 0]),
+        ("responses", [b'data: {"type":"response.incomplete"', b"}"], [35, 0]),
     ],
 )
 def test_the_bytes_before_the_end_are_counted(wire: str, chunks: list[bytes], counts: list[int]) -> None:
@@ -494,13 +688,20 @@ ALMOST = st.lists(
                 b'"x"',
                 b",",
             ),
+            *(
+                b'"response.completed"',
+                b'"response.output_text.delta"',
+                b'"response":',
+                b'"output":',
+                b'"item":',
+            ),
             *(b'"type":', b'"content_block_delta"', b'"text"', b'"index":', b'"error":', b"NaN", b"\xff"),
         ]
     )
 ).map(b"".join)
 
 
-@given(st.sampled_from(["openai", "anthropic"]), st.binary() | ALMOST, st.lists(st.integers(0)))
+@given(st.sampled_from(WIRES), st.binary() | ALMOST, st.lists(st.integers(0)))
 @example("openai", b"data: " + b"[" * 100_000 + b"}\n\n", [])
 @example("openai", b'data: {"a":' + b"9" * 10_000 + b"}\n\n", [])
 @example("openai", b"\xef\xbb\xbf" * 10_000 + b"\n", [])
@@ -518,17 +719,25 @@ WRONG = st.recursive(
         st.lists(inner, max_size=2)
         | st.dictionaries(
             st.sampled_from(["type", "choices", "delta", "message", "content", "text", "error", "index"])
-            | st.sampled_from(["finish_reason", "stop_reason", "tool_calls", "refusal", "content_block"]),
+            | st.sampled_from(["finish_reason", "stop_reason", "tool_calls", "refusal", "content_block"])
+            | st.sampled_from(["output", "response", "item", "output_index", "status", "id", "usage"]),
             inner,
         )
     ),
 )
-KINDS = st.sampled_from(["content_block_delta", "content_block_start", "message_delta", "message", "error"])
+KINDS = st.sampled_from(
+    [
+        *("content_block_delta", "content_block_start", "message_delta", "message", "error"),
+        *("response.created", "response.output_item.done", "response.output_text.delta"),
+        *("response.refusal.delta", "response.completed", "response.incomplete", "response.failed"),
+    ]
+)
 
 
-@given(st.sampled_from(["openai", "anthropic"]), KINDS, st.dictionaries(st.just("choices"), WRONG), WRONG)
+@given(st.sampled_from(WIRES), KINDS, st.dictionaries(st.just("choices"), WRONG), WRONG)
 def test_no_json_makes_a_reader_fail(wire: str, kind: str, choices: dict[str, Any], value: Any) -> None:
     event = {"type": kind, "delta": value, "content_block": value, "content": value, **choices}
+    event |= {"response": value, "item": value, "output": [value], "output_index": value}
     reader = StreamReader(wire)
     for data in (value, event, {"choices": [event, value]}, {"choices": value}):
         reader.feed(b"data: " + orjson.dumps(data) + b"\n\n")

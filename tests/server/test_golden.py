@@ -30,6 +30,8 @@ from tests.provider import (
     openai_answer,
     openai_error,
     openai_events,
+    responses_answer,
+    responses_events,
 )
 from tests.server.serving import ANTHROPIC, OPENAI, PROVIDER_KEY, Running, serving, write_config
 
@@ -37,7 +39,7 @@ USER = "steve"
 JSON = ("Content-Type", "application/json")
 FACTS = rb"\[facts: cat=Tom\]\\n\[memory: [0-9a-f]{8}\]"
 TAIL = rb"\\n\\n" + FACTS
-PART = rb',\{"type":"text","text":"\\n' + FACTS + rb'"\}'
+PART = rb',\{"type":"%b","text":"\\n' + FACTS + rb'"\}'
 
 CONNECTIONS_OWN = {
     "connection",
@@ -53,15 +55,18 @@ CONNECTIONS_OWN = {
 
 @dataclass(frozen=True)
 class Wire:
-    """One of the two wire formats: where chats go, and how a request names its user."""
+    """One of the wire formats: where chats go, how a request names its user, and where it has messages."""
 
     current: str
     path: str
     who: bytes
+    holder: bytes = b"messages"
+    text_type: bytes = b"text"
 
 
 WIRES = {
     "openai": Wire(OPENAI, "/v1/chat/completions", b'"user":"steve"'),
+    "responses": Wire(OPENAI, "/v1/responses", b'"user":"steve"', b"input", b"input_text"),
     "anthropic": Wire(ANTHROPIC, "/v1/messages", b'"metadata":{"user_id":"steve"}'),
 }
 
@@ -205,6 +210,8 @@ PARTS = {
 
 
 def written(template: bytes, wire: Wire) -> bytes:
+    template = template.replace(b'"messages"', b'"%b"' % wire.holder)
+    template = template.replace(b'"type":"text"', b'"type":"%b"' % wire.text_type)
     return template.replace(b"WHO", wire.who).replace(b"MODEL", b'"model":"scripted-1"')
 
 
@@ -229,7 +236,33 @@ def test_a_list_of_parts_gets_one_more_part_behind_those_of_the_user(
 ) -> None:
     before, after = filled(template, wire)
     assert send(running.url, wire.path, before + after).status == 200
-    assert re.fullmatch(re.escape(before) + PART + re.escape(after), provider.requests[0].body)
+    part = PART % wire.text_type
+    assert re.fullmatch(re.escape(before) + part + re.escape(after), provider.requests[0].body)
+
+
+INPUTS = {
+    "a text": rb'{MODEL,"input":"My cat?@",WHO}',
+    "odd white space": b'{ MODEL ,"input"\t:\n "My cat? \\"quoted\\" \xe7\x8c\xab\\\\@" , WHO}\n',
+    "twice": rb'{MODEL,"input":[],"input":"My cat?@",WHO}',
+    "beside messages": rb'{MODEL,"messages":[{"role":"user","content":"No"}],"input":"My cat?@",WHO}',
+    "items with types": rb'{MODEL,"instructions":"Be short.","input":[{"type":"message","role":"developer",'
+    rb'"content":"Hm"},{"type":"message","role":"user","content":"My cat?@"}],WHO,"store":false}',
+    "a tool loop": rb'{MODEL,"input":[{"content":"My cat?@","role":"user"},{"type":"reasoning","summary":[]},'
+    rb'{"type":"function_call","call_id":"1","name":"vet","arguments":"{}"},'
+    rb'{"type":"function_call_output","call_id":"1","output":"at nine"}],WHO}',
+    "references": rb'{MODEL,"input":[{"role":"user","content":"Hi"},{"type":"item_reference","id":"msg_1"},'
+    rb'{"role":"user","content":"My cat?@"}],WHO,"previous_response_id":"resp_0"}',
+}
+
+
+@pytest.mark.parametrize("template", INPUTS.values(), ids=INPUTS)
+@pytest.mark.parametrize("wire", ["responses"], indirect=True)
+def test_an_input_differs_only_in_the_tail_of_the_users_text(
+    running: Running, provider: ScriptedProvider, wire: Wire, template: bytes
+) -> None:
+    before, after = template.replace(b"WHO", wire.who).replace(b"MODEL", b'"model":"scripted-1"').split(b"@")
+    assert send(running.url, wire.path, before + after).status == 200
+    assert re.fullmatch(re.escape(before) + TAIL + re.escape(after), provider.requests[0].body)
 
 
 @pytest.mark.parametrize("memory", [False])
@@ -283,7 +316,7 @@ def test_the_providers_name_is_taken_off_the_model(
 def test_a_slash_in_a_models_name_is_part_of_it_where_no_provider_is_called_so(
     running: Running, provider: ScriptedProvider, wire: Wire
 ) -> None:
-    send(running.url, wire.path, b'{"model":"org/large","messages":[],' + wire.who + b"}")
+    send(running.url, wire.path, written(b'{"model":"org/large","messages":[],WHO}', wire))
     assert provider.requests[0].json["model"] == "org/large"
 
 
@@ -408,6 +441,15 @@ ANSWERS: dict[str, Step] = {
     "anthropic, stream": Stream(anthropic_events(["Hel", "lo", WEATHER])),
     "anthropic, stream that breaks off": Stream((*anthropic_events(["Hel", "lo"])[:3], CUT)),
     "anthropic, overloaded": anthropic_error(529),
+    "responses, whole": responses_answer("Tom — 猫.", WEATHER, x={"y": [1.50, None]}),
+    "responses, stream": Stream(responses_events(["Hel", "lo", WEATHER])),
+    "responses, stream in pieces of seven bytes": Stream(
+        in_pieces_of_seven(responses_events(["Grüße, ", "猫", "!"]))
+    ),
+    "responses, stream that breaks off": Stream((*responses_events(["Hel", "lo"])[:4], CUT)),
+    "responses, stream that fails": Stream(
+        responses_events(["Hel"], last="failed", error={"code": "server_error", "message": "no"})
+    ),
     "gzip, whole": gzipped(openai_answer("Tom — 猫.")),
     "gzip, stream": gzipped(Stream(anthropic_events(["Hel", "lo"]))),
     "gzip that is none": Answer(200, b"\x1f\x8bbroken", {**PLAIN, "Content-Encoding": "gzip"}),
@@ -546,7 +588,7 @@ class AnsweredAndClosed:
 def conversation(wire: Wire, messages: Sequence[Any]) -> bytes:
     """A request as clients write it: compact, the messages before the rest."""
     said = json.dumps(messages, separators=(",", ":")).encode()
-    return b'{"model":"scripted-1","max_tokens":64,"messages":' + said + b"," + wire.who + b"}"
+    return b'{"model":"scripted-1","max_tokens":64,"%b":%b,%b}' % (wire.holder, said, wire.who)
 
 
 def user(text: str) -> dict[str, Any]:
@@ -563,6 +605,9 @@ def tool_round(wire: Wire) -> list[Any]:
         used = {"type": "tool_use", "id": "t1", "name": "vet", "input": {}}
         result = {"type": "tool_result", "tool_use_id": "t1", "content": "at nine"}
         return [{"role": "assistant", "content": [used]}, {"role": "user", "content": [result]}]
+    if wire.holder == b"input":
+        asked = {"type": "function_call", "call_id": "t1", "name": "vet", "arguments": "{}"}
+        return [asked, {"type": "function_call_output", "call_id": "t1", "output": "at nine"}]
     call = {"id": "t1", "type": "function", "function": {"name": "vet", "arguments": "{}"}}
     return [
         {"role": "assistant", "content": None, "tool_calls": [call]},

@@ -14,6 +14,7 @@ from shepherd_memory.frontends.api.state import State
 from shepherd_memory.frontends.web.limits import BodyHold
 from shepherd_memory.injection.prompt import block_suffix
 from shepherd_memory.injection.prompting import Injected
+from shepherd_memory.intake.exchange import ResponseLink
 from shepherd_memory.intake.messages import last_user_message
 from shepherd_memory.llm.request import ReadAnswer
 from shepherd_memory.service.deliveries import Delivery
@@ -37,7 +38,8 @@ logger = logging.getLogger("shepherd_memory.frontends.server.chat_memory")
 class ChatMemory:
     """One request's memory: within its time budget, and never in the way of the chat.
 
-    `without` says why there is none: OFF or NONE; empty if there is.
+    `without` says why there is none: OFF or NONE; empty if there is. `is_linked`: a later request may go on
+    from the answer by its id, as this one does from the `previous_response`.
     """
 
     def __init__(
@@ -50,6 +52,8 @@ class ChatMemory:
         without: str,
         hold: BodyHold,
         recalls: bool = True,
+        previous_response: str = "",
+        is_linked: bool = False,
     ) -> None:
         self.status = without or (ON if is_known(user_id) else UNKNOWN_USER)
         self._state = state
@@ -58,6 +62,8 @@ class ChatMemory:
         self._messages = messages if self.is_on else []
         self._session_id = session_id
         self._recalls = recalls
+        self._previous_response = previous_response
+        self._is_linked = is_linked
         self._hold = hold
         self._threads = state.threads.for_size(hold.size)
         self._injected: Injected | None = None
@@ -117,7 +123,7 @@ class ChatMemory:
         if not self.is_on or self._is_kept or answer.failed:
             return
         self._is_kept = True
-        delivery = self._delivery(answer.text if answer.is_final else None)
+        delivery = self._delivery(answer.text if answer.is_final else None, answer.response_id)
         if delivery.must_queue:
             self._became = await self._spool(delivery)
             return
@@ -145,8 +151,9 @@ class ChatMemory:
     def _inject(self) -> Injected:
         return self._state.service.inject(self._user_id, self._messages, session_id=self._session_id)
 
-    def _delivery(self, answer: str | None) -> Delivery:
-        return self._state.service.deliver(self._user_id, self._messages, answer, self._session_id)
+    def _delivery(self, answer: str | None, response_id: str = "") -> Delivery:
+        link = ResponseLink(self._previous_response, response_id if self._is_linked else "")
+        return self._state.service.deliver(self._user_id, self._messages, answer, self._session_id, link)
 
     def _store_or_spool(self, delivery: Delivery) -> str:
         """What became of it; runs in a thread, and may end when nobody waits for it any more."""

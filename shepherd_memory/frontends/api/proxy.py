@@ -91,6 +91,8 @@ async def _memory_for(scope: Scope, caller: Caller, asked: ChatRequest, provider
         _without_memory(config, headers, asked, provider),
         hold_of(scope),
         recalls=caller.is_confirmed,
+        previous_response=asked.previous_response,
+        is_linked=asked.is_stored,
     )
 
 

@@ -1,0 +1,15 @@
+-- Responses that a later request may go on from by their id alone: the session that they belong to, and how many
+-- messages it had by then. block_key is the key of the last block that was put into the conversation.
+
+create table responses (
+    user_id text collate "C" not null,
+    response_id text collate "C" not null,
+    session_id text collate "C" not null,
+    messages bigint not null,
+    block_key text collate "C" not null default '',
+    created_at bigint not null,
+    primary key (user_id, response_id)
+);
+
+create index responses_by_session on responses (user_id, session_id);
+create index responses_by_time on responses (user_id, created_at);
