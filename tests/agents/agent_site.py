@@ -5,9 +5,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from tests.agents.recorder import Recorder, recording
-from tests.agents.responses_script import responds
 from tests.endpoint import Body, Received, Step, by_content
-from tests.provider import ScriptedProvider
+from tests.provider import ScriptedProvider, chat
 from tests.server.serving import ANTHROPIC, PROVIDER_KEY, ServeCommand
 from tests.terminal.shell import data, good
 
@@ -34,7 +33,7 @@ class AgentSite:
 
         def choose(body: Body) -> Step:
             # What an agent asks without its tools is no turn: a title, a summary.
-            return next(left) if body.get("tools") else responds("A title")
+            return next(left) if body.get("tools") else chat("A title")
 
         self.provider.default = by_content(choose)
 

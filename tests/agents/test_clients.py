@@ -7,8 +7,8 @@ import pytest
 from tests.agents.agent_site import ASKED, CONFIGURED, KNOWN, NOTED, TOLD, OpenSite
 from tests.agents.installation import CLIENTS
 from tests.agents.programs import client
-from tests.agents.responses_script import responds
 from tests.endpoint import Received
+from tests.provider import chat
 from tests.terminal.shell import good
 
 NAMES = sorted(path.parent.name for path in CLIENTS.glob("*/ask.*"))
@@ -35,7 +35,7 @@ def test_what_it_is_told_in_one_process_it_knows_in_the_next(
 ) -> None:
     site = open_site()
     program = client(name, home, site.url, site.new_key(user) if user == "ana" else "none")
-    site.provider.script(responds(NOTED), responds(KNOWN))
+    site.provider.script(chat(NOTED), chat(KNOWN))
     assert program.run(TOLD) == NOTED
     assert program.run(ASKED) == KNOWN
     assert f"user: {TOLD}" in last_user_text(site.sent[-1])
@@ -54,7 +54,7 @@ def test_whom_it_names_is_remembered_and_knows_nothing_of_others(
 ) -> None:
     site = open_site()
     good("remember", TOLD, "--user", CONFIGURED)
-    site.provider.script(responds("I do not know."))
+    site.provider.script(chat("I do not know."))
     assert client(name, home, site.url, "none").run(ASKED, "ben") == "I do not know."
     assert TOLD not in site.sent[-1].body.decode()
     assert site.documents("ben") == [("user", ASKED), ("assistant", "I do not know.")]

@@ -10,9 +10,8 @@ import pytest
 from tests.agents.agent_site import ASKED, CONFIGURED, KNOWN, NOTED, TOLD, AgentSite, OpenSite
 from tests.agents.prefix import assert_kept
 from tests.agents.programs import codex
-from tests.agents.responses_script import responds
 from tests.endpoint import Step
-from tests.provider import ToolCall
+from tests.provider import ToolCall, chat, responses_stream
 from tests.terminal.shell import good
 
 pytestmark = pytest.mark.usefixtures("_node")
@@ -23,7 +22,7 @@ _numbers = count()
 
 def runs(command: str) -> Step:
     """A call of its shell."""
-    return responds(ToolCall(f"call_{next(_numbers)}", "exec_command", json.dumps({"cmd": command})))
+    return responses_stream(ToolCall(f"call_{next(_numbers)}", "exec_command", json.dumps({"cmd": command})))
 
 
 def user_texts(site: AgentSite, at: int) -> list[str]:
@@ -37,7 +36,7 @@ def test_what_it_is_told_in_one_run_it_knows_in_the_next(open_site: OpenSite, ho
     site = open_site()
     key = site.new_key(user) if user == "ana" else "none"
     agent = codex(home, site.url, key)
-    site.answer(responds(NOTED), responds(KNOWN))
+    site.answer(chat(NOTED), chat(KNOWN))
     assert agent.run(TOLD) == NOTED
     assert agent.run(ASKED) == KNOWN
     assert f"user: {TOLD}" in user_texts(site, -1)[-1]
@@ -54,7 +53,7 @@ def test_a_tool_loop_and_the_turn_after_it_keep_the_prefix(open_site: OpenSite, 
     site = open_site()
     good("remember", TOLD, "--user", CONFIGURED)
     agent = codex(home, site.url, "none")
-    site.answer(runs("echo one"), runs("echo two"), responds(KNOWN), responds("Green."))
+    site.answer(runs("echo one"), runs("echo two"), chat(KNOWN), chat("Green."))
     assert agent.run(ASKED) == KNOWN
     assert agent.run(*AGAIN, "And its colour?") == "Green."
     assert len(site.sent) == 4
@@ -71,7 +70,7 @@ def test_a_tool_loop_and_the_turn_after_it_keep_the_prefix(open_site: OpenSite, 
 def test_its_own_summary_of_a_conversation_is_not_remembered(open_site: OpenSite, home: Path) -> None:
     site = open_site()
     agent = codex(home, site.url, "none", "model_auto_compact_token_limit = 10")
-    site.answer(responds(NOTED), responds(KNOWN))
+    site.answer(chat(NOTED), chat(KNOWN))
     assert agent.run(TOLD) == NOTED
     assert agent.run(*AGAIN, ASKED) == KNOWN
     assert "CHECKPOINT" in user_texts(site, 1)[-1]
@@ -89,7 +88,7 @@ def test_its_built_in_provider_asks_over_http_at_once(open_site: OpenSite, home:
     site = open_site()
     base_url = f'openai_base_url = "{site.url}/v1"'
     agent = codex(home, site.url, site.new_key("ana"), base_url, provider="openai")
-    site.answer(responds(NOTED))
+    site.answer(chat(NOTED))
     assert agent.run(TOLD) == NOTED
     assert site.recorder.statuses == [426, 200], "first it wants a websocket"
     assert site.documents("ana") == [("user", TOLD), ("assistant", NOTED)]
