@@ -36,7 +36,7 @@ enabled = false
 [model_providers.shepherd]
 name = "Shepherd"
 base_url = "{url}/v1"
-env_key = "SHEPHERD_API_KEY"
+env_key = "OPENAI_API_KEY"
 wire_api = "responses"
 """
 
@@ -72,16 +72,19 @@ class Program:
 
 
 def claude_code(home: Path, url: str, key: str) -> Program:
-    """Claude Code in a project with a CLAUDE.md; only its base URL and its key are ours."""
-    environment = {
+    """Claude Code in a project with a CLAUDE.md."""
+    own = {
         "HOME": str(home),
         "CLAUDE_CONFIG_DIR": str(home / ".claude"),
         "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
-        "ANTHROPIC_BASE_URL": url,
-        "ANTHROPIC_API_KEY": key,
     }
     command = (str(node_packages() / ".bin" / "claude"), "--print", "--allowedTools=Bash")
-    return Program(command, environment, _project(home, "CLAUDE.md"))
+    return Program(command, {**own, **claude_environment(url, key)}, _project(home, "CLAUDE.md"))
+
+
+def claude_environment(url: str, key: str) -> dict[str, str]:
+    """What a person sets to have Claude Code use our server."""
+    return {"ANTHROPIC_BASE_URL": url, "ANTHROPIC_API_KEY": key}
 
 
 def codex(home: Path, url: str, key: str, *more: str, provider: str = "shepherd") -> Program:
@@ -90,7 +93,7 @@ def codex(home: Path, url: str, key: str, *more: str, provider: str = "shepherd"
     folder.mkdir()
     lines = "\n".join([f'model_provider = "{provider}"', *more])
     (folder / "config.toml").write_text(CODEX_CONFIG.format(url=url, more=lines))
-    keys = {"SHEPHERD_API_KEY": key, "CODEX_API_KEY": key}
+    keys = {"OPENAI_API_KEY": key, "CODEX_API_KEY": key}
     command = (node(), str(node_packages() / ".bin" / "codex"), "exec", "--skip-git-repo-check")
     environment = {"HOME": str(home), "CODEX_HOME": str(folder), **keys}
     return Program(command, environment, _project(home, "AGENTS.md"))

@@ -1,5 +1,5 @@
-folder=$(dirname "$(llm logs path)")
-cat > "$folder/extra-openai-models.yaml" <<EOF
+models=$(dirname "$(llm logs path)")/extra-openai-models.yaml
+grep -qs "model_id: shepherd" "$models" || cat >> "$models" <<EOF
 - model_id: shepherd
   model_name: gpt-5
   api_base: $OPENAI_BASE_URL
