@@ -288,7 +288,8 @@ def flapping(seed: int, then: Step) -> Step:
 
 def user_text(body: Body) -> str:
     """What the request carries in its user messages."""
-    return "\n".join(m["content"] for m in body["messages"] if m["role"] == "user")
+    messages = body["input"] if "input" in body else body["messages"]
+    return "\n".join(m["content"] for m in messages if m["role"] == "user")
 
 
 def _echo_of(text: str) -> Step:

@@ -423,6 +423,7 @@ def _item_begun(at: int, item: Body) -> list[bytes]:
     added = {**item, "status": "in_progress", **({"content": []} if item["type"] == "message" else {})}
     events = [_named_event("response.output_item.added", output_index=at, item=added)]
     if item["type"] == "message":
+        events.append(_part_event("added", at, {"type": "output_text", "text": "", "annotations": []}))
         events.append(_text_delta(at, item["content"][0]["text"]))
     elif item["type"] == "function_call":
         name = "response.function_call_arguments.delta"
@@ -430,8 +431,17 @@ def _item_begun(at: int, item: Body) -> list[bytes]:
     return events
 
 
+def _part_event(what: str, at: int, part: Body) -> bytes:
+    name = f"response.content_part.{what}"
+    return _named_event(name, output_index=at, item_id=f"msg_{at}", content_index=0, part=part)
+
+
 def _item_done(at: int, output: Sequence[Body]) -> list[bytes]:
-    return [_named_event("response.output_item.done", output_index=at, item=output[at])] if output else []
+    if not output:
+        return []
+    parts = output[at]["content"] if output[at]["type"] == "message" else []
+    events = [_part_event("done", at, part) for part in parts]
+    return [*events, _named_event("response.output_item.done", output_index=at, item=output[at])]
 
 
 def _responses_item(at: int, piece: Piece) -> Body:

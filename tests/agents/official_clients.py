@@ -1,4 +1,4 @@
-"""The official clients of both wire formats behind one form, and what a provider says to each."""
+"""The official clients of all wire formats behind one form, and what a provider says to each."""
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
@@ -25,6 +25,9 @@ from tests.provider import (
     openai_error,
     openai_events,
     openai_stream,
+    responses_answer,
+    responses_events,
+    responses_stream,
 )
 from tests.server.serving import ANTHROPIC, OPENAI
 
@@ -68,6 +71,7 @@ class OpenAIWire:
 
     name = "openai"
     provider = OPENAI
+    holder = "messages"
     library: ModuleType = openai
     errors: Mapping[int, type[Exception]] = {
         400: openai.BadRequestError,
@@ -96,7 +100,6 @@ class OpenAIWire:
             },
         },
     )
-    result_role = "tool"
     image: Any = (
         {"type": "text", "text": "What is this?"},
         {"type": "image_url", "image_url": {"url": f"data:image/png;base64,{PIXEL}", "detail": "low"}},
@@ -105,7 +108,7 @@ class OpenAIWire:
         ("get", "/things/7%2F8?after=a%20b&limit=2", "/v1/things/7%2F8?after=a%20b&limit=2", None),
         ("put", "/things/7", "/v1/things/7", {"a": 1}),
         ("delete", "/things/7", "/v1/things/7", None),
-        ("post", "/responses", "/v1/responses", {"input": "Hi", "user": "steve"}),
+        ("post", "/moderations", "/v1/moderations", {"input": "Hi", "user": "steve"}),
     )
 
     def connect(self, url: str, **options: Any) -> openai.OpenAI:
@@ -234,11 +237,119 @@ def _streamed_turn(chunks: Iterable[Any]) -> Turn:
     return Turn(text, end, found, [{"role": "assistant", "content": text, "tool_calls": asked}])
 
 
+class ResponsesWire(OpenAIWire):
+    """The openai client and `/v1/responses`."""
+
+    name = "responses"
+    holder = "input"
+    ends = ("completed", "completed")
+    usage: Any = (11, 7)
+    reasoning: str | Mapping[str, str] = REASON
+    tools: Any = (
+        {
+            "type": "function",
+            "name": "weather",
+            "parameters": {"type": "object", "properties": {"city": {"type": "string"}}},
+            "strict": False,
+        },
+    )
+    image: Any = (
+        {"type": "input_text", "text": "What is this?"},
+        {"type": "input_image", "image_url": f"data:image/png;base64,{PIXEL}", "detail": "low"},
+    )
+    other_paths: Sequence[tuple[str, str, str, Any]] = (
+        ("get", "/responses/resp_1?include=a", "/v1/responses/resp_1?include=a", None),
+        ("delete", "/responses/resp_1", "/v1/responses/resp_1", None),
+        ("post", "/responses/resp_1/cancel", "/v1/responses/resp_1/cancel", {}),
+        ("post", "/responses/compact", "/v1/responses/compact", {"input": "Hi"}),
+    )
+
+    def create(self, client: Any, messages: Sequence[Any], user: str | None, **options: Any) -> Any:
+        return client.responses.create(**self._asking(messages, user, options))
+
+    def create_raw(self, client: Any, messages: Sequence[Any], user: str | None) -> Any:
+        return client.responses.with_raw_response.create(**self._asking(messages, user, {}))
+
+    def _asking(self, messages: Sequence[Any], user: str | None, options: Mapping[str, Any]) -> Any:
+        return {"model": MODEL, "input": messages, **({"user": user} if user else {}), **options}
+
+    def text_of(self, answer: Any) -> str:
+        return str(answer.output_text)
+
+    def end_and_usage(self, answer: Any) -> tuple[str, Any]:
+        return answer.status, (answer.usage.input_tokens, answer.usage.output_tokens)
+
+    def text_in(self, event: Any) -> str | None:
+        return event.delta if event.type == "response.output_text.delta" else None
+
+    def texts_of_stream(self, pieces: Iterable[str]) -> list[str | None]:
+        return [None, None, None, None, *pieces, None, None, None]
+
+    def helper_texts(self, client: Any, messages: Sequence[Any], user: str) -> tuple[str, str]:
+        with client.responses.stream(**self._asking(messages, user, {})) as stream:
+            texts = [event.delta for event in stream if event.type == "response.output_text.delta"]
+            return "".join(texts), self.text_of(stream.get_final_response())
+
+    def turn(self, client: Any, messages: Sequence[Any], user: str, *, stream: bool) -> Turn:
+        answer = self._whole(client, messages, user, stream=stream, tools=self.tools)
+        calls = {
+            item.call_id: (item.name, json.loads(item.arguments))
+            for item in answer.output
+            if item.type == "function_call"
+        }
+        return Turn(self.text_of(answer), answer.status, calls, list(answer.output))
+
+    def _whole(self, client: Any, messages: Sequence[Any], user: str, *, stream: bool, **options: Any) -> Any:
+        answer = self.create(client, messages, user, stream=stream, **options)
+        if not stream:
+            return answer
+        (last,) = (event for event in answer if event.type == "response.completed")
+        return last.response
+
+    def history(self, text: str, call_id: str, name: str) -> Messages:
+        call = {"type": "function_call", "call_id": call_id, "name": name, "arguments": "{}"}
+        return [{"role": "assistant", "content": text}, call]
+
+    def results(self, call_ids: Iterable[str]) -> Messages:
+        return [{"type": "function_call_output", "call_id": one, "output": RESULT} for one in call_ids]
+
+    def reasoned(self, client: Any, user: str, *, stream: bool, **options: Any) -> Reasoned:
+        answer = self._whole(client, said("2+2?"), user, stream=stream, **options)
+        extras = [] if stream else [answer.x_provider]
+        return Reasoned(self.text_of(answer), answer.output[0].content[0].text, extras)
+
+    def answer(self, *pieces: str | ToolCall) -> Answer:
+        texts = [piece for piece in pieces if isinstance(piece, str)]
+        calls = [piece for piece in pieces if isinstance(piece, ToolCall)]
+        return responses_answer(*(["".join(texts)] if texts else []), *calls)
+
+    def stream(self, *pieces: Piece) -> Step:
+        return responses_stream(*pieces)
+
+    def events(self, *pieces: Piece) -> Stream:
+        return Stream(responses_events(pieces))
+
+    def reasoned_answer(self) -> Answer:
+        return responses_answer(REASONING_ITEM, "Four.", x_provider=X_PROVIDER)
+
+    def reasoned_stream(self, *pieces: str) -> Step:
+        return responses_stream(REASONING_ITEM, *pieces)
+
+
+REASONING_ITEM = {
+    "type": "reasoning",
+    "id": "rs_1",
+    "summary": [],
+    "content": [{"type": "reasoning_text", "text": REASON}],
+}
+
+
 class AnthropicWire:
     """The anthropic client and `/v1/messages`."""
 
     name = "anthropic"
     provider = ANTHROPIC
+    holder = "messages"
     library: ModuleType = anthropic
     errors: Mapping[int, type[Exception]] = {
         400: anthropic.BadRequestError,
@@ -261,7 +372,6 @@ class AnthropicWire:
     usage: Any = (11, 7)
     reasoning: Mapping[str, str] = {"type": "thinking", "thinking": REASON, "signature": "c2lnbmVk"}
     tools: Any = ({"name": "weather", "input_schema": {"type": "object", "properties": {}}},)
-    result_role = "user"
     image: Any = (
         {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": PIXEL}},
         {"type": "text", "text": "What is this?"},
@@ -367,4 +477,4 @@ class AnthropicWire:
 
 
 Wire = OpenAIWire | AnthropicWire
-WIRES: Mapping[str, Wire] = {wire.name: wire for wire in (OpenAIWire(), AnthropicWire())}
+WIRES: Mapping[str, Wire] = {wire.name: wire for wire in (OpenAIWire(), ResponsesWire(), AnthropicWire())}

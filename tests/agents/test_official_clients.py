@@ -33,6 +33,8 @@ from tests.provider import (
     models,
     openai_error,
     openai_stream,
+    responses_answer,
+    responses_stream,
 )
 from tests.server.serving import (
     OPENAI,
@@ -227,9 +229,9 @@ def test_a_tool_loop_of_two_rounds(
     sent = provider.requests[1].json
     assert sent["tools"] == list(wire.tools)
     results = wire.results(["call_1", "call_2"])
-    roles = ["user", "assistant", *(wire.result_role for _ in results)]
-    assert [one["role"] for one in sent["messages"]] == roles
-    assert sent["messages"][2:] == results
+    assert sent[wire.holder][0]["role"] == "user"
+    assert sent[wire.holder][-len(results) :] == results
+    assert len(sent[wire.holder]) == 1 + len(first.messages) + len(results)
 
 
 def test_an_image_reaches_the_provider_as_it_is(
@@ -237,7 +239,7 @@ def test_an_image_reaches_the_provider_as_it_is(
 ) -> None:
     with wire.connect(url) as client:
         wire.create(client, said(wire.image), user)
-    assert provider.requests[0].json["messages"][0]["content"] == list(wire.image)
+    assert provider.requests[0].json[wire.holder][0]["content"] == list(wire.image)
 
 
 def test_reasoning_and_unknown_fields_are_kept_both_ways(
@@ -462,7 +464,7 @@ def test_what_was_told_in_one_conversation_is_known_in_the_next(
         assert running.said(user) == [("user", TOLD), ("assistant", "Hello there.")]
         ask(wire, client, ASKED, user)
         ask(wire, client, ASKED, f"{user}, but somebody else")
-    told, known, other = (request.json["messages"][0]["content"] for request in provider.requests)
+    told, known, other = (request.json[wire.holder][0]["content"] for request in provider.requests)
     assert told == TOLD
     assert known.startswith(f"{ASKED}\n\n[context: (")
     assert TOLD in known
@@ -481,7 +483,7 @@ def test_what_was_told_in_one_wire_format_is_known_in_the_other(
         ask(other, client, ASKED, user, model=f"{other.provider}/{MODEL}")
     sent = provider.requests[1].json
     assert sent["model"] == MODEL
-    assert TOLD in sent["messages"][0]["content"]
+    assert TOLD in sent[other.holder][0]["content"]
 
 
 def test_a_streamed_answer_is_remembered_whole_when_its_end_arrives(
@@ -593,7 +595,7 @@ def test_memory_that_is_switched_off_neither_injects_nor_remembers(
         ask(wire, client, ASKED, user, **off)
         ask_streaming(wire, client, ASKED, user, **off)
     for request in provider.requests:
-        assert request.json["messages"] == said(ASKED)
+        assert request.json[wire.holder] == said(ASKED)
         assert "memory" not in request.json
         assert not [name for name in request.headers if name.startswith("x-shepherd")]
     assert running.said(user) == []
@@ -612,7 +614,7 @@ def test_a_tool_loop_is_remembered_once_with_its_final_answer(
         running.service.set_fact(user, "dog", "Rex")
         wire.turn(client, loop, user, stream=stream)
     assert running.said(user) == [("user", QUESTION), ("assistant", "Rain.")]
-    first, second = (request.json["messages"] for request in provider.requests)
+    first, second = (request.json[wire.holder] for request in provider.requests)
     assert first[0]["content"].startswith(f"{QUESTION}\n\n[facts: cat=Tom]")
     assert second == [first[0], *loop[1:]]
 
@@ -634,6 +636,23 @@ def test_the_answer_says_what_was_put_into_the_prompt(wire: Wire, running: Runni
     assert raw.headers["x-shepherd-injected-ids"] == f"fact:{fact.id}"
     assert int(raw.headers["x-shepherd-injected-tokens"]) > 0
     assert running.service.why(user, raw.headers["x-shepherd-request"])[0].entry_id == fact.id
+
+
+@whole_and_streamed
+def test_requests_that_go_on_from_a_response_by_its_id_are_one_session(
+    servers: Callable[[str, bool], Running], provider: ScriptedProvider, user: str, stream: bool
+) -> None:
+    wire, running = WIRES["responses"], servers(OPENAI, True)
+    answer = responses_stream if stream else responses_answer
+    provider.script(*(answer(f"{number}.", id=f"{user}-{number}") for number in range(3)))
+    previous: dict[str, str] = {}
+    with wire.connect(running.url) as client:
+        for _ in range(3):
+            answered = wire.create(client, "yes", user, stream=stream, **previous)
+            last = list(answered)[-1].response if stream else answered
+            previous = {"previous_response_id": last.id}
+    assert [text for _, text in running.said(user)] == ["yes", "0.", "yes", "1.", "yes", "2."]
+    assert len({document.session_id for document in running.service.documents(user)}) == 1
 
 
 def test_the_providers_key_is_sent_to_it_in_place_of_the_clients(

@@ -631,7 +631,7 @@ def test_the_end_is_held_back_and_nothing_else_is(
         (
             "responses",
             [b'data: {}\n\nevent: response.completed\ndata: {"type":"response.completed"}\n\n'],
-            [37],
+            [36],
         ),
         ("responses", [b"event: response.failed\n", b'data: {"type":"response.failed"}\n\n'], [23, 0]),
         ("responses", [b'data: {"type":"response.incomplete"', b"}"], [35, 0]),

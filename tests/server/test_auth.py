@@ -346,7 +346,9 @@ def test_for_nobody_the_chat_works_and_nothing_is_stored_or_injected(
         reply = say(server.url, WORDS, wire=wire, **named(wire, user))
         assert reply.status == 200
         assert reply.header("x-shepherd-memory") == "unknown-user"
-        assert provider.requests[-1].json["messages"] == [{"role": "user", "content": WORDS}]
+        sent = provider.requests[-1].json
+        said = [{"role": "user", "content": sent["input"]}] if wire == "responses" else sent["messages"]
+        assert said == [{"role": "user", "content": WORDS}]
     assert server.service.status().users == 1
 
 

@@ -31,7 +31,7 @@ SECRET = "indigo"
 WRONG = "shp_0123456789ab_" + "x" * 43
 FACTS = "/v1/memory/facts?user=steve"
 LIVENESS = "/health"
-GOES_ON = {"/v1/chat/completions", "/v1/messages", "/v1/models", "/v1/models/{model:path}"}
+GOES_ON = {*CHATS.values(), "/v1/models", "/v1/models/{model:path}"}
 """What is the provider's, and needs nothing of ours."""
 
 TELLS_NOTHING = {LIVENESS, "/metrics", "/openapi.json"}

@@ -30,7 +30,7 @@ WORDS = "Which favourite animal do I like?"
 FIRST_ID = 50
 """The ids of those whose memory is tried for are none of the others'."""
 
-FREE_METHODS = {"/v1/chat/completions": "POST", "/v1/messages": "POST"}
+FREE_METHODS = dict.fromkeys(CHATS.values(), "POST")
 """Of routes that take any method, the one with a meaning of its own; of others that is GET."""
 
 PUBLIC = {"/health", "/v1/models", "/openapi.json"}
@@ -88,7 +88,7 @@ def cases(ids: Mapping[str, Any]) -> list[Case]:
     """One for each method of each route at least; what removes most comes last."""
     memory = "/v1/memory"
     said = [{"role": "user", "content": WORDS}]
-    chat = {"model": "m", "max_tokens": 9, "messages": said}
+    chat = {"model": "m", "max_tokens": 9, "messages": said, "input": said}
     export = b'{"format":"shepherd-memory","version":1}\n'
     fact, row = f"{memory}/facts/{{key}}", "{id}"
     return [

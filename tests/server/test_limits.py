@@ -21,6 +21,7 @@ from tests.provider import (
     mirror,
     openai_error,
     openai_stream,
+    responses_stream,
 )
 from tests.server.calling import (
     CHATS,
@@ -259,8 +260,8 @@ def test_a_client_that_leaves_in_the_answer_gives_its_slot_back(
     start: StartServer, provider: ScriptedProvider, wire: str
 ) -> None:
     server = start()
-    stream = {"openai": openai_stream, "anthropic": anthropic_stream}[wire]
-    provider.script(stream("Hel", threading.Event(), "lo"))
+    streams = {"openai": openai_stream, "responses": responses_stream, "anthropic": anthropic_stream}
+    provider.script(streams[wire]("Hel", threading.Event(), "lo"))
     with asking(server, CHATS[wire], CHAT) as (connection,):
         assert connection.getresponse().read(1)
         assert requests_now(server.url) == 1

@@ -198,7 +198,7 @@ def test_each_wire_format_goes_to_a_provider_that_speaks_it(
     assert [received.path for received in other.requests] == ["/v1/messages", "/v1/messages/count_tokens"]
 
 
-def test_a_remote_shepherd_speaks_both(
+def test_a_remote_shepherd_speaks_every_wire_format(
     start: Start, provider: ScriptedProvider, other: ScriptedProvider
 ) -> None:
     server = start(others={"far": one(other.url, "shepherd")})
@@ -312,9 +312,10 @@ def test_a_provider_that_speaks_no_http_gives_502(start: Start, fixed: Fixed) ->
 
 def test_a_body_that_is_cut_off_before_anything_went_out_gives_502(start: Start, fixed: Fixed) -> None:
     fixed.answer = b'HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{"cho'
-    server = start(others={wire: one(fixed.url, wire, memory=True) for wire in CHATS})
+    server = start(others={kind: one(fixed.url, kind, memory=True) for kind in ("openai", "anthropic")})
     for wire in CHATS:
-        reply = say(server.url, WORDS, {"X-Shepherd-User": "steve"}, wire=wire, model=f"{wire}/m")
+        kind = "anthropic" if wire == "anthropic" else "openai"
+        reply = say(server.url, WORDS, {"X-Shepherd-User": "steve"}, wire=wire, model=f"{kind}/m")
         assert reply.status == 502
         error_of(reply, wire)
     assert server.said("steve") == []

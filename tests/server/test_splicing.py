@@ -43,7 +43,8 @@ messages = st.builds(
     lambda before, content, after: before | {"content": content} | after, extras, texts | parts, extras
 )
 conversations = st.lists(messages, min_size=1, max_size=4)
-keys = st.sampled_from(["model", "memory", "user", "stream"]) | texts.filter(lambda key: key != "messages")
+HOLDERS = ("messages", "input")
+keys = st.sampled_from(["model", "memory", "user", "stream"]) | texts.filter(lambda key: key not in HOLDERS)
 
 
 class Writer:
@@ -95,21 +96,26 @@ class Written(NamedTuple):
 
 @dataclass(frozen=True)
 class Body:
-    """A body and the members it was written from, in their order."""
+    """A body, the members it was written from, in their order, and which of them holds what was said."""
 
     written: bytes
     members: list[Written]
+    holder: str
 
 
 @st.composite
 def bodies(draw: st.DrawFn) -> Body:
-    """Bodies with other members, some of them more than once, before and after their messages."""
+    """Bodies with other members, some of them more than once, before and after what was said.
+
+    That is a list of messages, or a text in its place.
+    """
     writer = Writer(draw(st.integers(0, 2**32)))
     pairs = draw(st.lists(st.tuples(keys, values), max_size=5))
-    pairs.insert(draw(st.integers(0, len(pairs))), ("messages", draw(conversations)))
+    holder = draw(st.sampled_from(HOLDERS))
+    pairs.insert(draw(st.integers(0, len(pairs))), (holder, draw(conversations | texts)))
     members = [Written(key, writer.name(key).encode(), writer.write(value).encode()) for key, value in pairs]
     whole = writer.between("{", [(one.name + one.value).decode() for one in members], "}")
-    return Body((writer.blank() + whole + writer.blank()).encode(), members)
+    return Body((writer.blank() + whole + writer.blank()).encode(), members, holder)
 
 
 def parsed(body: bytes) -> Any:
@@ -121,8 +127,9 @@ def made_of(members: list[bytes]) -> re.Pattern[bytes]:
     return re.compile(rb"\s*\{\s*" + rb"\s*,\s*".join(map(re.escape, members)) + rb"\s*\}\s*")
 
 
-def tail_for(message: Mapping[str, Any], place: int, text: str) -> SplicePoint:
-    return SplicePoint(place, text if isinstance(message["content"], str) else {"type": "text", "text": text})
+def tail_for(said: str | list[Mapping[str, Any]], place: int, text: str) -> SplicePoint:
+    is_text = isinstance(said, str) or isinstance(said[place]["content"], str)
+    return SplicePoint(place, text if is_text else {"type": "text", "text": text})
 
 
 def inserted_by(tail: SplicePoint) -> bytes:
@@ -130,22 +137,24 @@ def inserted_by(tail: SplicePoint) -> bytes:
     return encoded[1:-1] if isinstance(tail.addition, str) else b"," + encoded
 
 
-def with_tail(request: Any, tail: SplicePoint) -> Any:
-    message = request["messages"][tail.place]
+def with_tail(request: Any, holder: str, tail: SplicePoint) -> Any:
+    if isinstance(request[holder], str):
+        return request | {holder: request[holder] + tail.addition}
+    message = request[holder][tail.place]
     message["content"] += tail.addition if isinstance(tail.addition, str) else [tail.addition]
     return request
 
 
 @given(body=bodies(), text=st.text(max_size=20), data=st.data())
 def test_a_tail_is_the_only_thing_that_is_added(body: Body, text: str, data: st.DataObject) -> None:
-    said = parsed(body.written)["messages"]
-    place = data.draw(st.integers(0, len(said) - 1))
-    tail = tail_for(said[place], place, MARK + text)
-    spliced = splice(body.written, tail=tail)
+    said = parsed(body.written)[body.holder]
+    place = 0 if isinstance(said, str) else data.draw(st.integers(0, len(said) - 1))
+    tail = tail_for(said, place, MARK + text)
+    spliced = splice(body.written, tail=tail, holder=body.holder)
     before, after = spliced.split(inserted_by(tail))
     assert before + after == body.written
     assert after[:1] in b'"]'
-    assert parsed(spliced) == with_tail(parsed(body.written), tail)
+    assert parsed(spliced) == with_tail(parsed(body.written), body.holder, tail)
 
 
 @given(body=bodies(), without=st.sets(keys))
@@ -172,9 +181,10 @@ def test_every_model_is_replaced_and_nothing_else(body: Body, name: str) -> None
 
 @given(body=bodies(), name=st.text(), text=st.text(max_size=20))
 def test_all_edits_are_made_at_once_as_one_after_the_other(body: Body, name: str, text: str) -> None:
-    tail = tail_for(parsed(body.written)["messages"][0], 0, MARK + text)
-    at_once = splice(body.written, without={"memory", "user"}, model=name, tail=tail)
-    assert at_once == splice(splice(splice(body.written, tail=tail), model=name), without=["user", "memory"])
+    tail = tail_for(parsed(body.written)[body.holder], 0, MARK + text)
+    at_once = splice(body.written, without={"memory", "user"}, model=name, tail=tail, holder=body.holder)
+    tailed = splice(body.written, tail=tail, holder=body.holder)
+    assert at_once == splice(splice(tailed, model=name), without=["user", "memory"])
 
 
 @given(
@@ -188,10 +198,11 @@ def test_what_the_standard_library_writes_is_spliced(
 ) -> None:
     request = json.loads(re.sub(rb"\\u[dD][89a-fA-F]..", b"?", body.written))
     dumped = json.dumps(request, indent=indent, separators=separators, ensure_ascii=ascii_only).encode()
-    tail = tail_for(request["messages"][-1], len(request["messages"]) - 1, MARK)
-    spliced = splice(dumped, tail=tail, without=("model",))
+    said = request[body.holder]
+    tail = tail_for(said, 0 if isinstance(said, str) else len(said) - 1, MARK)
+    spliced = splice(dumped, tail=tail, without=("model",), holder=body.holder)
     request.pop("model", None)
-    assert json.loads(spliced) == with_tail(request, tail)
+    assert json.loads(spliced) == with_tail(request, body.holder, tail)
 
 
 @pytest.mark.parametrize(
@@ -276,6 +287,10 @@ def test_a_part_is_the_last_of_the_list_before_its_bracket() -> None:
         (b'{"messages":[{"content":"a"}]}', SplicePoint(1, "x")),
         (b'{"messages":[{"content":"a"}],"b":["c",{"content":"d"}]}', SplicePoint(3, "x")),
         (b'{"messages":["content"]}', SplicePoint(0, "x")),
+        (b'{"messages":"a"}', SplicePoint(1, "x")),
+        (b'{"messages":"a"}', SplicePoint(0, {"text": "x"})),
+        (b'{"messages":5}', SplicePoint(0, "x")),
+        (b'{"input":"a"}', SplicePoint(0, "x")),
         (b"{}", SplicePoint(0, "x")),
     ],
 )

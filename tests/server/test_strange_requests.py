@@ -37,6 +37,7 @@ ASKED = "What is my favourite animal?"
 SEEDS = [
     b'{"model": "m", "user": "steve", "messages": [{"role": "user", "content": "hello"}]}',
     b'{"model":"m","messages":[{"role":"user","content":[{"type":"text","text":"hi"}]}],"memory":true}',
+    b'{"model":"m","input":"hi","previous_response_id":"resp_1","store":true,"user":"steve"}',
 ]
 
 
@@ -67,7 +68,10 @@ contents = values | lists(objects(parts | values, "type", "text", "content", "ca
 messages = lists(
     objects(roles | contents, "role", "content", "name", "id", "tool_calls", "tool_call_id") | values, 4
 )
-known = ["model", "messages", "user", "metadata", "memory", "stream", "tools", "system", "max_tokens"]
+known = [
+    *("model", "messages", "user", "metadata", "memory", "stream", "tools", "system", "max_tokens"),
+    *("input", "instructions", "store", "previous_response_id", "safety_identifier", "prompt_cache_key"),
+]
 
 
 @st.composite
@@ -87,7 +91,7 @@ def asking(draw: st.DrawFn) -> list[tuple[str, str]]:
     asked = {"role": "user", "content": ASKED if draw(st.booleans()) else parts}
     before = draw(messages)[1:-1]
     said = f"[{before}{',' if before else ''}{json.dumps(asked)}]"
-    return [("messages", said), ("user", '"steve"'), ("metadata", '{"user_id": "steve"}')]
+    return [("messages", said), ("input", said), ("user", '"steve"'), ("metadata", '{"user_id": "steve"}')]
 
 
 @st.composite
@@ -195,7 +199,7 @@ def test_bytes_that_are_no_request_are_refused(
 
 
 @given(
-    target=st.sampled_from(["/v1/chat/completions", "/v1/messages", "/v1/x", "/v1/memory/facts", "/health"]),
+    target=st.sampled_from([*CHATS.values(), "/v1/x", "/v1/memory/facts", "/health"]),
     lines=st.lists(st.binary(max_size=25), max_size=4),
     rest=st.binary(max_size=30),
 )
@@ -236,6 +240,7 @@ def test_messages_of_any_type_are_the_providers_business(
         {"messages": [{"role": "user", "content": "x"}], "stream": value, "tools": value},
     ):
         raw = json.dumps(body).encode()
+        raw = raw.replace(b'"messages"', b'"input"') if wire == "responses" else raw
         reply, got = ask(server, provider, wire, raw, **OFF)
         assert (reply.status, got) == (200, raw)
         assert ask(server, provider, wire, raw, **{"X-Shepherd-User": "steve"})[0].status == 200

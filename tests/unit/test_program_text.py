@@ -5,6 +5,7 @@ import pytest
 from shepherd_memory.intake.messages import last_user_message, typed_by_user
 from shepherd_memory.text.program_text import ProgramText, is_asked_by_program, typed_text
 
+AGENTS_MD = "# AGENTS.md instructions for /work\n\n<INSTRUCTIONS>\nUse tabs.\n\n</INSTRUCTIONS>"
 REMINDER = "<system-reminder>\nAlways use tabs.\n</system-reminder>"
 
 
@@ -25,6 +26,32 @@ REMINDER = "<system-reminder>\nAlways use tabs.\n</system-reminder>"
             ProgramText.SUMMARY,
         ),
         (" \n", ProgramText.EMPTY),
+        (f"{AGENTS_MD}\n", ProgramText.META),
+        ("# AGENTS.md instructions are long. What do they say?",) * 2,
+        ("<environment_context>\n<cwd>/work</cwd>\n</environment_context>", ProgramText.BOOKKEEPING),
+        ("<environment_context> is what Codex writes. Why?",) * 2,
+        ("<turn_aborted>\nThe user interrupted.\n</turn_aborted>", ProgramText.BOOKKEEPING),
+        ("<user_shell_command>\n<command>ls</command>\n</user_shell_command>", ProgramText.TOOL_OUTPUT),
+        ('<codex_internal_context source="goal">\nGo on.\n</codex_internal_context>', ProgramText.META),
+        ('<hook_prompt hook_run_id="1">Go on.</hook_prompt>', ProgramText.META),
+        ("<external_slack>\nHi\n</external_slack>", ProgramText.META),
+        ("<skill>\n<name>x</name>\n</skill>", ProgramText.META),
+        ("<skill> What is this tag?",) * 2,
+        (
+            "Another language model started to solve this problem and produced a summary of its thinking"
+            " process. Here it is:\nThe bike is green.",
+            ProgramText.SUMMARY,
+        ),
+        ('<image name=[Image #1] path="p.png">', ProgramText.META),
+        ("<image>", ProgramText.META),
+        ("</image>", ProgramText.META),
+        ("<image> is a tag",) * 2,
+        (
+            "# Context from my IDE setup:\n\n## Open tabs:\n- a.py\n\n## My request for Codex:\nFix it.",
+            "Fix it.",
+        ),
+        ("# Selected text:\nThe bike is green.",) * 2,
+        ("## My request: a bell",) * 2,
     ],
 )
 def test_what_a_person_typed_is_told_from_what_a_program_wrote(text: str, typed: str | ProgramText) -> None:
@@ -63,6 +90,10 @@ def test_a_message_that_a_program_wrote_is_not_the_last_one_of_the_user() -> Non
             True,
         ),
         (["You are Claude Code."], "[SUGGESTION MODE: Suggest what the user might type]", 64, True),
+        (["You are Codex."], "You are performing a CONTEXT CHECKPOINT COMPACTION. Create", None, True),
+        (["## Memory Writing Agent: Phase 1 (Single Rollout)"], "Analyze this rollout", None, True),
+        ([], "<next_prompt_suggestion>\n[SUGGESTION MODE: Suggest]", None, True),
+        (["You are Codex."], "What is a context checkpoint compaction?", None, False),
         ([], "quota", 1, True),
         ([], "quota", 64, False),
         ([], "What is a quota?", 1, False),
@@ -71,6 +102,6 @@ def test_a_message_that_a_program_wrote_is_not_the_last_one_of_the_user() -> Non
     ],
 )
 def test_what_a_program_asks_for_itself_is_no_conversation(
-    instructions: list[str], prompt: str, max_tokens: int, is_program: bool
+    instructions: list[str], prompt: str, max_tokens: int | None, is_program: bool
 ) -> None:
     assert is_asked_by_program(instructions, prompt, max_tokens) is is_program
