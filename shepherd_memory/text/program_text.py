@@ -27,6 +27,7 @@ OPENINGS = (
     ("TeammateIdle hook feedback:", META),
     ("Another Claude session sent a message:", META),
     ("[SYSTEM NOTIFICATION", META),
+    ("## Context Usage\n\n**Model:**", TOOL_OUTPUT),
     ("Another language model started to solve this problem and produced a summary of its", SUMMARY),
     ("Warning: The maximum number of unified exec processes you can keep open is", META),
     ("Warning: Your account was flagged for potentially high-risk cyber activity", META),

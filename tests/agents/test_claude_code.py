@@ -73,3 +73,14 @@ def test_a_tool_loop_and_the_turn_after_it_keep_the_prefix(open_site: OpenSite, 
         ("user", "And its colour?"),
         ("assistant", "Green."),
     ]
+
+
+def test_what_the_model_tells_a_sub_agent_is_not_remembered(open_site: OpenSite, home: Path) -> None:
+    site = open_site()
+    task = {"description": "Look", "prompt": "Find the heron.", "subagent_type": "general-purpose"}
+    spawn = says(ToolCall("toolu_task", "Agent", json.dumps(task)))
+    site.answer(spawn, says("It is in AGENTS.md."), says(KNOWN))
+    assert claude_code(home, site.url, "none").run(ASKED) == KNOWN
+    assert "Find the heron." in json.dumps(site.sent[1].json["messages"][0])
+    assert site.sent[1].body == site.recorder.bodies[1][1]
+    assert site.documents(CONFIGURED) == [("user", ASKED), ("assistant", KNOWN)]

@@ -10,19 +10,28 @@ import pytest
 from tests.agents.agent_site import ASKED, CONFIGURED, KNOWN, NOTED, TOLD, AgentSite, OpenSite
 from tests.agents.prefix import assert_kept
 from tests.agents.programs import codex
-from tests.endpoint import Step
+from tests.endpoint import Body, Step, by_content
 from tests.provider import ToolCall, chat, responses_stream
 from tests.terminal.shell import good
 
 pytestmark = pytest.mark.usefixtures("_node")
 
 AGAIN = ("resume", "--last")
+RESULT = "function_call_output"
+MAX_WAIT_MS = 120_000
 _numbers = count()
 
 
 def runs(command: str) -> Step:
     """A call of its shell."""
     return responses_stream(ToolCall(f"call_{next(_numbers)}", "exec_command", json.dumps({"cmd": command})))
+
+
+def calls(name: str, **arguments: Any) -> Step:
+    """A call of a tool for sub-agents, which stand in a namespace."""
+    call = {"call_id": f"call_{next(_numbers)}", "name": name, "arguments": json.dumps(arguments)}
+    item = {"type": "function_call", "id": f"fc_{call['call_id']}", "status": "completed", **call}
+    return responses_stream({**item, "namespace": "multi_agent_v1"})
 
 
 def user_texts(site: AgentSite, at: int) -> list[str]:
@@ -92,3 +101,24 @@ def test_its_built_in_provider_asks_over_http_at_once(open_site: OpenSite, home:
     assert agent.run(TOLD) == NOTED
     assert site.recorder.statuses == [426, 200], "first it wants a websocket"
     assert site.documents("ana") == [("user", TOLD), ("assistant", NOTED)]
+
+
+def test_what_the_model_tells_a_sub_agent_is_not_remembered(open_site: OpenSite, home: Path) -> None:
+    site = open_site()
+    agent = codex(home, site.url, "none")
+
+    def choose(body: Body) -> Step:
+        """The model starts a sub-agent and waits for it."""
+        results = [json.loads(item["output"]) for item in body["input"] if item["type"] == RESULT]
+        if "Find the heron." in json.dumps(body["input"][-1]):
+            return chat("It is in AGENTS.md.")
+        if not results:
+            return calls("spawn_agent", message="Find the heron.")
+        if "agent_id" in results[-1]:
+            return calls("wait_agent", targets=[results[-1]["agent_id"]], timeout_ms=MAX_WAIT_MS)
+        return chat(KNOWN)
+
+    site.provider.default = by_content(choose)
+    assert agent.run(ASKED) == KNOWN
+    assert "Find the heron." in "".join(text for at in range(len(site.sent)) for text in user_texts(site, at))
+    assert site.documents(CONFIGURED) == [("user", ASKED), ("assistant", KNOWN)]
