@@ -20,7 +20,7 @@ from tests.acceptance.processes import Processes, wait_until
 from tests.acceptance.settings import SettingsFile
 from tests.provider import Exchange, ScriptedProvider
 
-CHAT, MESSAGES = "/v1/chat/completions", "/v1/messages"
+CHAT, RESPONSES, MESSAGES = "/v1/chat/completions", "/v1/responses", "/v1/messages"
 PROVIDER_KEY = "key-of-the-scripted-provider"
 CLIENT_SECONDS = 60.0
 PATIENCE_SECONDS = 30

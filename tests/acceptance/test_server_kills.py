@@ -10,14 +10,14 @@ import time
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
 from shepherd_memory.service import Service
 from tests.acceptance.kills import KILLS, SEED
 from tests.acceptance.processes import kill, wait_until
-from tests.acceptance.server_site import BROKEN, CHAT, MESSAGES, Reply, Server, Site
+from tests.acceptance.server_site import BROKEN, CHAT, MESSAGES, RESPONSES, Reply, Server, Site
 from tests.acceptance.statements import SAID, answering, drain
 from tests.endpoint import Call, ScriptedEndpoint, Step
 from tests.provider import (
@@ -26,6 +26,8 @@ from tests.provider import (
     anthropic_stream,
     openai_answer,
     openai_stream,
+    responses_answer,
+    responses_stream,
 )
 
 CLIENTS = 8
@@ -34,6 +36,11 @@ FEWEST_EXCHANGES = 25 * KILLS
 EXCHANGES_A_CONVERSATION = 3
 HEARD = re.compile(r"heard_(\d+)_[0-9a-f]{8}")
 TOOL = ToolCall("call_1", "look", '{"up": "it"}')
+WIRES: dict[str, tuple[Any, Any]] = {
+    CHAT: (openai_answer, openai_stream),
+    MESSAGES: (anthropic_answer, anthropic_stream),
+    RESPONSES: (responses_answer, responses_stream),
+}
 
 
 @dataclass(frozen=True)
@@ -45,25 +52,32 @@ class Model:
 
     def _step(self, call: Call) -> Step:
         body: dict[str, Any] = call.received.json
-        is_openai = call.received.path == CHAT
-        if "tools" in body and not _has_tool_result(body["messages"][-1]):
+        whole, stream = WIRES[call.received.path]
+        if "tools" in body and not _has_tool_result(_messages(body)[-1]):
             said: list[Any] = ["Let me look. ", TOOL]
         else:
             said = ["I see: ", f"heard_{_number(body)}_{secrets.token_hex(4)}", ", noted."]
         if body.get("stream"):
-            return openai_stream(*said) if is_openai else anthropic_stream(*said)
+            return cast(Step, stream(*said))
         calls = [piece for piece in said if isinstance(piece, ToolCall)]
         text = "".join(piece for piece in said if isinstance(piece, str))
-        return openai_answer(text, *calls) if is_openai else anthropic_answer(text, *calls)
+        return cast(Step, whole(text, *calls))
+
+
+def _messages(body: dict[str, Any]) -> list[dict[str, Any]]:
+    messages: list[dict[str, Any]] = body["input"] if "input" in body else body["messages"]
+    return messages
 
 
 def _has_tool_result(message: dict[str, Any]) -> bool:
+    if message.get("type") == "function_call_output":
+        return True
     return message["role"] == "tool" or "tool_result" in json.dumps(message["content"])
 
 
 def _number(body: dict[str, Any]) -> str:
     """What the user said last begins their message; memory is behind it."""
-    texts = [_text(message) for message in body["messages"] if message["role"] == "user"]
+    texts = [_text(message) for message in _messages(body) if message.get("role") == "user"]
     found = [match for match in map(SAID.search, texts) if match]
     return found[-1][1]
 
@@ -102,28 +116,29 @@ class Client:
             turn += 1
 
     def _exchange(self, number: int, turn: int) -> None:
-        is_openai, streams, uses_tool = turn % 2 == 0, turn % 4 < 2, turn % 5 == 0
+        wire, streams, uses_tool = list(WIRES)[turn % 3], turn % 4 < 2, turn % 5 == 0
         said = {"role": "user", "content": sentence(number)}
         messages = [*self._history, said]
         fields: dict[str, Any] = {"stream": streams}
         if uses_tool:
             fields["tools"] = [{"name": TOOL.name, "type": "function", "function": {"name": TOOL.name}}]
-            self._deliver(number, is_openai, {**fields, "messages": messages})
-            messages = [*messages, *_tool_round(is_openai)]
-        reply = self._deliver(number, is_openai, {**fields, "messages": messages})
+            self._deliver(number, wire, messages, fields)
+            messages = [*messages, *_tool_round(wire)]
+        reply = self._deliver(number, wire, messages, fields)
         heard = HEARD.search(reply.body.decode())
         assert heard, reply.body
         assert int(heard[1]) == number
         self._town.delivered[number] = answer = f"I see: {heard[0]}, noted."
         self._history += [said, {"role": "assistant", "content": answer}]
 
-    def _deliver(self, number: int, is_openai: bool, fields: dict[str, Any]) -> Reply:
-        named = {"user": owner(number)} if is_openai else {"metadata": {"user_id": owner(number)}}
-        body = {"model": "scripted-1", "max_tokens": 99, **named, **fields}
+    def _deliver(self, number: int, wire: str, messages: list[Any], fields: dict[str, Any]) -> Reply:
+        named = {"metadata": {"user_id": owner(number)}} if wire == MESSAGES else {"user": owner(number)}
+        held = {"input" if wire == RESPONSES else "messages": messages}
+        body = {"model": "scripted-1", "max_tokens": 99, **named, **fields, **held}
         while True:
             server = self._town.server
             try:
-                reply = server.ask("POST", CHAT if is_openai else MESSAGES, body)
+                reply = server.ask("POST", wire, body)
             except BROKEN:
                 self._town.broken += 1
                 wait_until(lambda old=server: self._town.server is not old, "another server")
@@ -133,8 +148,12 @@ class Client:
             return reply
 
 
-def _tool_round(is_openai: bool) -> list[dict[str, Any]]:
-    if is_openai:
+def _tool_round(wire: str) -> list[dict[str, Any]]:
+    if wire == RESPONSES:
+        call = {"call_id": TOOL.id, "name": TOOL.name, "arguments": TOOL.arguments}
+        output = {"type": "function_call_output", "call_id": TOOL.id, "output": "nothing there"}
+        return [{"type": "function_call", **call}, output]
+    if wire == CHAT:
         function = {"name": TOOL.name, "arguments": TOOL.arguments}
         calls = [{"id": TOOL.id, "type": "function", "function": function}]
         return [

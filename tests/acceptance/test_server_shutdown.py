@@ -14,6 +14,7 @@ from tests.acceptance.server_site import (
     BROKEN,
     CHAT,
     MESSAGES,
+    RESPONSES,
     Conversation,
     Server,
     Site,
@@ -23,10 +24,14 @@ from tests.acceptance.server_site import (
 )
 from tests.acceptance.statements import answering, drain
 from tests.endpoint import ScriptedEndpoint, Step, hang
-from tests.provider import anthropic_stream, chat, openai_stream
+from tests.provider import anthropic_stream, chat, openai_stream, responses_stream
 
 SAID = "My code_1 is zebra_1."
-WIRES: dict[str, Callable[..., Step]] = {CHAT: openai_stream, MESSAGES: anthropic_stream}
+WIRES: dict[str, Callable[..., Step]] = {
+    CHAT: openai_stream,
+    RESPONSES: responses_stream,
+    MESSAGES: anthropic_stream,
+}
 SIGNALS = (signal.SIGTERM, signal.SIGINT)
 STOP_SECONDS = 60
 
@@ -39,7 +44,8 @@ def gate() -> threading.Event:
 
 def begin_stream(server: Server, path: str = CHAT) -> Conversation:
     """A stream of which the first words have come."""
-    body = chat_body(SAID, "steve", stream=True, max_tokens=9, metadata={"user_id": "steve"})
+    named = {"metadata": {"user_id": "steve"}}
+    body = chat_body(SAID, "steve", input=SAID, stream=True, max_tokens=9, **named)
     conversation = server.open("POST", path, body)
     conversation.read_until(b"Hello ")
     return conversation
@@ -129,7 +135,7 @@ def test_a_provider_that_never_answers_is_given_up_when_the_time_is_over(path: s
     site.settings.set(server_shutdown_timeout=1)
     site.provider.default = hang()
     server = site.serve()
-    body = chat_body(SAID, "steve", metadata={"user_id": "steve"})
+    body = chat_body(SAID, "steve", input=SAID, metadata={"user_id": "steve"})
     with server.open("POST", path, body) as conversation:
         site.provider.wait_for(1)
         server.process.terminate()

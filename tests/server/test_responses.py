@@ -262,7 +262,7 @@ def test_what_a_remote_shepherd_says_of_its_memory_is_said_once(
 
 
 def test_a_websocket_is_refused_so_that_agents_ask_over_http(
-    site: Running, provider: ScriptedProvider
+    site: Running, provider: ScriptedProvider, caplog: pytest.LogCaptureFixture
 ) -> None:
     upgrade = (
         "Upgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: ukIwf6I0wzjQ4txLZqaRQw==\r\n"
@@ -273,6 +273,7 @@ def test_a_websocket_is_refused_so_that_agents_ask_over_http(
     assert b"\r\nx-shepherd-memory: none\r\n" in answer
     assert b'"type":"invalid_request_error"' in answer
     assert provider.requests == []
+    assert [record for record in caplog.records if record.name.startswith("uvicorn")] == []
 
 
 def test_a_websocket_needs_a_key_like_everything_else(site: Running) -> None:

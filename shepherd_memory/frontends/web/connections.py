@@ -184,6 +184,9 @@ class BoundedConnection(HttpToolsProtocol):
         self._all.remove(self)
         super().connection_lost(exc)
 
+    def _unsupported_upgrade_warning(self) -> None:
+        """Nothing: the answer says it. Agents try websockets first, and would fill the log with advice."""
+
     def data_received(self, data: bytes) -> None:
         if self.transport.is_closing():
             return
