@@ -84,3 +84,11 @@ def test_what_the_model_tells_a_sub_agent_is_not_remembered(open_site: OpenSite,
     assert "Find the heron." in json.dumps(site.sent[1].json["messages"][0])
     assert site.sent[1].body == site.recorder.bodies[1][1]
     assert site.documents(CONFIGURED) == [("user", ASKED), ("assistant", KNOWN)]
+
+
+def test_of_a_slash_command_only_its_name_is_remembered(open_site: OpenSite, home: Path) -> None:
+    site = open_site()
+    site.answer(says("It is there."))
+    assert claude_code(home, site.url, "none").run("/init") == "It is there."
+    assert "analyze this codebase" in last_user_text(site)
+    assert site.documents(CONFIGURED) == [("user", "/init"), ("assistant", "It is there.")]

@@ -1,5 +1,6 @@
 """Codex from npm, changed in nothing but the provider in its configuration."""
 
+import base64
 import json
 from itertools import count
 from pathlib import Path
@@ -18,6 +19,9 @@ pytestmark = pytest.mark.usefixtures("_node")
 
 AGAIN = ("resume", "--last")
 RESULT = "function_call_output"
+PIXEL = base64.b64decode(
+    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+)
 MAX_WAIT_MS = 120_000
 _numbers = count()
 
@@ -122,3 +126,13 @@ def test_what_the_model_tells_a_sub_agent_is_not_remembered(open_site: OpenSite,
     assert agent.run(ASKED) == KNOWN
     assert "Find the heron." in "".join(text for at in range(len(site.sent)) for text in user_texts(site, at))
     assert site.documents(CONFIGURED) == [("user", ASKED), ("assistant", KNOWN)]
+
+
+def test_the_marks_around_an_image_are_not_remembered(open_site: OpenSite, home: Path) -> None:
+    site = open_site()
+    agent = codex(home, site.url, "none")
+    (agent.folder / "bicycle.png").write_bytes(PIXEL)
+    site.answer(chat(NOTED))
+    assert agent.run(TOLD, "--image", "bicycle.png") == NOTED
+    assert "<image" in user_texts(site, 0)[-1]
+    assert site.documents(CONFIGURED) == [("user", TOLD), ("assistant", NOTED)]
