@@ -44,9 +44,12 @@ def user_texts(site: AgentSite, at: int) -> list[str]:
     return [json.dumps(item["content"]) for item in items if item.get("role") == "user"]
 
 
+@pytest.mark.parametrize("engine", ["onnx", "none"])
 @pytest.mark.parametrize("user", ["ana", CONFIGURED], ids=["with a personal key", "without keys"])
-def test_what_it_is_told_in_one_run_it_knows_in_the_next(open_site: OpenSite, home: Path, user: str) -> None:
-    site = open_site()
+def test_what_it_is_told_in_one_run_it_knows_in_the_next(
+    open_site: OpenSite, home: Path, user: str, engine: str
+) -> None:
+    site = open_site(embedding_engine=engine)
     key = site.new_key(user) if user == "ana" else "none"
     agent = codex(home, site.url, key)
     site.answer(chat(NOTED), chat(KNOWN))
