@@ -15,8 +15,17 @@ from shepherd_memory.chat.recorder import SessionRecorder
 from shepherd_memory.chat.tool_loop import Turn
 from shepherd_memory.config import Config, Provider
 from shepherd_memory.config.identity import is_known
-from shepherd_memory.config.providers import current_provider, extraction_enabled
+from shepherd_memory.config.providers import (
+    NO_MEMORY,
+    MemoryUse,
+    current_provider,
+    is_remembered_there,
+    memory_use,
+)
 from shepherd_memory.errors import DatabaseError, ShepherdError
+from shepherd_memory.injection.block import MemoryBlock
+from shepherd_memory.injection.prompt import inject
+from shepherd_memory.injection.prompting import Injected
 from shepherd_memory.llm.client import Client
 from shepherd_memory.llm.target import target_of
 from shepherd_memory.memory import saved_chats
@@ -26,9 +35,11 @@ from shepherd_memory.storage.clock import iso, now_us
 from shepherd_memory.text.canonical import canonical_text
 
 NO_PROVIDER = (
-    "no provider is in use: `shepherd provider add NAME --base-url URL --memory`, then "
-    "`shepherd provider NAME use` (in a chat: /provider add …)"
+    "no provider is in use: `shepherd provider add NAME --base-url URL --memory` adds one (in a chat: "
+    "/provider add …), `shepherd provider NAME use` chooses one that is there"
 )
+
+REMOTE = "remote"
 
 logger = logging.getLogger("shepherd_memory.frontends.chat.session")
 
@@ -58,7 +69,7 @@ def open_chat(
     if resume:
         chat.resume()
     warming = threading.Thread(target=service.embedding.embedder, name="shepherd-chat-warming")
-    if chat.remembers():
+    if chat.memory_use():
         # So that the first prompt does not wait for the model to be loaded.
         warming.start()
     try:
@@ -89,6 +100,11 @@ class ChatSession:
 
     def _begin(self, session_id: str) -> None:
         self.session_id = session_id
+        self.blocks: dict[str, MemoryBlock] = {}
+        """What memory added to the messages, by their ids: the next prompt has the same again."""
+        self.evicted_turn = ""
+        """The key of the last thing said that has left the prompt."""
+        self._turn_keys: dict[str, str] = {}
         self._remembered: set[str] = set()
         self._there: set[str] = set()
         """Of what was remembered, what was still there when it was last looked at."""
@@ -110,11 +126,26 @@ class ChatSession:
         provider = self.provider()
         return provider.model if provider else ""
 
-    def remembers(self) -> bool:
-        """Whether what is said now is remembered."""
+    def memory_use(self) -> MemoryUse:
+        """What memory does here for what is said now: neither of the two, where another shepherd does it."""
+        provider = self.provider()
+        if provider is None or not (self.options.memory and is_known(self.user_id)):
+            return NO_MEMORY
+        return memory_use(self.config, provider)
+
+    def memory_word(self) -> str:
+        """The same in a word; `remote` if memory is left to the server that answers."""
+        return REMOTE if self.is_remembered_there() else self.memory_use().word
+
+    def is_remembered_there(self) -> bool:
+        """Whether memory is left to the server that answers."""
         provider = self.provider()
         wanted = self.options.memory and is_known(self.user_id)
-        return wanted and provider is not None and extraction_enabled(self.config, provider)
+        return wanted and provider is not None and is_remembered_there(provider)
+
+    def remembers(self) -> bool:
+        """Whether what is said now is remembered."""
+        return self.memory_use().remembers
 
     def context_tokens(self) -> int:
         """About as many tokens as the prompt takes now."""
@@ -249,11 +280,27 @@ class ChatSession:
         """An answer is complete: what is new may be queued."""
         _note(self._memory.end_turn(), emit)
 
+    def take_blocks(self, injected: Injected) -> None:
+        """Have each message say what memory adds to it."""
+        ids = [message["id"] for message in self.messages]
+        self.blocks = {ids[place]: block for place, block in injected.blocks.items()}
+        self._turn_keys = {ids[turn.place]: turn.key for turn in injected.turns}
+
+    def keep(self, messages: list[Message]) -> None:
+        """Go on with these alone."""
+        kept = {message["id"] for message in messages}
+        for message in self.messages:
+            if message["id"] not in kept:
+                self.evicted_turn = self._turn_keys.get(message["id"], self.evicted_turn)
+        self.messages = messages
+
     def prompt(self) -> list[Message]:
         """The messages as they are sent: instructions first; what got no answer is said in one go."""
         system = self.config.chat_system_prompt
         prompt: list[Message] = [{"role": "system", "content": system}] if system else []
-        for message in self.messages:
+        places = {place: message["id"] for place, message in enumerate(self.messages)}
+        blocks = {place: self.blocks[id] for place, id in places.items() if id in self.blocks}
+        for message in inject(self.messages, blocks):
             if prompt and message["role"] == prompt[-1]["role"] == "user":
                 joined = f"{prompt[-1]['content']}\n\n{message['content']}"
                 prompt[-1] = {**message, "content": joined}

@@ -9,10 +9,8 @@ from shepherd_memory.chat import events
 from shepherd_memory.chat.events import Emit
 from shepherd_memory.chat.eviction import Message, evict, tokens_of
 from shepherd_memory.config import Provider
-from shepherd_memory.config.providers import injection_enabled
+from shepherd_memory.config.providers import NO_MEMORY
 from shepherd_memory.errors import ContextTooLong, EndpointError, ItemRejected, ShepherdError
-from shepherd_memory.injection.block import MemoryBlock
-from shepherd_memory.injection.prompt import inject
 from shepherd_memory.llm.client import CallCancelled
 from shepherd_memory.llm.request import End, ModelRequest, Reasoning, Text, ToolRequest
 from shepherd_memory.llm.target import target_of
@@ -54,10 +52,14 @@ class Turn:
         self._provider = provider
         self._emit = emit
         self._max_tokens = max_tokens
-        self._remembers = memory and chat.remembers()
-        self._reads = recalls and self._remembers
-        self._injects = self._reads and injection_enabled(chat.config, provider)
-        self._block: MemoryBlock | None = None
+        use = chat.memory_use() if memory else NO_MEMORY
+        self._remembered_there_as = chat.user_id if memory and chat.is_remembered_there() else ""
+        self._remembers = use.remembers
+        self._injects = recalls and use.injects
+        if not self._injects:
+            chat.blocks = {}
+        # The tools write too, so they are for chats that are remembered.
+        self._offers_tools = recalls and use.remembers and chat.options.memtools
         self._text: list[str] = []
         self._calls: list[ToolRequest] = []
         self._end = End("")
@@ -82,12 +84,12 @@ class Turn:
         try:
             # Each as it was said: what the prompt shows already is known by its own words.
             injected = chat.service.inject(
-                chat.user_id, chat.messages, session_id=chat.session_id, explain=True
+                chat.user_id, chat.messages, session_id=chat.session_id, after=chat.evicted_turn, explain=True
             )
         except ShepherdError as error:
             logger.warning("recall failed for a chat (%s)", type(error).__name__)
             return self._emit(events.Notice(f"answered without memory: {error}"))
-        self._block = injected.block
+        chat.take_blocks(injected)
         self._emit(events.MemoryInjected(injected))
 
     def _store(self, messages: Sequence[Message]) -> None:
@@ -113,7 +115,7 @@ class Turn:
 
     def _round(self, offers_tools: bool) -> None:
         """One answer of the provider; if the context is too long for it, again with less of it."""
-        offered = tools.TOOLS if offers_tools and self._chat.options.memtools and self._reads else ()
+        offered = tools.TOOLS if offers_tools and self._offers_tools else ()
         self._make_room(self._chat.window_of(self._provider))
         while True:
             self._text, self._calls, self._end = [], [], End("")
@@ -128,8 +130,9 @@ class Turn:
 
     def _stream(self, offered: Sequence[dict[str, Any]]) -> None:
         chat = self._chat
-        request = ModelRequest(inject(chat.prompt(), self._block), offered, self._max_tokens)
-        parts = chat.client.stream(target_of(self._provider), request, chat.config.server_provider_timeout)
+        request = ModelRequest(chat.prompt(), offered, self._max_tokens)
+        target = target_of(self._provider, self._remembered_there_as)
+        parts = chat.client.stream(target, request, chat.config.server_provider_timeout)
         if chat.is_cancelled:
             # Before the call was there to be cancelled.
             chat.client.cancel()
@@ -163,14 +166,14 @@ class Turn:
         chat = self._chat
         answer = window // ANSWER_SHARE if is_refused else self._max_tokens or window // ANSWER_SHARE
         room = window - min(answer, window // 2)
-        extra = sum(map(tokens_of, inject(chat.prompt(), self._block))) - sum(map(tokens_of, chat.messages))
+        extra = sum(map(tokens_of, chat.prompt())) - sum(map(tokens_of, chat.messages))
         kept = evict(chat.messages, room - extra)
         number = len(chat.messages) - len(kept)
         if not number:
             return False
         if not chat.options.evicts:
             raise ContextTooLong(FULL)
-        chat.messages = kept
+        chat.keep(kept)
         self._emit(events.MessagesEvicted(number))
         return True
 

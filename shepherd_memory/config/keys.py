@@ -26,10 +26,11 @@ from shepherd_memory.config.settings import (
 )
 from shepherd_memory.errors import ConfigError
 
-RESERVED_NAMES = ("add", "remove", "show", "set", "edit", "use", "list", "next", "help")
+RESERVED_NAMES = ("add", "remove", "show", "set", "unset", "edit", "use", "list", "next", "help")
 """Words of `shepherd provider`, which no provider can be called."""
 
-PROVIDER_TYPES = ("openai", "anthropic", "shepherd")
+SHEPHERD = "shepherd"
+PROVIDER_TYPES = ("openai", "anthropic", SHEPHERD)
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 
@@ -67,8 +68,11 @@ class Provider(_Checked):
     )
     model: str = setting("", TEXT, "The model to ask for.")
     api_key: str = setting("", SECRET, "Sent to the server; empty: none.")
-    memory: bool = setting(
-        False, FLAG, "Remember and inject for chats through this provider; overrides the two general flags."
+    memory: bool | None = setting(
+        None,
+        FLAG,
+        "Remember chats through this provider, and inject memories into them. Unset: `memory_extraction` and "
+        "`rag_context_injection` decide; with the type shepherd the server there does both.",
     )
     context_window: int = setting(
         0, COUNT, "Tokens that the model takes; a longer chat drops its oldest turns. 0: ask the server."
@@ -103,7 +107,9 @@ class Config(_Checked):
         True, FLAG, "Keep the messages verbatim. Off: only what extraction makes of them is kept."
     )
     memory_extraction: bool = setting(
-        False, FLAG, "Have facts extracted from chats; the `memory` flag of the provider in use overrides it."
+        False,
+        FLAG,
+        "Remember chats through providers whose `memory` is not set, and extract facts from them.",
     )
     memory_extraction_endpoint: str = setting(
         "",
@@ -159,11 +165,17 @@ class Config(_Checked):
     embedding_timeout: float = setting(10.0, SECONDS, "For the openai engine: longest wait for an answer.")
     recall_cache_mb: int = setting(512, COUNT, "Most memory for the arrays of users who recalled last.")
     rag_context_injection: bool = setting(
-        False, FLAG, "Put memories into prompts; the `memory` flag of the provider in use overrides it."
+        False, FLAG, "Put memories into prompts for providers whose `memory` is not set."
     )
     rag_max_results: int = setting(3, COUNT, "Most memories in one prompt.")
     rag_relevance_threshold: float = setting(0.3, SHARE, "Memories less certain than this are left out.")
-    rag_max_tokens: int = setting(600, COUNT, "Most tokens that memories may take in one prompt.")
+    rag_max_tokens: int = setting(600, COUNT, "Most tokens that memories may take in one message.")
+    rag_max_conversation_tokens: int = setting(
+        2000,
+        COUNT,
+        "Most tokens that memories may take in all messages of a conversation; beyond it only what is "
+        "new and certain is added.",
+    )
     transcripts_enabled: bool = setting(
         False, FLAG, "Have `shepherd serve` and `shepherd worker` watch for transcripts of agents."
     )
@@ -236,7 +248,11 @@ class Config(_Checked):
         10.0, SECONDS_OR_OFF, "Longest that a chat waits at its end for what is new to be extracted. 0: not."
     )
     chat_system_prompt: str = setting("", TEXT, "Instructions that every chat of ours begins with.")
-    provider: str = setting("", TEXT, "Name of the provider in use; `shepherd provider NAME use` sets it.")
+    provider: str = setting(
+        "",
+        TEXT,
+        "Name of the provider in use: the first one added, or whichever `shepherd provider NAME use` chose.",
+    )
     providers: Mapping[str, Provider] = field(default_factory=dict, hash=False)
 
     def __post_init__(self) -> None:

@@ -1,6 +1,7 @@
 """Providers: the model servers that chats go to, and which of them is in use."""
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -14,7 +15,8 @@ from shepherd_memory.config import (
     provider_field,
     provider_from_table,
 )
-from shepherd_memory.config.settings import SET, did_you_mean
+from shepherd_memory.config.keys import SHEPHERD
+from shepherd_memory.config.settings import SET, UNSET, did_you_mean
 from shepherd_memory.errors import (
     ConfigError,
     EndpointError,
@@ -24,20 +26,24 @@ from shepherd_memory.errors import (
 )
 
 __all__ = [
+    "NO_MEMORY",
+    "MemoryUse",
     "Provider",
     "add_provider",
     "current_provider",
     "describe",
-    "extraction_enabled",
     "fields_as_toml",
     "get_provider",
-    "injection_enabled",
+    "is_remembered_there",
     "list_providers",
     "memory_advice",
+    "memory_use",
+    "memory_words",
     "next_provider",
     "remove_provider",
     "set_field",
     "set_fields_from_toml",
+    "unset_field",
     "use_provider",
 ]
 
@@ -73,57 +79,109 @@ def current_provider(config: Config) -> Provider | None:
     return config.providers[config.provider] if config.provider else None
 
 
-def extraction_enabled(config: Config, provider: Provider | None = None) -> bool:
-    """Are chats to be remembered? As the provider that serves says, else the one in use, else the key."""
-    serving = provider or current_provider(config)
-    return serving.memory if serving else config.memory_extraction
+@dataclass(frozen=True)
+class MemoryUse:
+    """What memory is to do for a chat: keep what is said, and put what it knows into prompts."""
+
+    remembers: bool
+    injects: bool
+
+    def __bool__(self) -> bool:
+        return self.remembers or self.injects
+
+    @property
+    def word(self) -> str:
+        """`on`, `off`, or which of the two."""
+        if self.remembers == self.injects:
+            return "on" if self.remembers else "off"
+        return "remember-only" if self.remembers else "inject-only"
 
 
-def injection_enabled(config: Config, provider: Provider | None = None) -> bool:
-    """Are memories to be put into prompts? Decided as in `extraction_enabled`."""
-    serving = provider or current_provider(config)
-    return serving.memory if serving else config.rag_context_injection
+NO_MEMORY = MemoryUse(remembers=False, injects=False)
 
 
-def describe(provider: Provider) -> dict[str, Any]:
-    """A provider's name and fields, with secrets masked."""
+def memory_use(config: Config, provider: Provider) -> MemoryUse:
+    """As the provider's `memory` says; if that was never set, as the two general keys say.
+
+    Not for another shepherd, which has a memory itself: what is said must not be stored in both.
+    """
+    if is_remembered_there(provider):
+        return NO_MEMORY
+    if provider.memory is not None:
+        return MemoryUse(provider.memory, provider.memory)
+    return MemoryUse(config.memory_extraction, config.rag_context_injection)
+
+
+def is_remembered_there(provider: Provider) -> bool:
+    """Whether memory is left to the server of this provider, which is a shepherd too."""
+    return provider.type == SHEPHERD and not provider.memory
+
+
+def memory_words(config: Config, provider: Provider) -> str:
+    """What memory does for a provider's chats, for a person."""
+    if is_remembered_there(provider):
+        return "the server there remembers"
+    use = memory_use(config, provider)
+    if use.remembers and use.injects:
+        return "with memory"
+    if use.remembers:
+        return "remembered, and nothing is put into prompts"
+    return "nothing is remembered, but memories are put into prompts" if use.injects else "without memory"
+
+
+def describe(config: Config, provider: Provider) -> dict[str, Any]:
+    """A provider's name and fields, with secrets masked, and what memory does for its chats here."""
     shown = {key: known.masked(getattr(provider, key)) for key, known in PROVIDER_FIELDS.items()}
-    return {"name": provider.name} | shown
+    use = memory_use(config, provider)
+    return {"name": provider.name} | shown | {"remembers": use.remembers, "injects": use.injects}
 
 
 def memory_advice(provider: Provider) -> str:
     """What to set `memory` to, for whoever just added a provider."""
-    if provider.type == "shepherd":
-        return "memory: leave it false; a remote shepherd remembers by itself"
+    if provider.type == SHEPHERD:
+        return "memory: leave it unset; a remote shepherd remembers by itself"
     if _is_hosted(provider):
         return "memory: your choice with a hosted provider; true has shepherd remember and inject here"
     return "memory: true is advised for a local model or a raw inference server; nothing else remembers there"
 
 
-def add_provider(path: Path, provider: Provider) -> None:
-    """Write a new provider into the file; a name that exists is refused."""
+def add_provider(path: Path, provider: Provider) -> bool:
+    """Write a new provider into the file, and whether it is in use now: it is, where none was before.
+
+    A name that exists is refused.
+    """
+    is_first = False
 
     def add(table: Table) -> None:
+        nonlocal is_first
         tables = _tables(table)
         if provider.name in tables:
             how = f"`shepherd provider {provider.name} set FIELD VALUE` changes it"
             raise InvalidInput(f"provider {provider.name!r} exists; {how}")
         tables[provider.name] = _to_table(provider)
+        is_first = not table.get("provider")
+        if is_first:
+            table["provider"] = provider.name
 
     change(path, add)
+    return is_first
 
 
-def remove_provider(path: Path, name: str) -> None:
-    """Take a provider out of the file; if it was in use, none is."""
+def remove_provider(path: Path, name: str) -> bool:
+    """Take a provider out of the file, and whether it was in use: then none is, until one is chosen."""
+    was_used = False
 
     def remove(table: Table) -> None:
+        nonlocal was_used
         tables = _tables(table)
         _existing(tables, name)
         del tables[name]
-        if table.get("provider") == name:
+        was_used = table.get("provider") == name
+        if was_used:
             del table["provider"]
 
     change(path, remove)
+    return was_used
 
 
 def set_field(path: Path, name: str, field: str, text: str) -> Any:
@@ -133,14 +191,26 @@ def set_field(path: Path, name: str, field: str, text: str) -> Any:
     return value
 
 
+def unset_field(path: Path, name: str, field: str) -> None:
+    """Take one field out of the file, so that its default is in force again."""
+    known = provider_field(field).key
+
+    def remove(table: Table) -> None:
+        if _fields(table, name).pop(known, None) is None:
+            raise NotFound(f"{known} of {name} is not set in {path}")
+
+    change(path, remove)
+
+
 def fields_as_toml(provider: Provider) -> str:
-    """A provider's fields for an editor; a secret stands there as `(set)`."""
+    """A provider's fields for an editor; a secret stands there as `(set)`, what is unset as a comment."""
     import tomli_w  # readers do not need it
 
     fields = {key: getattr(provider, key) for key in PROVIDER_FIELDS}
     if provider.api_key:
         fields["api_key"] = SET
-    return tomli_w.dumps(fields)
+    unset = "".join(f"# {key} = true  # {UNSET} now\n" for key, value in fields.items() if value is None)
+    return tomli_w.dumps({key: value for key, value in fields.items() if value is not None}) + unset
 
 
 def set_fields_from_toml(path: Path, provider: Provider, text: str) -> Provider:
@@ -149,7 +219,7 @@ def set_fields_from_toml(path: Path, provider: Provider, text: str) -> Provider:
     changed = {
         key: getattr(edited, key) for key in PROVIDER_FIELDS if getattr(edited, key) != getattr(provider, key)
     }
-    change(path, lambda table: _fields(table, provider.name).update(changed))
+    change(path, lambda table: _update(_fields(table, provider.name), changed))
     return edited
 
 
@@ -210,6 +280,15 @@ def _to_table(provider: Provider) -> Table:
     return {
         key: value for key, value in values.items() if key == "type" or value != PROVIDER_FIELDS[key].default
     }
+
+
+def _update(fields: Table, changed: Table) -> None:
+    """Write what was changed; TOML has no word for what is unset."""
+    for key, value in changed.items():
+        if value is None:
+            fields.pop(key, None)
+        else:
+            fields[key] = value
 
 
 def _tables(table: Table) -> Table:

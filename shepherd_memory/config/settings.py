@@ -13,6 +13,9 @@ T = TypeVar("T")
 SET = "(set)"
 """What is shown in place of a secret."""
 
+UNSET = "unset"
+"""What is shown where a flag was never set, and something else decides."""
+
 WORDS = {
     "true": True,
     "yes": True,
@@ -109,7 +112,9 @@ class Setting:
         return self.rule is SECRET
 
     def check(self, value: Any) -> Any:
-        """The value as it is kept, or ConfigError."""
+        """The value as it is kept, or ConfigError; None only where a setting may be unset."""
+        if value is None and self.default is None:
+            return None
         if not self.rule.fits(value):
             raise ConfigError(self._refusal(value))
         return float(value) if self.rule.kind is float else value
@@ -169,6 +174,8 @@ _WRITTEN: dict[type, Callable[[str], Any]] = {bool: _read_flag, int: int, float:
 
 
 def _spell(value: Any) -> str:
+    if value is None:
+        return UNSET
     if isinstance(value, bool):
         return str(value).lower()
     return f"{value:.15g}" if isinstance(value, float) else str(value)

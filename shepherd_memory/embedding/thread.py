@@ -17,7 +17,7 @@ from shepherd_memory.errors import DatabaseError
 from shepherd_memory.storage.clock import Clock
 from shepherd_memory.storage.database import Connection, Database
 
-Choice = tuple[str, str, str, str, str]
+Choice = tuple[str, ...]
 
 IDLE_SECONDS = 1.0
 TROUBLE_SECONDS = 5.0
@@ -33,6 +33,8 @@ def choice_of(config: Config) -> Choice:
         config.embedding_device,
         config.embedding_endpoint,
         config.embedding_api_key,
+        # Only an endpoint is waited for; for its sake no model is loaded again.
+        str(config.embedding_timeout) if config.embedding_endpoint else "",
     )
 
 

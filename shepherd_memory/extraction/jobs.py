@@ -467,6 +467,16 @@ def count(connection: Connection, kind: str) -> dict[str, int]:
     return {**dict.fromkeys(STATUSES, 0), **dict(rows)}
 
 
+def count_by_status(connection: Connection, user_id: str, kind: str) -> dict[str, int]:
+    """How many of a user's jobs are in which state."""
+    rows = connection.rows(
+        "select status, count(*) from jobs where user_id = :user_id and kind = :kind group by status",
+        user_id=user_id,
+        kind=kind,
+    )
+    return {**dict.fromkeys(STATUSES, 0), **dict(rows)}
+
+
 def count_waiting(connection: Connection, kind: str) -> int:
     """How many jobs wait, over all users."""
     row = connection.row("select count(*) from jobs where kind = :kind and status = 'waiting'", kind=kind)

@@ -15,7 +15,7 @@ class LeaseKeeper:
     """One named thread that renews the lease of whatever item is held at the moment."""
 
     def __init__(
-        self, renew: Callable[[Job], bool], lost: Callable[[], None], interval_seconds: float
+        self, renew: Callable[[Job], bool], lost: Callable[[], None], interval_seconds: Callable[[], float]
     ) -> None:
         self._renew = renew
         self._lost = lost
@@ -42,7 +42,7 @@ class LeaseKeeper:
             self._held = None
 
     def _run(self) -> None:
-        while not self._stopping.wait(self._interval_seconds):
+        while not self._stopping.wait(self._interval_seconds()):
             job = self._held
             if job is not None:
                 self._beat(job)

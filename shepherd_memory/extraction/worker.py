@@ -86,7 +86,9 @@ class Worker:
         self._wake = threading.Event()
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name="shepherd-worker")
-        self._heartbeat = LeaseKeeper(self._renew, client.cancel, config().memory_extraction_lease / 4)
+        self._heartbeat = LeaseKeeper(
+            self._renew, client.cancel, lambda: config().memory_extraction_lease / 4
+        )
 
     def start(self) -> None:
         """Begin to work in the background."""

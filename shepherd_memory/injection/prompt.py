@@ -1,28 +1,23 @@
-"""A block put into the last user message of a prompt."""
+"""Blocks put into the messages of a prompt."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from shepherd_memory.injection.block import BLANK_LINE, MemoryBlock
-from shepherd_memory.intake.messages import last_user_message, type_of
+from shepherd_memory.intake.messages import type_of
 from shepherd_memory.text.block_seal import BEFORE_PART
 
 
-def inject(messages: Sequence[Any], block: MemoryBlock | None) -> list[Any]:
-    """`messages` with the block at the end of the user's last words; all others are the same objects.
-
-    A user message without text, or with tool results only, does not count.
-    """
+def inject(messages: Sequence[Any], blocks: Mapping[int, MemoryBlock]) -> list[Any]:
+    """`messages` with each block at the end of the message at its place; all others are the same objects."""
     result = list(messages)
-    index = last_user_message(result)
-    if block is None or index is None:
-        return result
-    content = result[index].get("content")
-    added = block_suffix(content, block)
-    result[index] = {
-        **result[index],
-        "content": content + added if isinstance(added, str) else [*content, added],
-    }
+    for place, block in blocks.items():
+        content = result[place].get("content")
+        added = block_suffix(content, block)
+        result[place] = {
+            **result[place],
+            "content": content + added if isinstance(added, str) else [*content, added],
+        }
     return result
 
 

@@ -1,46 +1,39 @@
-"""Prompting: what recall found, put into a prompt; remembered so that it can be explained and repeated."""
+"""What a turn is told: the profile and what recall found, less what the conversation has been told."""
 
-import hashlib
-import uuid
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from datetime import datetime
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
-from shepherd_memory.injection import stored_blocks
 from shepherd_memory.injection.block import MemoryBlock, RecalledItem, build_block
-from shepherd_memory.injection.stored_blocks import StoredBlock
-from shepherd_memory.intake.messages import (
-    INSTRUCTION_ROLES,
-    MAX_QUERY_CHARS,
-    last_user_message,
-    text_of,
-    typed_by_user,
-)
+from shepherd_memory.injection.stored_blocks import GivenBlock, StoredBlock
+from shepherd_memory.injection.turns import UserTurn
+from shepherd_memory.intake.messages import text_of, typed_by_user
 from shepherd_memory.memory import facts
+from shepherd_memory.memory.facts import Fact
 from shepherd_memory.recall import Hit, Recalled
-from shepherd_memory.recall.rows import fetch
-from shepherd_memory.storage import users
-from shepherd_memory.storage.database import Connection, Database
-from shepherd_memory.storage.rows import build
+from shepherd_memory.storage.database import Connection
 from shepherd_memory.text.block_seal import strip_content
-from shepherd_memory.text.canonical import dump_json
 from shepherd_memory.text.reasoning import without_reasoning
 from shepherd_memory.text.redaction import redact
 
 REDACTED = "[redacted:"
-KEPT_INJECTIONS = 10_000
-"""Per user; older ones are forgotten."""
 
-LOOKED_UP = 500
-"""So many texts in one query: databases limit its parameters."""
+CERTAIN = 0.6
+"""The confidence of what a conversation is still told once its budget is spent."""
+
+MIN_TOKENS = 60
+"""Of the budget: a block with less room says nothing worth its frame."""
+
+LATE_SHARE = 4
+"""Once the budget is spent, a block takes a quarter of what it may take before."""
 
 
 @dataclass(frozen=True)
 class Injected:
     """The messages to send, and what was put into them: nothing if `block` is None, for `reason`.
 
-    `told` are the kinds and ids of what the block tells.
+    `block` is that of the user's last turn, and `told` are the kinds and ids of what it tells; `blocks` are
+    all, by the place of their message. `turns` are the user's, oldest first.
     """
 
     messages: list[Any]
@@ -49,91 +42,109 @@ class Injected:
     recalled: Recalled = field(default_factory=Recalled)
     reason: str = ""
     told: tuple[tuple[str, int], ...] = ()
-
-
-@dataclass(frozen=True)
-class Injection:
-    """One thing that was put into one prompt, and how it was ranked there; no `text`: it is deleted since."""
-
-    id: int
-    request: str
-    session_id: str
-    query: str
-    kind: str
-    entry_id: int
-    score: float
-    confidence: float
-    injected_at: datetime
-    text: str | None = None
-
-
-_COLUMNS = "id, request, session_id, query, kind, entry_id, score, confidence, injected_at"
-
-
-def last_user_text(messages: Sequence[Any]) -> str:
-    """What the user said last, without a block of ours; the tail of it where it is very long."""
-    place = last_user_message(messages)
-    if place is None:
-        return ""
-    return typed_by_user(strip_content(messages[place].get("content"))).strip()[-MAX_QUERY_CHARS:]
-
-
-def conversation_key(connection: Connection, user_id: str, messages: Sequence[Any]) -> str:
-    """The same for every request of one tool loop: the conversation up to its last user message.
-
-    A user who was erased and begins again has another number, and is not told what was erased.
-    """
-    row = connection.row("select number from users where user_id = :user_id", user_id=user_id)
-    place = last_user_message(messages)
-    asked = messages[: place + 1] if place is not None else []
-    return f"{row[0] if row else 0}:{hashlib.sha256(dump_json(list(asked)).encode()).hexdigest()}"
-
-
-def is_tool_loop(messages: Sequence[Any]) -> bool:
-    """Whether something follows the user's last words, other than instructions."""
-    place = last_user_message(messages)
-    return place is not None and any(
-        _role(message) not in INSTRUCTION_ROLES for message in messages[place + 1 :]
-    )
-
-
-def _role(message: Any) -> str:
-    role = message.get("role") if isinstance(message, Mapping) else None
-    return role if isinstance(role, str) else ""
+    blocks: Mapping[int, MemoryBlock] = field(default_factory=dict)
+    turns: tuple[UserTurn, ...] = ()
 
 
 @dataclass(frozen=True)
 class PromptBudget:
-    """How much may be put into a prompt."""
+    """How much may be put into one message, and into all of a conversation together."""
 
     results: int
     tokens: int
+    conversation_tokens: int
+
+
+@dataclass(frozen=True)
+class ToldBefore:
+    """What other blocks of a conversation tell, what they cost, and the user's seq at the last of them."""
+
+    facts: Mapping[str, str] = field(default_factory=dict)
+    entry_ids: frozenset[int] = frozenset()
+    tokens: int = 0
+    seq: int = 0
+
+    @property
+    def is_nothing(self) -> bool:
+        return not self.tokens
+
+
+def told_in(given: Iterable[GivenBlock]) -> ToldBefore:
+    """What these blocks tell; of several values of a fact, the last."""
+    blocks = [(one.kept, one.kept.block, one.seq) for one in given if one.kept and one.kept.block]
+    return ToldBefore(
+        {key: value for kept, _, _ in blocks for key, value in kept.facts},
+        frozenset(number for kept, _, _ in blocks for _, number in kept.entries),
+        sum(block.tokens for _, block, _ in blocks),
+        max((seq for _, _, seq in blocks), default=0),
+    )
 
 
 def compose(
-    connection: Connection, user_id: str, messages: Sequence[Any], recalled: Recalled, room: PromptBudget
+    connection: Connection,
+    user_id: str,
+    messages: Sequence[Any],
+    recalled: Recalled,
+    room: PromptBudget,
+    told: ToldBefore,
+    elsewhere: str = "",
 ) -> StoredBlock:
-    """The block for a prompt: the user's profile, and what recall found that the prompt does not show yet."""
+    """The block for a turn: the user's profile, and what recall found that the prompt does not show yet.
+
+    What was said in the session `elsewhere` is shown to the model without being in the prompt.
+    """
+    left = room.conversation_tokens - told.tokens
+    is_spent = left < MIN_TOKENS
+    hits = [hit for hit in recalled.hits if hit.confidence >= CERTAIN] if is_spent else list(recalled.hits)
+    shown = _shown(messages, any(REDACTED in hit.text for hit in hits))
     known = facts.listing(connection, user_id)
-    profile = [(fact.key, fact.value) for fact in known]
-    relevant = [hit.text.partition(":")[0].replace(" ", "_") for hit in recalled.hits if hit.kind == "fact"]
-    shown = _shown(messages, any(REDACTED in hit.text for hit in recalled.hits))
-    unseen = [hit for hit in recalled.hits if hit.kind != "fact" and hit.text.strip() not in shown]
-    pieces = [_piece(hit, recalled.words) for hit in unseen[: room.results]]
-    block = build_block(profile, pieces, room.tokens, relevant)
-    if block is None:
-        return StoredBlock(None)
+    relevant = [hit.text.partition(":")[0].replace(" ", "_") for hit in hits if hit.kind == "fact"]
+    profile = _profile(known, told, relevant, shown)
+    best = [hit for hit in hits if _is_unseen(hit, shown, elsewhere)][: room.results]
+    # What was told is not made up for: what is found beyond the best is less certain.
+    untold = [hit for hit in best if hit.id not in told.entry_ids]
+    tokens = room.tokens // LATE_SHARE if is_spent else min(room.tokens, left)
+    pieces = [_piece(hit, recalled.words) for hit in untold]
+    block = build_block([(fact.key, fact.value) for fact in profile], pieces, tokens, relevant)
+    return StoredBlock(None) if block is None else _stored(block, profile, untold)
+
+
+def _stored(block: MemoryBlock, profile: Sequence[Fact], hits: Sequence[Hit]) -> StoredBlock:
+    told = [fact for fact in profile if fact.key in block.fact_keys]
     return StoredBlock(
         block,
-        tuple((key, value) for key, value in profile if key in block.fact_keys),
-        tuple(fact.id for fact in known if fact.key in block.fact_keys),
-        tuple((hit.kind, hit.id) for hit in unseen if hit.id in block.entry_ids),
+        tuple((fact.key, fact.value) for fact in told),
+        tuple(fact.id for fact in told),
+        tuple((hit.kind, hit.id) for hit in hits if hit.id in block.entry_ids),
     )
+
+
+def _profile(
+    known: Sequence[Fact], told: ToldBefore, relevant: Sequence[str], shown: set[str]
+) -> Sequence[Fact]:
+    """All facts at first; later what has changed, what is new, and what is asked for."""
+    if told.is_nothing:
+        return known
+    untold = [fact for fact in known if told.facts.get(fact.key) != fact.value]
+    return [
+        fact
+        for fact in untold
+        if fact.key in relevant
+        or fact.key in told.facts
+        or (fact.id > told.seq and not any(fact.value in text for text in shown))
+    ]
+
+
+def _is_unseen(hit: Hit, shown: set[str], elsewhere: str) -> bool:
+    if hit.kind == "fact" or (elsewhere and hit.session_id == elsewhere):
+        return False
+    return hit.text.strip() not in shown
 
 
 def _shown(messages: Sequence[Any], redacted: bool) -> set[str]:
     """What the prompt says already, as it would be stored; redacting it takes its time."""
-    contents = [(_role(m), strip_content(m.get("content"))) for m in messages if isinstance(m, Mapping)]
+    said = [message for message in messages if isinstance(message, Mapping)]
+    contents = [(message.get("role"), strip_content(message.get("content"))) for message in said]
     texts = {typed_by_user(content) if role == "user" else text_of(content) for role, content in contents}
     # Clients send a local model's thoughts along with its answer; stored is the answer.
     answers = set(map(without_reasoning, texts))
@@ -152,96 +163,3 @@ def _piece(hit: Hit, words: Sequence[str]) -> RecalledItem:
         answer=answer,
         words=tuple(words),
     )
-
-
-def record(
-    database: Database,
-    user_id: str,
-    session_id: str,
-    query: str,
-    key: str,
-    kept: StoredBlock,
-    hits: Sequence[Hit],
-    now: int,
-) -> str:
-    """Note what was put into a prompt, keep it for the next round, and count its use; the request's id."""
-    request = uuid.uuid4().hex[:12]
-    block = kept.block
-    assert block is not None
-    used = [hit for hit in hits if hit.id in block.entry_ids]
-    asked = redact(query)
-    with database.write() as tx:
-        first_id = users.lock_existing(tx, user_id, len(used) + len(block.fact_keys) + 1)
-        if first_id is None:
-            # Erased meanwhile.
-            return request
-        told = [facts.get(tx, user_id, key) for key in block.fact_keys]
-        rows = [("fact", fact.id, 0.0, 1.0) for fact in told if fact is not None]
-        rows += [(hit.kind, hit.id, hit.score, hit.confidence) for hit in used]
-        tx.execute_many(
-            f"insert into injections (user_id, {_COLUMNS}) values (:user_id, :id, :request, :session_id,"
-            " :query, :kind, :entry_id, :score, :confidence, :now)",
-            [
-                {
-                    "user_id": user_id,
-                    "id": first_id + at,
-                    "request": request,
-                    "session_id": session_id,
-                    "query": asked,
-                    "kind": kind,
-                    "entry_id": entry_id,
-                    "score": score,
-                    "confidence": confidence,
-                    "now": now,
-                }
-                for at, (kind, entry_id, score, confidence) in enumerate(rows)
-            ],
-        )
-        for kind, entry_id, _, _ in rows:
-            _count_use(tx, user_id, kind, entry_id, now)
-        stored_blocks.save(tx, user_id, key, kept, now)
-        _prune(tx, user_id)
-    return request
-
-
-_TABLES = {"fact": "facts", "context": "context", "document": "documents"}
-
-
-def _count_use(tx: Connection, user_id: str, kind: str, entry_id: int, now: int) -> None:
-    tx.execute(
-        f"update {_TABLES[kind]} set use_count = use_count + 1, last_used_at = :now"
-        " where user_id = :user_id and id = :id",
-        user_id=user_id,
-        id=entry_id,
-        now=now,
-    )
-
-
-def _prune(tx: Connection, user_id: str) -> None:
-    tx.execute(
-        "delete from injections where user_id = :user_id and id <= (select id from injections"
-        " where user_id = :user_id order by id desc limit 1 offset :kept)",
-        user_id=user_id,
-        kept=KEPT_INJECTIONS,
-    )
-
-
-def listing(connection: Connection, user_id: str, request: str = "", limit: int = 100) -> list[Injection]:
-    """What was put into the user's prompts last, newest first; or into one request."""
-    rows = connection.rows(
-        f"select {_COLUMNS} from injections where user_id = :user_id"
-        f"{' and request = :request' if request else ''} order by id desc limit :limit",
-        user_id=user_id,
-        limit=limit,
-        **({"request": request} if request else {}),
-    )
-    found = [build(Injection, row) for row in rows]
-    texts = _texts(connection, user_id, [(one.kind, one.entry_id) for one in found])
-    return [replace(one, text=texts.get(one.entry_id)) for one in found]
-
-
-def _texts(connection: Connection, user_id: str, wanted: Sequence[tuple[str, int]]) -> dict[int, str]:
-    distinct = list(dict.fromkeys(wanted))
-    chunks = (distinct[at : at + LOOKED_UP] for at in range(0, len(distinct), LOOKED_UP))
-    found = (fetch(connection, user_id, chunk) for chunk in chunks)
-    return {entry_id: row.text for rows in found for entry_id, row in rows.items()}

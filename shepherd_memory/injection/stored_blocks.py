@@ -1,20 +1,36 @@
-"""Blocks that were put into prompts, kept so that the next round of a tool loop gets the same one."""
+"""Blocks that were put into prompts, kept so that each message gets the same one again."""
 
-import threading
-from collections import OrderedDict
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
 from shepherd_memory.injection.block import MemoryBlock
+from shepherd_memory.injection.turns import UserTurn
 from shepherd_memory.memory import facts
 from shepherd_memory.recall.rows import fetch
-from shepherd_memory.storage.clock import SECOND
-from shepherd_memory.storage.database import Connection
+from shepherd_memory.storage import prompt_blocks
+from shepherd_memory.storage.clock import DAY, SECOND
+from shepherd_memory.storage.database import Connection, Row
+from shepherd_memory.storage.prompt_blocks import WITHDRAWN
 from shepherd_memory.text.canonical import dump_canonical, load_json
 
-KEPT_BLOCKS = 4096
-KEPT_SECONDS = 3600
-"""In the database, for other processes: a tool loop is seldom longer."""
+KEPT_DAYS = 30
+"""After its last use."""
+
+KEPT_BLOCKS = 10_000
+"""Per user."""
+
+LEFT_BLOCKS = KEPT_BLOCKS - 500
+"""So many are left when there may be too many, so that this is seldom looked for."""
+
+USE_SECONDS = 86_400
+"""A use is noted if the last one that was is so long ago."""
+
+LOOKED_UP = 500
+"""So many keys in one query: databases limit its parameters."""
+
+MAX_CHAIN = 200
+"""So many turns are looked back on where a request does not have them itself."""
 
 
 @dataclass(frozen=True)
@@ -38,55 +54,128 @@ class StoredBlock:
             for key, value in self.facts
         )
 
-
-class BlockCache:
-    """The blocks of the last prompts of this process: a tool loop gets the same one again, byte for byte."""
-
-    def __init__(self) -> None:
-        self._kept: OrderedDict[tuple[str, str], StoredBlock] = OrderedDict()
-        self._guard = threading.Lock()
-
-    def get(self, user_id: str, key: str) -> StoredBlock | None:
-        with self._guard:
-            return self._kept.get((user_id, key))
-
-    def put(self, user_id: str, key: str, kept: StoredBlock) -> None:
-        with self._guard:
-            self._kept[user_id, key] = kept
-            self._kept.move_to_end((user_id, key))
-            while len(self._kept) > KEPT_BLOCKS:
-                self._kept.popitem(last=False)
+    def marks(self) -> str:
+        """What it tells, as forgetting looks for it."""
+        told = [mark for key, value in self.facts for mark in prompt_blocks.fact_marks(key, value)]
+        return prompt_blocks.joined(
+            [*told, *(prompt_blocks.entry_mark(number) for _, number in self.entries)]
+        )
 
 
-def load(connection: Connection, user_id: str, key: str) -> StoredBlock | None:
-    """What this or another process put into a prompt of the user."""
+@dataclass(frozen=True)
+class GivenBlock:
+    """What one turn got, `kept` None if it was taken back since; `seq` is the user's when it was made."""
+
+    kept: StoredBlock | None
+    seq: int
+    used_at: int
+
+
+def load(connection: Connection, user_id: str, group: str, keys: Sequence[str]) -> dict[str, GivenBlock]:
+    """What this or another process gave to these turns of the user, by key."""
+    found: dict[str, GivenBlock] = {}
+    for at in range(0, len(keys), LOOKED_UP):
+        names = {f"key{number}": key for number, key in enumerate(keys[at : at + LOOKED_UP])}
+        among = ", ".join(f":{name}" for name in names)
+        rows = connection.rows(
+            "select key, kept, seq, used_at from prompt_blocks where user_id = :user_id"
+            f" and group_name = :group and key in ({among})",
+            user_id=user_id,
+            group=group,
+            **names,
+        )
+        found.update((row[0], _given(row[1:])) for row in rows)
+    return found
+
+
+def load_chain(connection: Connection, user_id: str, group: str, key: str) -> list[GivenBlock]:
+    """What the turn of this key and the turns before it got, as far back as is looked."""
+    rows = connection.rows(
+        "with recursive chain (key, previous, kept, seq, used_at, depth) as ("
+        " select key, previous, kept, seq, used_at, 1 from prompt_blocks"
+        " where user_id = :user_id and group_name = :group and key = :key"
+        " union all select b.key, b.previous, b.kept, b.seq, b.used_at, chain.depth + 1"
+        " from chain join prompt_blocks b on b.user_id = :user_id and b.group_name = :group"
+        " and b.key = chain.previous where chain.depth < :most)"
+        " select kept, seq, used_at from chain order by depth desc",
+        user_id=user_id,
+        group=group,
+        key=key,
+        most=MAX_CHAIN,
+    )
+    return [_given(row) for row in rows]
+
+
+def has_news(connection: Connection, user_id: str, seq: int, text: str) -> bool:
+    """Whether the user has said anything but this text, or set anything by hand, since `seq`."""
     row = connection.row(
-        "select kept from prompt_blocks where user_id = :user_id and key = :key", user_id=user_id, key=key
+        "select 1 from documents where user_id = :user_id and id > :seq and role not in ('assistant', 'tool')"
+        " and text <> :text union all select 1 from facts where user_id = :user_id and id > :seq"
+        " and session_id = '' union all select 1 from context where user_id = :user_id and id > :seq"
+        " and session_id = '' limit 1",
+        user_id=user_id,
+        seq=seq,
+        text=text,
     )
-    return None if row is None else _read(load_json(row[0]))
+    return row is not None
 
 
-def save(tx: Connection, user_id: str, key: str, kept: StoredBlock, now: int) -> None:
-    """Keep it for other processes; deleting anything of the user's drops it (`users.bump_version`)."""
+def save(
+    tx: Connection, user_id: str, group: str, turn: UserTurn, kept: StoredBlock, seq: int, now: int
+) -> None:
+    """Keep what a turn gets, for every process; forgetting something that it tells takes it back."""
     tx.execute(
-        "delete from prompt_blocks where user_id = :user_id and (key = :key or created_at < :oldest)",
+        "insert into prompt_blocks (user_id, group_name, key, previous, kept, told, seq, used_at)"
+        " values (:user_id, :group, :key, :previous, :kept, :told, :seq, :now)"
+        " on conflict (user_id, group_name, key) do update set kept = excluded.kept, told = excluded.told,"
+        " seq = excluded.seq, used_at = excluded.used_at",
         user_id=user_id,
-        key=key,
-        oldest=now - KEPT_SECONDS * SECOND,
-    )
-    tx.execute(
-        "insert into prompt_blocks (user_id, key, kept, created_at) values (:user_id, :key, :kept, :now)",
-        user_id=user_id,
-        key=key,
+        group=group,
+        key=turn.key,
+        previous=turn.previous,
         kept=dump_canonical(asdict(kept)),
+        told=kept.marks(),
+        seq=seq,
         now=now,
     )
+
+
+def note_use(tx: Connection, user_id: str, group: str, keys: Sequence[str], now: int) -> None:
+    """These were given again."""
+    tx.execute_many(
+        "update prompt_blocks set used_at = :now where user_id = :user_id and group_name = :group"
+        " and key = :key",
+        [{"user_id": user_id, "group": group, "key": key, "now": now} for key in keys],
+    )
+
+
+def is_use_to_note(given: GivenBlock, now: int) -> bool:
+    """Whether it was long not used, as far as anybody noted."""
+    return now - given.used_at > USE_SECONDS * SECOND
+
+
+def prune(tx: Connection, user_id: str, now: int) -> None:
+    """Drop the blocks that were not used for long, and of too many those used longest ago."""
+    tx.execute(
+        "delete from prompt_blocks where user_id = :user_id and (used_at < :oldest"
+        " or (used_at, group_name, key) <= (select used_at, group_name, key from prompt_blocks"
+        " where user_id = :user_id order by used_at desc, group_name desc, key desc limit 1 offset :left))",
+        user_id=user_id,
+        oldest=now - KEPT_DAYS * DAY,
+        left=LEFT_BLOCKS,
+    )
+
+
+def _given(row: Row) -> GivenBlock:
+    kept, seq, used_at = row
+    return GivenBlock(None if kept == WITHDRAWN else _read(load_json(kept)), seq, used_at)
 
 
 def _read(kept: dict[str, Any]) -> StoredBlock:
     block = kept["block"]
     return StoredBlock(
-        MemoryBlock(block["text"], block["tokens"], tuple(block["fact_keys"]), tuple(block["entry_ids"])),
+        block
+        and MemoryBlock(block["text"], block["tokens"], tuple(block["fact_keys"]), tuple(block["entry_ids"])),
         tuple((key, value) for key, value in kept["facts"]),
         tuple(kept["fact_ids"]),
         tuple((kind, number) for kind, number in kept["entries"]),

@@ -62,7 +62,7 @@ class ResponseLink:
     """What ties requests together that do not repeat the conversation: ids that the provider gives.
 
     `previous` is the response that the request goes on from, `response` the one that it got, if a later
-    request may go on from that; `block_key` is of the last block that was put into the conversation.
+    request may go on from that; `block_key` is that of the user's last turn, by which its block is kept.
     """
 
     previous: str = ""

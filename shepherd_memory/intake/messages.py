@@ -143,10 +143,11 @@ def _raw_text(part: object) -> str:
 def last_user_message(messages: Sequence[Any]) -> int | None:
     """The place of the last message in which the user says something, rather than a tool or a program."""
     places = range(len(messages) - 1, -1, -1)
-    return next((place for place in places if _is_said(messages[place])), None)
+    return next((place for place in places if is_said_by_user(messages[place])), None)
 
 
-def _is_said(message: Any) -> bool:
+def is_said_by_user(message: Any) -> bool:
+    """Whether the user says something in a message, rather than a tool or a program."""
     if not isinstance(message, Mapping) or message.get("role") != "user":
         return False
     content = message.get("content")

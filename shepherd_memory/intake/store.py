@@ -85,7 +85,7 @@ def remember_exchange(
     Nothing is stored if its user was erased, or its session forgotten, after it was said. `is_wanted` is
     asked when the transaction has begun: whoever wanted it stored may not have waited for that.
     """
-    session, exchange = _located(database, user_id, answered)
+    session, exchange, block_key = _located(database, user_id, answered)
     if not session:
         return Remembered("", reason="what the user said before is not known here")
     both = exchange.messages(session, answered.answer, answered.said_at)
@@ -96,7 +96,9 @@ def remember_exchange(
         _check_wanted(tx, user_id, session, answered.said_at, is_wanted)
 
     def note(tx: Connection, live: str) -> None:
-        _note_response(tx, user_id, answered, StoredResponse(live, exchange.place + 2), now)
+        if answered.link.response:
+            response = StoredResponse(live, exchange.place + 2, block_key)
+            responses.put(tx, user_id, answered.link.response, response, now)
 
     try:
         if not kept:
@@ -120,21 +122,23 @@ def _check_wanted(
         raise _LeftOut("its session was forgotten after it was said")
 
 
-def _located(database: Database, user_id: str, answered: AnsweredExchange) -> tuple[str, Exchange]:
-    """The session of an exchange, and the exchange where it stands in it: behind what it goes on from.
+def _located(database: Database, user_id: str, answered: AnsweredExchange) -> tuple[str, Exchange, str]:
+    """The session of an exchange, the exchange where it stands in it, and the key of its last turn.
 
-    Of a response that is not known here, or is another user's, nothing is known but its id: what goes on
-    from it is a session of its own, and no session if the user says nothing.
+    It stands behind what it goes on from; where the user says nothing, the last turn is that of before. Of a
+    response that is not known here, or is another user's, nothing is known but its id: what goes on from it
+    is a session of its own, and no session if the user says nothing.
     """
     link, exchange = answered.link, answered.exchange
     if not link.previous:
-        return answered.session_id or _session_of(database, user_id, answered), exchange
+        return answered.session_id or _session_of(database, user_id, answered), exchange, link.block_key
     with database.read() as connection:
         previous = responses.find(connection, user_id, link.previous, answered.said_at)
     if previous is None:
-        return (answered.session_id or digest_of(link.previous)) if exchange.has_words else "", exchange
+        session = (answered.session_id or digest_of(link.previous)) if exchange.has_words else ""
+        return session, exchange, link.block_key
     behind = replace(exchange, place=exchange.place + previous.messages)
-    return answered.session_id or previous.session_id, behind
+    return answered.session_id or previous.session_id, behind, link.block_key or previous.block_key
 
 
 def _session_of(database: Database, user_id: str, answered: AnsweredExchange) -> str:
@@ -157,14 +161,6 @@ def _noted_only(
             check(tx)
             note(tx, session_id)
     return Remembered(session_id, reason="there is nothing to store in these messages")
-
-
-def _note_response(
-    tx: Connection, user_id: str, answered: AnsweredExchange, response: StoredResponse, now: int
-) -> None:
-    link = answered.link
-    if link.response:
-        responses.put(tx, user_id, link.response, replace(response, block_key=link.block_key), now)
 
 
 class _LeftOut(Exception):

@@ -120,7 +120,7 @@ class HttpExchange:
     ) -> requests.Response:
         url, key = api_url(self._target, path), self._target.key
         login = Login(url, self._wire.login(key) if key else {})
-        headers = {"Accept": accepted, **self._wire.headers}
+        headers = {"Accept": accepted, **self._wire.headers, **self._target.memory_headers}
         try:
             return self._connections.send(self._call, method, url, login, headers, body, bypasses_proxy)
         except FAILURES as error:

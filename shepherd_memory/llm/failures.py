@@ -62,6 +62,9 @@ _STATUS_OF_CODE = {
 }
 _KEY_OR_MODEL_CODES = ("invalid_api_key", "API_KEY_INVALID", "model_not_found")
 
+_OTHER_USER = "user_not_allowed_for_key"
+"""What another shepherd calls it that its key is somebody else's."""
+
 _TOO_LONG_CODES = ("context_length_exceeded", "exceed_context_size_error")
 _TOO_LONG = re.compile(
     r"maximum (context|prompt|model) length"
@@ -112,8 +115,16 @@ class Failure:
         if self.status < 400:
             return EndpointMisconfigured(what + self._redirect_advice())
         if self.status in _ADVICE:
-            return EndpointMisconfigured(f"{what}; {_ADVICE[self.status].format(kind)}")
+            return EndpointMisconfigured(f"{what}; {self._advice()}")
         return ItemRejected(what)
+
+    def _advice(self) -> str:
+        if self.error_object.get("code") == _OTHER_USER and self.target.remembered_as:
+            own = self.target.remembered_as
+            return (
+                f"here the user is {own!r}: `shepherd config set user_id NAME` or --user NAME says otherwise"
+            )
+        return _ADVICE[self.status].format(self.target.kind)
 
     def _what(self, conversation: Sequence[str]) -> str:
         quote = _quotable(self.message, self.target, conversation)

@@ -5,8 +5,10 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from shepherd_memory.config import PROVIDER_FIELDS, Config, Provider
+from shepherd_memory.config.keys import SHEPHERD
 from shepherd_memory.config.providers import PUBLIC_URLS
 from shepherd_memory.errors import EndpointMisconfigured
+from shepherd_memory.text.ids import fits_header
 
 
 @dataclass(frozen=True)
@@ -87,6 +89,8 @@ class Target:
     api_key: str = field(default="", repr=False)
     wire: str = "openai"
     provider_name: str = ""
+    remembered_as: str = ""
+    """Whom another shepherd is to remember a chat for; empty: nobody."""
 
     @property
     def name(self) -> str:
@@ -100,6 +104,18 @@ class Target:
         if not (key.isascii() and key.isprintable()):
             raise EndpointMisconfigured(f"{self.kind.key} has characters that no HTTP header can carry")
         return key
+
+    @property
+    def memory_headers(self) -> dict[str, str]:
+        """What another shepherd is told of the memory that it has; other servers know none of it."""
+        if self.wire != SHEPHERD:
+            return {}
+        if not self.remembered_as:
+            return {"X-Shepherd-Memory": "off"}
+        if not fits_header(self.remembered_as):
+            raise EndpointMisconfigured(f"{self.name} cannot be told a user_id with control characters in it")
+        # The bytes of UTF-8, as they go through what encodes headers in Latin-1.
+        return {"X-Shepherd-User": self.remembered_as.encode().decode("latin-1")}
 
     def shown_url(self, path: str = "") -> str:
         """Where the API begins, or a path behind that, without a password."""
@@ -116,10 +132,12 @@ class Target:
         return f"{parts.hostname}:{port}" if port else parts.hostname
 
 
-def target_of(provider: Provider) -> Target:
-    """A provider, as it is asked."""
+def target_of(provider: Provider, remembered_as: str = "") -> Target:
+    """A provider, as it is asked, and if it is another shepherd, whom it remembers the chat for."""
     base_url = provider.base_url or PUBLIC_URLS.get(provider.type, "")
-    return Target(PROVIDER, base_url, provider.model, provider.api_key, provider.type, provider.name)
+    return Target(
+        PROVIDER, base_url, provider.model, provider.api_key, provider.type, provider.name, remembered_as
+    )
 
 
 def extraction_target(config: Config) -> Target:

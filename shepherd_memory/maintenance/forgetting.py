@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from shepherd_memory.extraction import queue
 from shepherd_memory.intake.messages import MAX_QUERY_CHARS
 from shepherd_memory.memory import context, documents, entries, facts, rejections, responses
-from shepherd_memory.storage import tombstones, transcript_stops, users
+from shepherd_memory.storage import prompt_blocks, tombstones, transcript_stops, users
 from shepherd_memory.storage.database import Connection, Database
 from shepherd_memory.storage.tombstones import DOCUMENT, SESSION
 from shepherd_memory.text.canonical import as_text
@@ -65,7 +65,7 @@ def forget_document(database: Database, user_id: str, document_id: int, now: int
         if gone is None:
             return Forgotten()
         _bury_document(tx, user_id, gone, now)
-        _forget_queries(tx, user_id, [gone])
+        _forget_prompts(tx, user_id, [gone])
         queue.remove_document(tx, user_id, gone.session_id, document_id)
         users.bump_version(tx, user_id)
         return Forgotten(documents=1)
@@ -79,7 +79,7 @@ def forget_session(database: Database, user_id: str, session_id: str, now: int) 
         gone = documents.delete_session(tx, user_id, session_id)
         for document in gone:
             _bury_document(tx, user_id, document, now)
-        _forget_queries(tx, user_id, gone)
+        _forget_prompts(tx, user_id, gone)
         pairs = context.of_session(tx, user_id, session_id)
         for context_id in pairs:
             context.delete(tx, user_id, context_id, now)
@@ -98,8 +98,9 @@ def _bury_document(tx: Connection, user_id: str, document: documents.Document, n
     entries.remove(tx, user_id, document.id, document.text)
 
 
-def _forget_queries(tx: Connection, user_id: str, gone: Sequence[documents.Document]) -> None:
-    """A message that asked for memories is also in the log of what was put into its prompt."""
+def _forget_prompts(tx: Connection, user_id: str, gone: Sequence[documents.Document]) -> None:
+    """Take back the blocks that tell of these, and drop the log of what these themselves asked for."""
+    prompt_blocks.withdraw(tx, user_id, [prompt_blocks.entry_mark(document.id) for document in gone])
     said = {document.text.strip()[-MAX_QUERY_CHARS:] for document in gone}
     rows = tx.rows("select id, query from injections where user_id = :user_id", user_id=user_id)
     tx.execute_many(

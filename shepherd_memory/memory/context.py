@@ -7,6 +7,7 @@ from datetime import datetime
 from functools import lru_cache
 
 from shepherd_memory.memory import entries
+from shepherd_memory.storage import prompt_blocks
 from shepherd_memory.storage.database import Connection
 from shepherd_memory.storage.rows import Provenance, build
 from shepherd_memory.storage.tombstones import CONTEXT, add, after_deletion, exists
@@ -237,6 +238,7 @@ def delete(tx: Connection, user_id: str, context_id: int, now: int) -> bool:
     if row is None:
         return False
     entries.remove(tx, user_id, context_id, entries.context_text(row[2], row[3]))
+    prompt_blocks.withdraw(tx, user_id, [prompt_blocks.entry_mark(context_id)])
     add(tx, user_id, CONTEXT, row[0], max(now, row[1]))
     bump_version(tx, user_id)
     return True

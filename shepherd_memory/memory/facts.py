@@ -6,6 +6,7 @@ from datetime import datetime
 from shepherd_memory.errors import InvalidInput
 from shepherd_memory.memory import entries
 from shepherd_memory.memory.fact_keys import normalise_key
+from shepherd_memory.storage import prompt_blocks
 from shepherd_memory.storage.clock import to_us
 from shepherd_memory.storage.database import Connection
 from shepherd_memory.storage.rows import Provenance, build
@@ -218,6 +219,7 @@ def delete(tx: Connection, user_id: str, key: str, now: int) -> bool:
     past = tx.execute(
         "delete from fact_history where user_id = :user_id and key = :key", user_id=user_id, key=key
     )
+    prompt_blocks.withdraw(tx, user_id, [prompt_blocks.key_mark(key)])
     add(tx, user_id, FACT, key, max(now, to_us(found.stated_at)) if found else now)
     bump_version(tx, user_id)
     return bool(found or past)
@@ -228,11 +230,12 @@ def delete_session(tx: Connection, user_id: str, session_id: str, now: int) -> i
 
     A key that had another value before has that one again.
     """
-    past = tx.execute(
-        "delete from fact_history where user_id = :user_id and session_id = :session_id",
+    past = tx.rows(
+        "delete from fact_history where user_id = :user_id and session_id = :session_id returning key, value",
         user_id=user_id,
         session_id=session_id,
     )
+    prompt_blocks.withdraw(tx, user_id, [prompt_blocks.value_mark(key, value) for key, value in past])
     rows = tx.rows(
         "select key from facts where user_id = :user_id and session_id = :session_id",
         user_id=user_id,
@@ -240,7 +243,7 @@ def delete_session(tx: Connection, user_id: str, session_id: str, now: int) -> i
     )
     for (key,) in rows:
         _step_back(tx, user_id, key, now)
-    return len(rows) + past
+    return len(rows) + len(past)
 
 
 def _step_back(tx: Connection, user_id: str, key: str, now: int) -> None:

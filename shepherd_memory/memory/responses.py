@@ -13,7 +13,7 @@ KEPT_DAYS = 30
 class StoredResponse:
     """Where a response stands: its session, and how many messages the conversation had with it.
 
-    `block_key`: of the last block that was put into the conversation.
+    `block_key`: of the user's last turn, by which the blocks of the conversation are kept.
     """
 
     session_id: str

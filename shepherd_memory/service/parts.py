@@ -3,7 +3,6 @@
 from shepherd_memory.config import Config, LiveConfig
 from shepherd_memory.embedding.thread import EmbeddingThread
 from shepherd_memory.extraction.worker import Worker
-from shepherd_memory.injection.stored_blocks import BlockCache
 from shepherd_memory.spool.spool import Spool
 from shepherd_memory.storage.clock import Clock
 from shepherd_memory.storage.database import Database
@@ -28,7 +27,6 @@ class ServiceParts:
         self.database = database
         self.worker = worker
         self.embedding = embedding
-        self._blocks = BlockCache()
         self._live = live
         self._clock = clock
 

@@ -1,34 +1,28 @@
 """Recall, what goes into a prompt, and the vectors that both need."""
 
-import logging
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from shepherd_memory.embedding import Unavailable, backlog
-from shepherd_memory.errors import DatabaseError, InvalidInput
-from shepherd_memory.injection import prompting, stored_blocks
-from shepherd_memory.injection.prompt import inject
-from shepherd_memory.injection.prompting import Injected, Injection
-from shepherd_memory.injection.stored_blocks import StoredBlock
+from shepherd_memory.errors import InvalidInput
+from shepherd_memory.injection import log
+from shepherd_memory.injection.injector import Injector, PromptRequest, PruneSchedule, UnsavedBlocks
+from shepherd_memory.injection.log import Injection
+from shepherd_memory.injection.prompt_injection import PromptInjection
+from shepherd_memory.injection.prompting import Injected
 from shepherd_memory.memory import entries
+from shepherd_memory.memory.documents import MAIN_GROUP
 from shepherd_memory.recall import Recalled
 from shepherd_memory.recall.hits import Scope
 from shepherd_memory.service.arguments import UNKNOWN_USER, empty_for_unknown_user, is_known_user, time_us
 from shepherd_memory.service.parts import ServiceParts
 from shepherd_memory.storage.clock import from_us
-from shepherd_memory.storage.database import Connection
 from shepherd_memory.text.canonical import as_text, canonical_text
-from shepherd_memory.text.ids import storable_id
 
 if TYPE_CHECKING:
     from shepherd_memory.recall.recall import RecallEngine
-
-logger = logging.getLogger("shepherd_memory.service")
-
-MAX_SHOWN_MESSAGES = 50
-SAME_AS_BEFORE = "the same as before in this tool loop"
 
 
 class RecallService(ServiceParts):
@@ -95,66 +89,45 @@ class RecallService(ServiceParts):
         messages: Sequence[Any],
         *,
         session_id: str = "",
+        group: str = MAIN_GROUP,
+        after: str = "",
         now: datetime | None = None,
         explain: bool = False,
     ) -> Injected:
-        """The messages with what the user's memory has for the last one, at its tail.
+        """The messages with what the user's memory has for them, each block at the tail of its message.
 
-        Nothing before that changes. In a tool loop the block is the one that the user's message got first.
-        `explain` has the hits say what their scores are made of.
+        A turn of the user that got a block gets the same one again, and one that got none gets none; the last
+        one gets what is known for it. `after` goes on with a conversation whose earlier messages are not
+        given: the key of its last turn, from `Injected.turns`. `explain` has the hits say what their scores
+        are made of.
         """
         if not is_known_user(user_id):
             return Injected(list(messages), reason=UNKNOWN_USER)
-        with self.database.read() as connection:
-            key = prompting.conversation_key(connection, user_id, messages)
-            if prompting.is_tool_loop(messages) and (kept := self._kept_block(connection, user_id, key)):
-                again = inject(messages, kept.block)
-                return Injected(again, kept.block, reason=SAME_AS_BEFORE, told=kept.told)
-        return self._compose(user_id, messages, session_id, now, key, explain)
+        request = PromptRequest(user_id, messages, session_id, group, after, now, explain)
+        return PromptInjection(self.injector, request).run()
 
-    def _kept_block(self, connection: Connection, user_id: str, key: str) -> StoredBlock | None:
-        """What an earlier round of a tool loop was told, if nothing of it was deleted since."""
-        kept = self._blocks.get(user_id, key) or stored_blocks.load(connection, user_id, key)
-        return kept if kept is not None and kept.is_current(connection, user_id) else None
+    @cached_property
+    def injector(self) -> Injector:
+        """What injections share; for whoever may not be able to wait for one."""
+        return Injector(
+            self.database,
+            self._find_for_prompt,
+            lambda: self.config,
+            self._clock,
+            UnsavedBlocks(),
+            PruneSchedule(),
+        )
 
-    def _compose(
-        self,
-        user_id: str,
-        messages: Sequence[Any],
-        session_id: str,
-        now: datetime | None,
-        key: str,
-        explain: bool,
-    ) -> Injected:
-        config = self.config
-        query = prompting.last_user_text(messages)
-        room = prompting.PromptBudget(config.rag_max_results, config.rag_max_tokens)
-        # What the prompt shows already is among the best found, and is left out.
-        limit = room.results + min(len(messages), MAX_SHOWN_MESSAGES)
-        threshold = config.rag_relevance_threshold
-        recalled = self._find(user_id, query, max(1, limit), threshold, now, Scope(), explain)
-        with self.database.read() as connection:
-            kept = prompting.compose(connection, user_id, messages, recalled, room)
-        self._blocks.put(user_id, key, kept)
-        block = kept.block
-        if block is None:
-            return Injected(list(messages), recalled=recalled, reason=recalled.reason or "nothing fits")
-        session = storable_id(session_id) if session_id else ""
-        try:
-            request = prompting.record(
-                self.database, user_id, session, query, key, kept, recalled.hits, self._clock()
-            )
-        except DatabaseError as error:
-            # A database that cannot be written to now can still be read.
-            logger.warning("what is injected could not be noted (%s)", type(error).__name__)
-            request = ""
-        return Injected(inject(messages, block), block, request, recalled, told=kept.told)
+    def _find_for_prompt(
+        self, user_id: str, query: str, limit: int, threshold: float, now: datetime | None, explain: bool
+    ) -> Recalled:
+        return self._find(user_id, query, limit, threshold, now, Scope(), explain)
 
     @empty_for_unknown_user(list)
     def why(self, user_id: str, request: str = "", limit: int = 100) -> list[Injection]:
         """What was put into the user's prompts, newest first, and how it was ranked."""
         with self.database.read() as connection:
-            return prompting.listing(connection, user_id, request, limit)
+            return log.listing(connection, user_id, request, limit)
 
     def reembed(self) -> int:
         """Let everything that has no vector of the current model be embedded again; how many entries wait."""

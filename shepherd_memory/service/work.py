@@ -34,6 +34,12 @@ class WorkService(ServiceParts):
         with self.database.read() as connection:
             return jobs.count_of(connection, user_id, queue.KIND, statuses, due_by)
 
+    @empty_for_unknown_user(lambda: dict.fromkeys(jobs.STATUSES, 0))
+    def item_counts(self, user_id: str) -> dict[str, int]:
+        """How many of the user's items are in which state, at one moment."""
+        with self.database.read() as connection:
+            return jobs.count_by_status(connection, user_id, queue.KIND)
+
     @empty_for_unknown_user(int)
     def tokens_spent_today(self, user_id: str) -> int:
         """The tokens that extraction has cost the user today."""

@@ -34,6 +34,5 @@ def lock_existing(tx: Connection, user_id: str, rows: int = 1) -> int | None:
 
 
 def bump_version(tx: Connection, user_id: str) -> None:
-    """Record a deletion, and drop the stored prompt blocks that may contain it."""
+    """Record that something was deleted or has changed in its place, for caches to notice."""
     tx.execute("update users set epoch = epoch + 1 where user_id = :user_id", user_id=user_id)
-    tx.execute("delete from prompt_blocks where user_id = :user_id", user_id=user_id)

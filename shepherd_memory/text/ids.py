@@ -4,7 +4,6 @@ import hashlib
 
 from shepherd_memory.errors import InvalidInput
 from shepherd_memory.text.canonical import as_text, canonical_text
-from shepherd_memory.text.redaction import redact
 
 MAX_ID_LENGTH = 256
 """Ids are parts of index entries, which Postgres limits to 2,700 bytes."""
@@ -12,6 +11,8 @@ MAX_ID_LENGTH = 256
 
 def storable_id(raw: object) -> str:
     """`raw` as a session's or message's id; one that is too long or holds a secret becomes its digest."""
+    from shepherd_memory.text.redaction import redact  # 25 ms that a program which only checks a user saves
+
     text = as_text(raw)
     return text if len(text) <= MAX_ID_LENGTH and redact(text) == text else digest_of(text)
 
@@ -25,6 +26,11 @@ def checked_user_id(raw: object) -> str:
     if len(raw) > MAX_ID_LENGTH:
         raise InvalidInput(f"user_id is longer than {MAX_ID_LENGTH} characters")
     return raw
+
+
+def fits_header(user_id: str) -> bool:
+    """Whether an HTTP header carries this id as it is: no control characters, no spaces around it."""
+    return user_id == user_id.strip() and not any(ord(c) < 32 or ord(c) == 127 for c in user_id)
 
 
 def digest_of(text: str) -> str:

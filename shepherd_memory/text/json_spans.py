@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import NamedTuple
 
@@ -58,15 +58,17 @@ def members(body: bytes, start: int) -> Iterator[Member]:
         yield Member(_decoded(before[1]), before.start(1), before.end(), end)
 
 
-def start_of_element(body: bytes, start: int, place: int) -> int:
-    """Where the element at this place starts, in the array that starts here."""
-    end = start + 1
-    for _ in range(place):
-        end = end_of_value(body, end)
-    before = _BEFORE_ELEMENT.match(body, end)
-    if before is None:
-        raise ValueError(f"the array has no element {place}")
-    return before.end()
+def starts_of_elements(body: bytes, start: int, places: Sequence[int]) -> Iterator[int]:
+    """Where the elements at these places start, in the array that starts here; the places are in order."""
+    end, at = start + 1, 0
+    for place in places:
+        for _ in range(place - at):
+            end = end_of_value(body, end)
+        at = place
+        before = _BEFORE_ELEMENT.match(body, end)
+        if before is None:
+            raise ValueError(f"the array has no element {place}")
+        yield before.end()
 
 
 def is_empty(body: bytes, start: int) -> bool:

@@ -15,7 +15,7 @@ from shepherd_memory.extraction import queue
 from shepherd_memory.intake import store
 from shepherd_memory.memory import documents, entries, sessions
 from shepherd_memory.memory.documents import MAIN_GROUP, NewDocument
-from shepherd_memory.storage import transcript_stops, users
+from shepherd_memory.storage import prompt_blocks, transcript_stops, users
 from shepherd_memory.storage.clock import SECOND, Clock, to_us
 from shepherd_memory.storage.database import Connection, Database
 from shepherd_memory.text.canonical import canonical_text, dump_json, load_json
@@ -255,6 +255,8 @@ class _Ingestion:
                 for document in found:
                     documents.delete(tx, self._user_id, document.id)
                     entries.remove(tx, self._user_id, document.id, document.text)
+                marks = [prompt_blocks.entry_mark(document.id) for document in found]
+                prompt_blocks.withdraw(tx, self._user_id, marks)
                 is_left = bool(found)
                 users.bump_version(tx, self._user_id)
                 self._is_stopped = is_left and self._how.should_stop()

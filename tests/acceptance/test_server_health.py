@@ -77,6 +77,7 @@ def test_an_endpoint_that_refuses_our_key_turns_it_red(site: Site, endpoint: Scr
     server.chat("My code_1 is zebra_1.", "steve")
     turns_red(server, "extraction is paused")
     wait_until(lambda: server.metric("shepherd_healthy") == 0, "the metric is red too")
+    assert {server.ask("GET", f"/health/{what}").status for what in ("live", "ready")} == {200}
     assert_chats_go_through(site, server, "on")
     assert server.exchanges("unremembered") == 0
     endpoint.default = answering()

@@ -8,8 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from shepherd_memory.injection.prompting import KEPT_INJECTIONS
-from shepherd_memory.injection.stored_blocks import KEPT_SECONDS
+from shepherd_memory.injection.log import KEPT_INJECTIONS
 from shepherd_memory.recall.cache import IndexCache
 from shepherd_memory.service import Service
 from shepherd_memory.text.block_seal import strip_injection
@@ -177,18 +176,10 @@ def test_what_was_deleted_is_in_no_block_that_another_process_finds(
     assert text in repr(everything_of(furnished.database, "ada")["prompt_blocks"])
     clock.advance(1)
     delete(furnished)
-    assert everything_of(furnished.database, "ada")["prompt_blocks"] == []
+    assert text not in repr(everything_of(furnished.database, "ada")["prompt_blocks"])
     with memory(url, clock) as other:
         again = other.inject("ada", [user_says(QUESTION), *TOOL_LOOPS["openai"]])
         assert text not in repr(again.messages)
-
-
-@pytest.mark.every_scheme
-def test_blocks_are_kept_for_an_hour(furnished: Service, clock: ManualClock) -> None:
-    furnished.inject("ada", [user_says(QUESTION)])
-    clock.advance(KEPT_SECONDS + 1)
-    furnished.inject("ada", [user_says("Which city is it, with the violin?")])
-    assert len(everything_of(furnished.database, "ada")["prompt_blocks"]) == 1
 
 
 def test_a_fact_that_was_deleted_and_set_anew_is_not_told_as_it_was(

@@ -26,9 +26,11 @@ from shepherd_memory.extraction import guard, jobs, ledger, queue
 from shepherd_memory.extraction.answer import ExtractionAnswer
 from shepherd_memory.extraction.guard import Proposal, Review
 from shepherd_memory.extraction.queue import KIND, QueuedMessage
-from shepherd_memory.injection import prompting, stored_blocks
+from shepherd_memory.injection import log, prompting, recording, stored_blocks
 from shepherd_memory.injection.block import MemoryBlock
-from shepherd_memory.injection.stored_blocks import StoredBlock
+from shepherd_memory.injection.log import LoggedPrompt
+from shepherd_memory.injection.stored_blocks import GivenBlock, StoredBlock
+from shepherd_memory.injection.turns import UserTurn
 from shepherd_memory.intake import store
 from shepherd_memory.intake.exchange import AnsweredExchange, Exchange, ResponseLink
 from shepherd_memory.intake.messages import Message
@@ -53,7 +55,7 @@ from shepherd_memory.recall import Hit, Recalled, rows, user_index
 from shepherd_memory.recall import filters as recall_within
 from shepherd_memory.recall.hits import Scope
 from shepherd_memory.service import Service
-from shepherd_memory.storage import erasures, tombstones, transcript_stops, users
+from shepherd_memory.storage import erasures, prompt_blocks, tombstones, transcript_stops, users
 from shepherd_memory.storage.clock import from_us
 from shepherd_memory.storage.database import Connection, Database
 from shepherd_memory.storage.rows import Provenance
@@ -78,6 +80,8 @@ NOW = NOON + 1_000_000
 WHERE = Provenance(NOW, "test", "chat", "m1")
 PARKED, WAITING, RUNNING, REFUSED, LOGGED = 5000, 5001, 5002, 5003, 5004
 """Ids that both users have."""
+
+TURN = UserTurn(0, "Where?", "key", "start")
 
 numbers = itertools.count()
 
@@ -135,7 +139,8 @@ def _insert_rows(service: Service, user_id: str, word: str) -> None:
             vector=service.database.vector([1.0, 0.0]),
         )
         responses.put(tx, user_id, "resp_both", StoredResponse(word, 4, word), NOW)
-        stored_blocks.save(tx, user_id, "key", StoredBlock(MemoryBlock(word, 1, (), ())), NOW)
+        kept = StoredBlock(MemoryBlock(word, 1, (), ()), entries=(("document", FIRST_DOCUMENT),))
+        stored_blocks.save(tx, user_id, "main", TURN, kept, 1, NOW)
         prompting_row = {"user_id": user_id, "word": word, "id": LOGGED}
         tx.execute(
             "insert into injections (user_id, id, request, session_id, query, kind, entry_id, score,"
@@ -247,6 +252,8 @@ def _extend_index(pair: Pair) -> Any:
 
 ENTRY = entries.Entry(9000, "document", "chat", "user", "", NOW, Counter(["adasword"]))
 BLOCK = MemoryBlock("text", 1, ("city",), (FIRST_DOCUMENT,))
+GIVEN = GivenBlock(StoredBlock(BLOCK, entries=(("document", FIRST_DOCUMENT),)), 1, NOW)
+LOGGED_PROMPT = LoggedPrompt("r2", "chat", "Where?")
 HIT = Hit(FIRST_DOCUMENT, "document", "text", 1.0, 1.0, from_us(NOW), "chat", "m1", "user", "")
 MESSAGE = user_says("my city is Rome", id="m3")
 EXCHANGE = AnsweredExchange(Exchange("opening", 0, "my city is Rome", ""), "an answer", "chat", NOW)
@@ -336,6 +343,7 @@ CORE: dict[str, list[Case]] = {
         in_transaction(jobs.drop, PARKED, "no", NOW),
     ],
     "extraction.jobs.get": [in_transaction(jobs.get, PARKED)],
+    "extraction.jobs.count_by_status": [in_transaction(jobs.count_by_status, KIND)],
     "extraction.jobs.count_of": [
         in_transaction(jobs.count_of, KIND, ["waiting", "failed"]),
         in_transaction(jobs.count_of, KIND, ["waiting"], NOW),
@@ -356,17 +364,20 @@ CORE: dict[str, list[Case]] = {
     "maintenance.portability.export": [_export_of_me],
     "maintenance.portability.import_user": [_import],
     "injection.prompting.compose": [
-        in_transaction(prompting.compose, [user_says("Where?")], Recalled(), prompting.PromptBudget(3, 600))
+        in_transaction(
+            prompting.compose,
+            [user_says("Where?")],
+            Recalled(),
+            prompting.PromptBudget(3, 600, 2000),
+            prompting.ToldBefore(),
+        )
     ],
-    "injection.prompting.conversation_key": [
-        in_transaction(prompting.conversation_key, [user_says("Where?")])
-    ],
-    "injection.prompting.listing": [
-        in_transaction(prompting.listing),
-        in_transaction(prompting.listing, "r"),
-    ],
-    "injection.prompting.record": [
-        on_database(prompting.record, "chat", "Where?", "key", StoredBlock(BLOCK), [HIT], NOW)
+    "injection.log.add": [in_transaction(log.add, 9000, LOGGED_PROMPT, ["city"], [HIT], NOW)],
+    "injection.log.listing": [in_transaction(log.listing), in_transaction(log.listing, "r")],
+    "injection.log.prune": [in_transaction(log.prune)],
+    "injection.recording.record": [
+        in_transaction(recording.record, "main", TURN, GIVEN, None, LOGGED_PROMPT, [HIT]),
+        in_transaction(recording.record, "main", TURN, GIVEN, GIVEN, LOGGED_PROMPT, [HIT]),
     ],
     "extraction.queue.drop": [on_database(queue.drop, WAITING, "no", NOW)],
     "extraction.queue.remove_document": [in_transaction(queue.remove_document, "chat", FIRST_DOCUMENT)],
@@ -383,8 +394,15 @@ CORE: dict[str, list[Case]] = {
     ],
     "memory.rejections.listing": [in_transaction(rejections.listing)],
     "memory.rejections.take": [in_transaction(rejections.take, REFUSED)],
-    "injection.stored_blocks.load": [in_transaction(stored_blocks.load, "key")],
-    "injection.stored_blocks.save": [in_transaction(stored_blocks.save, "key", StoredBlock(BLOCK), NOW)],
+    "injection.stored_blocks.has_news": [in_transaction(stored_blocks.has_news, 0, "Where?")],
+    "injection.stored_blocks.load": [in_transaction(stored_blocks.load, "main", ["key"])],
+    "injection.stored_blocks.load_chain": [in_transaction(stored_blocks.load_chain, "main", "key")],
+    "injection.stored_blocks.note_use": [in_transaction(stored_blocks.note_use, "main", ["key"], NOW * 2)],
+    "injection.stored_blocks.prune": [in_transaction(stored_blocks.prune, NOW * 2)],
+    "injection.stored_blocks.save": [
+        in_transaction(stored_blocks.save, "main", TURN, StoredBlock(BLOCK), 1, NOW)
+    ],
+    "storage.prompt_blocks.withdraw": [in_transaction(prompt_blocks.withdraw, [str(FIRST_DOCUMENT)])],
     "memory.api_keys.forget_name": [in_transaction(api_keys.forget_name)],
     "memory.responses.delete_session": [in_transaction(responses.delete_session, "chat")],
     "memory.responses.find": [in_transaction(responses.find, "resp_both", NOW)],
@@ -463,6 +481,7 @@ SERVICE: dict[str, list[Case]] = {
         on_service("count_items", "waiting", "failed"),
         on_service("count_items", "waiting", due=True),
     ],
+    "item_counts": [on_service("item_counts")],
     "documents": [
         on_service("documents"),
         on_service("documents", session_id="chat", since="2000-01-01"),

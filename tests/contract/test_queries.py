@@ -125,6 +125,8 @@ def test_items_are_counted_by_state_and_by_whether_they_are_due(service: Service
     assert service.count_items("ada", WAITING, RUNNING) == 3
     assert service.count_items("ada", WAITING, RUNNING, due=True) == 2
     assert service.count_items("ada", FAILED) == 1
+    assert service.item_counts("ada") == {"waiting": 2, "running": 1, "done": 0, "failed": 1, "dropped": 0}
+    assert not any(service.item_counts("unknown").values())
     assert service.count_items("eve", WAITING, RUNNING, FAILED) == 0
 
 

@@ -412,3 +412,27 @@ def test_it_stops_in_time_while_it_waits_to_try_again(url: str, clock: ManualClo
         for _ in range(10):
             with embedding_thread(service, config_for(url, embedding_engine="none")) as thread:
                 thread.start()
+
+
+def test_a_follow_up_is_told_what_it_asks_for_and_small_talk_nothing(url: str) -> None:
+    with open_service(config_for(url, embedding_engine="onnx"), worker=False) as service:
+        for number, text in enumerate(
+            ["I bought a Brompton folding bike", "My bike is racing green", "Our dog is afraid of thunder"]
+        ):
+            service.remember("ada", [user_says(text)], f"session {number}")
+        while service.embed():
+            pass
+        asked = [user_says("Which folding bike did I buy?")]
+        first = service.inject("ada", asked)
+        assert "Brompton" in repr(first.messages)
+        follow_up = [*asked, {"role": "assistant", "content": "A Brompton."}, user_says("and the colour?")]
+        told = service.inject("ada", follow_up)
+        assert "racing green" in repr(told.messages)
+        assert "thunder" not in repr(told.messages)
+        elsewhere = [user_says("How do I reverse a list in Python?")]
+        small_talk = [
+            *elsewhere,
+            {"role": "assistant", "content": "Use reversed."},
+            user_says("and in place?"),
+        ]
+        assert service.inject("ada", small_talk).blocks == {}

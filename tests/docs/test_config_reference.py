@@ -8,6 +8,7 @@ import pytest
 
 from shepherd_memory.config import PROVIDER_FIELDS, SETTINGS, Provider, Setting, load_config, variable
 from shepherd_memory.config.keys import RESERVED_NAMES
+from tests.docs.live_keys import live
 
 ROOT = Path(__file__).parents[2]
 EXAMPLE = ROOT / "config" / "shepherd.toml"
@@ -42,7 +43,14 @@ def test_the_commented_provider_is_a_valid_one_with_every_field() -> None:
 
 @pytest.mark.parametrize("key", SETTINGS)
 def test_the_reference_has_every_key_as_the_code_has_it(key: str) -> None:
-    assert f"{common_cells(SETTINGS[key])} `{variable(key)}` |" in REFERENCE.read_text("utf-8").splitlines()
+    line = f"{common_cells(SETTINGS[key])} `{variable(key)}` | {live(key)} |"
+    assert line in REFERENCE.read_text("utf-8").splitlines()
+
+
+def test_the_reference_explains_each_key_that_a_running_process_reads_anew_only_in_part() -> None:
+    _, _, about = REFERENCE.read_text("utf-8").partition("## Changing it under a running process")
+    explained = set(re.findall(r"^\| `(\w+)` \|", about, re.MULTILINE))
+    assert explained == {key for key in SETTINGS if live(key) == "in part"}
 
 
 @pytest.mark.parametrize("field", PROVIDER_FIELDS)

@@ -30,11 +30,11 @@ WORDS = "What colour is my lantern?"
 SECRET = "indigo"
 WRONG = "shp_0123456789ab_" + "x" * 43
 FACTS = "/v1/memory/facts?user=steve"
-LIVENESS = "/health"
+HEALTH = {"/health", "/health/live", "/health/ready"}
 GOES_ON = {*CHATS.values(), "/v1/models", "/v1/models/{model:path}"}
 """What is the provider's, and needs nothing of ours."""
 
-TELLS_NOTHING = {LIVENESS, "/metrics", "/openapi.json"}
+TELLS_NOTHING = {*HEALTH, "/metrics", "/openapi.json"}
 both_databases = pytest.mark.parametrize("database_url", ["sqlite", "postgresql"], indirect=True)
 
 
@@ -46,6 +46,14 @@ def targets(*, without: set[str]) -> list[tuple[str, str]]:
     return [
         (method, path.replace("{", "").replace("}", "")) for path, methods in filled for method in methods
     ]
+
+
+def verdicts(server: Running) -> dict[str, int]:
+    """What is told to whatever starts and chooses servers, which learns nothing else."""
+    replies = {name: call(server.url, "GET", f"/health/{name}") for name in ("live", "ready")}
+    for reply in replies.values():
+        assert reply.json == {"status": "ok" if reply.status == 200 else "failing"}
+    return {name: reply.status for name, reply in replies.items()}
 
 
 def assert_unavailable(reply: Reply, wire: str = "openai") -> None:
@@ -79,14 +87,16 @@ def test_until_it_is_known_whether_there_are_keys_nothing_is_answered(
     tmp_path: Path, database_url: str, keyed: bool
 ) -> None:
     with starting_blind(tmp_path / "config.toml", database_url, keyed) as server:
-        for method, path in [*targets(without={LIVENESS}), ("GET", "/v1/files"), ("GET", "/nowhere")]:
+        for method, path in [*targets(without=HEALTH), ("GET", "/v1/files"), ("GET", "/nowhere")]:
             reply = call_json(server.url, method, path, {})
             if method == "HEAD":
                 assert (reply.status, reply.header("retry-after")) == (503, "1")
             else:
                 assert_unavailable(reply, wire_of(path))
-        assert call(server.url, "GET", LIVENESS).json.keys() == {"status"}
+        assert call(server.url, "GET", "/health").json.keys() == {"status"}
+        assert verdicts(server) == {"live": 200, "ready": 503}
         show_keys(server.service)
+        wait_until(lambda: verdicts(server)["ready"] == 200, "it is known whether there are keys")
         seen = {call(server.url, "GET", FACTS).status}
         expected = 401 if keyed else 200
         while expected not in seen:
@@ -169,7 +179,9 @@ def test_a_key_that_was_good_a_moment_ago_may_chat_and_reads_nothing(
     assert_unavailable(call(server.url, "GET", "/status", None, bearer(known)))
     rpc = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
     assert_unavailable(call_json(server.url, "POST", "/mcp", rpc, bearer(known)), "mcp")
-    assert call(server.url, "GET", LIVENESS).json.keys() == {"status"}
+    assert call(server.url, "GET", "/health").json.keys() == {"status"}
+    # Chats of keys that it knows go on.
+    assert verdicts(server) == {"live": 200, "ready": 200}
     show_keys(server.service)
     assert say(server.url, WORDS, bearer(unseen)).status == 200
     assert call(server.url, "GET", "/v1/memory/facts", None, bearer(known)).status == 200

@@ -39,6 +39,7 @@ USER = "steve"
 JSON = ("Content-Type", "application/json")
 FACTS = rb"\[facts: cat=Tom\]\\n\[memory: [0-9a-f]{8}\]"
 TAIL = rb"\\n\\n" + FACTS
+ANY_FACTS = re.compile(rb"\\n\\n\[facts: [^]]*\]\\n\[memory: [0-9a-f]{8}\]")
 PART = rb',\{"type":"%b","text":"\\n' + FACTS + rb'"\}'
 
 CONNECTIONS_OWN = {
@@ -247,9 +248,6 @@ INPUTS = {
     "beside messages": rb'{MODEL,"messages":[{"role":"user","content":"No"}],"input":"My cat?@",WHO}',
     "items with types": rb'{MODEL,"instructions":"Be short.","input":[{"type":"message","role":"developer",'
     rb'"content":"Hm"},{"type":"message","role":"user","content":"My cat?@"}],WHO,"store":false}',
-    "a tool loop": rb'{MODEL,"input":[{"content":"My cat?@","role":"user"},{"type":"reasoning","summary":[]},'
-    rb'{"type":"function_call","call_id":"1","name":"vet","arguments":"{}"},'
-    rb'{"type":"function_call_output","call_id":"1","output":"at nine"}],WHO}',
     "references": rb'{MODEL,"input":[{"role":"user","content":"Hi"},{"type":"item_reference","id":"msg_1"},'
     rb'{"role":"user","content":"My cat?@"}],WHO,"previous_response_id":"resp_0"}',
 }
@@ -625,13 +623,12 @@ def test_the_requests_of_a_conversation_share_their_prefix(
         messages.append(user(text))
         assert send(running.url, wire.path, conversation(wire, messages)).status == 200
         messages.append(assistant(f"Answer {number}."))
-        running.service.set_fact(USER, f"fact {number}", text)
+        running.service.set_fact(USER, f"fact {number}", f"number {number}")
     bodies = [request.body for request in provider.requests]
     for text, body, following in zip(said, bodies, bodies[1:], strict=False):
-        end = end_of(body, text)
-        assert body[end:].startswith(rb"\n\n[facts: ")
-        assert following[:end] == body[:end]
-        assert following[end:].startswith(b'"},')
+        ours = ANY_FACTS.match(body, end_of(body, text))
+        assert ours is not None
+        assert following[: ours.end()] == body[: ours.end()], "the block included"
 
 
 def end_of(body: bytes, text: str) -> int:

@@ -33,8 +33,8 @@ FIRST_ID = 50
 FREE_METHODS = dict.fromkeys(CHATS.values(), "POST")
 """Of routes that take any method, the one with a meaning of its own; of others that is GET."""
 
-PUBLIC = {"/health", "/v1/models", "/openapi.json"}
-OF_NO_USER = {"/status", "/metrics", "/v1/tools", "/v1/models/{model:path}"}
+PUBLIC = {"/health", "/health/live", "/health/ready", "/v1/models", "/openapi.json"}
+OF_NO_USER = {"/metrics", "/v1/tools", "/v1/models/{model:path}"}
 
 
 @dataclass(frozen=True)
@@ -96,6 +96,8 @@ def cases(ids: Mapping[str, Any]) -> list[Case]:
         Case("GET", "/v1/models", "/v1/models"),
         Case("GET", "/v1/models/{model:path}", "/v1/models/m"),
         Case("GET", "/health", "/health"),
+        Case("GET", "/health/live", "/health/live"),
+        Case("GET", "/health/ready", "/health/ready"),
         Case("GET", "/status", "/status"),
         Case("GET", "/metrics", "/metrics"),
         Case("GET", "/openapi.json", "/openapi.json"),

@@ -322,7 +322,8 @@ def test_refusals_give_every_slot_back(start: StartServer) -> None:
         (400, call_json(server.url, "POST", "/v1/memory/recall", {"limit": "x"}, key)),
     ):
         assert reply.status == expected
-    assert requests_now(server.url, key) == 0
+    operator = bearer(new_key(server.service, "operator", any_user=True))
+    assert requests_now(server.url, operator) == 0
     assert say(server.url, WORDS, key).status == 200
 
 

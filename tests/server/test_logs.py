@@ -200,7 +200,7 @@ class Failing(Service):
     def facts(self, user_id: str) -> list[Any]:
         raise self.error(f"Key (value)=({SECRET}) already exists")
 
-    def inject(self, *_: Any, **__: Any) -> Any:
+    def _find(self, *_: Any, **__: Any) -> Any:
         raise self.error(f"Key (value)=({SECRET}) already exists")
 
 

@@ -181,6 +181,28 @@ def test_requests_that_go_on_from_a_response_are_one_session_in_every_process(
     assert len(set(sessions(site))) == 1
 
 
+def test_what_a_chain_of_responses_was_told_is_not_told_again(
+    site: Running, provider: ScriptedProvider
+) -> None:
+    site.service.set_fact("steve", "cat", "Tom")
+    provider.script(
+        responses_answer(VET, id="resp_1"),
+        responses_stream("At nine.", id="resp_2"),
+        responses_answer("Tom.", id="resp_3"),
+    )
+    ask(site, "When does the vet open for my cat?")
+    ask(site, [OUTPUT], previous_response_id="resp_1", stream=True)
+    ask(site, "And what is my cat called?", previous_response_id="resp_2")
+    site.service.set_fact("steve", "dog", "Rex")
+    ask(site, "And my dog?", previous_response_id="resp_3")
+    ask(site, "And my cat?", previous_response_id="resp_lost")
+    told = [b"cat=Tom" in received.body for received in provider.requests]
+    assert told == [True, False, False, False, True]
+    assert b"dog=Rex" in provider.requests[3].body
+    logged = {one.session_id for one in site.service.why("steve")}
+    assert logged <= {"", *sessions(site)}
+
+
 def test_the_response_of_another_user_leads_nowhere(site: Running, provider: ScriptedProvider) -> None:
     provider.script(responses_answer("Noted.", id="resp_1"))
     ask(site, "My bike is green", {"X-Shepherd-Session": "anns"}, user="ann")

@@ -147,10 +147,10 @@ def test_a_head_without_end_is_refused(share: StartSharing) -> None:
         ("GET", "/request", 405),
         ("POST", "/session", 405),
         ("DELETE", "/clear", 405),
-        ("GET", "/v1/models", 404),
+        ("GET", "/v1/files", 404),
         ("GET", "/", 404),
         ("GET", "/session/", 404),
-        ("POST", "/v1/chat/completions", 404),
+        ("POST", "/v1/embeddings", 404),
     ],
 )
 def test_there_is_nothing_else(share: StartSharing, method: str, path: str, status: int) -> None:

@@ -150,11 +150,23 @@ def test_a_tail_is_the_only_thing_that_is_added(body: Body, text: str, data: st.
     said = parsed(body.written)[body.holder]
     place = 0 if isinstance(said, str) else data.draw(st.integers(0, len(said) - 1))
     tail = tail_for(said, place, MARK + text)
-    spliced = splice(body.written, tail=tail, holder=body.holder)
+    spliced = splice(body.written, tails=[tail], holder=body.holder)
     before, after = spliced.split(inserted_by(tail))
     assert before + after == body.written
     assert after[:1] in b'"]'
     assert parsed(spliced) == with_tail(parsed(body.written), body.holder, tail)
+
+
+@given(body=bodies(), data=st.data())
+def test_several_tails_are_added_as_one_after_the_other(body: Body, data: st.DataObject) -> None:
+    said = parsed(body.written)[body.holder]
+    many = 1 if isinstance(said, str) else len(said)
+    places = data.draw(st.lists(st.integers(0, many - 1), unique=True))
+    tails = [tail_for(said, place, f"{MARK}{place}") for place in places]
+    one_by_one = body.written
+    for tail in tails:
+        one_by_one = splice(one_by_one, tails=[tail], holder=body.holder)
+    assert splice(body.written, tails=tails, holder=body.holder) == one_by_one
 
 
 @given(body=bodies(), without=st.sets(keys))
@@ -182,8 +194,8 @@ def test_every_model_is_replaced_and_nothing_else(body: Body, name: str) -> None
 @given(body=bodies(), name=st.text(), text=st.text(max_size=20))
 def test_all_edits_are_made_at_once_as_one_after_the_other(body: Body, name: str, text: str) -> None:
     tail = tail_for(parsed(body.written)[body.holder], 0, MARK + text)
-    at_once = splice(body.written, without={"memory", "user"}, model=name, tail=tail, holder=body.holder)
-    tailed = splice(body.written, tail=tail, holder=body.holder)
+    at_once = splice(body.written, without={"memory", "user"}, model=name, tails=[tail], holder=body.holder)
+    tailed = splice(body.written, tails=[tail], holder=body.holder)
     assert at_once == splice(splice(tailed, model=name), without=["user", "memory"])
 
 
@@ -200,7 +212,7 @@ def test_what_the_standard_library_writes_is_spliced(
     dumped = json.dumps(request, indent=indent, separators=separators, ensure_ascii=ascii_only).encode()
     said = request[body.holder]
     tail = tail_for(said, 0 if isinstance(said, str) else len(said) - 1, MARK)
-    spliced = splice(dumped, tail=tail, without=("model",), holder=body.holder)
+    spliced = splice(dumped, tails=[tail], without=("model",), holder=body.holder)
     request.pop("model", None)
     assert json.loads(spliced) == with_tail(request, body.holder, tail)
 
@@ -265,12 +277,12 @@ def test_a_model_that_is_also_to_go_is_removed() -> None:
     ],
 )
 def test_text_goes_where_a_parser_would_read_it(body: bytes, spliced: bytes) -> None:
-    assert splice(body, tail=SplicePoint(0, "+")) == spliced
+    assert splice(body, tails=[SplicePoint(0, "+")]) == spliced
 
 
 def test_a_part_is_the_last_of_the_list_before_its_bracket() -> None:
     body = b'{"messages": ["x", {"content": [ {"text": "]"} ]}, 3]}'
-    assert splice(body, tail=SplicePoint(1, {"text": "ü"})) == (
+    assert splice(body, tails=[SplicePoint(1, {"text": "ü"})]) == (
         '{"messages": ["x", {"content": [ {"text": "]"} ,{"text":"ü"}]}, 3]}'.encode()
     )
 
@@ -296,7 +308,7 @@ def test_a_part_is_the_last_of_the_list_before_its_bracket() -> None:
 )
 def test_a_tail_that_has_no_place_is_refused(body: bytes, tail: SplicePoint) -> None:
     with pytest.raises(ValueError, match=r"\w"):
-        splice(body, tail=tail)
+        splice(body, tails=[tail])
 
 
 @pytest.mark.parametrize("depth", [*range(1, 13), 900])
@@ -304,7 +316,7 @@ def test_a_tail_that_has_no_place_is_refused(body: bytes, tail: SplicePoint) -> 
 def test_what_nests_deeply_is_measured_to_its_end(opening: str, depth: int) -> None:
     deep = opening * depth + '"}]"' + ("]" if opening.startswith("[") else "}") * depth
     body = f'{{"deep":{deep},"messages":[{deep},{{"deep":{deep},"content":"a"}},{deep}],"memory":{deep}}}'
-    spliced = splice(body.encode(), tail=SplicePoint(1, "+"), without={"memory", "deep"})
+    spliced = splice(body.encode(), tails=[SplicePoint(1, "+")], without={"memory", "deep"})
     assert spliced.decode() == f'{{"messages":[{deep},{{"deep":{deep},"content":"a+"}},{deep}]}}'
     assert orjson.loads(spliced)["messages"][1]["content"] == "a+"
 
@@ -319,7 +331,7 @@ def test_what_nests_deeply_is_measured_to_its_end(opening: str, depth: int) -> N
 def test_a_content_of_megabytes_is_spliced(repeated: str, megabytes: int) -> None:
     content = repeated.encode() * (megabytes * 1_000_000 // len(repeated.encode()))
     body = b'{"memory":true,"messages":[{"content":"' + content + b'"}],"model":"a"}'
-    spliced = splice(body, without=["memory"], model="b", tail=SplicePoint(0, "+"))
+    spliced = splice(body, without=["memory"], model="b", tails=[SplicePoint(0, "+")])
     assert spliced == b'{"messages":[{"content":"' + content + b'+"}],"model":"b"}'
 
 
@@ -327,5 +339,5 @@ def test_a_content_of_megabytes_is_spliced(repeated: str, megabytes: int) -> Non
 def test_a_long_list_before_the_message_is_passed_over(many: str) -> None:
     passed = b",".join([many.encode()] * PASSED)
     body = b'{"x":[[' + passed + b'],{}],"messages":[' + passed + b',{"content":"a"}]}'
-    spliced = splice(body, tail=SplicePoint(PASSED, "+"))
+    spliced = splice(body, tails=[SplicePoint(PASSED, "+")])
     assert spliced == body[:-4] + b'+"}]}'

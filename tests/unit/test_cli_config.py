@@ -171,9 +171,9 @@ def test_whoami_says_who_and_why(path: Path, monkeypatch: pytest.MonkeyPatch) ->
 def test_a_provider_lives_from_add_to_remove(path: Path) -> None:
     added = good("provider", "add", "local", "--base-url", "http://h", "--api-key", "-", stdin="sk-1\n")
     assert "true is advised" in added.stderr
+    assert "it is in use now" in added.stderr
     good("provider", "local", "set", "memory", "true")
     assert table(path)["providers"]["local"]["memory"] is True
-    good("provider", "local", "use", "--no-check")
     assert data("provider", "--json") == data("provider", "local", "show", "--json")
     assert data("provider", "list", "--json")[0]["current"] is True
     assert good("provider", "list").stdout.startswith("*  local")
@@ -181,6 +181,30 @@ def test_a_provider_lives_from_add_to_remove(path: Path) -> None:
         assert "sk-1" not in good(*args).output
     good("provider", "local", "remove")
     assert table(path) == {"providers": {}}
+
+
+def test_a_second_provider_changes_nothing_and_without_the_one_in_use_there_is_none(path: Path) -> None:
+    assert data("provider", "add", "a", "--json")["current"] is True
+    assert data("provider", "add", "b", "--json")["current"] is False
+    assert "`shepherd provider c use` switches to it" in good("provider", "add", "c").stderr
+    assert "it was in use, and none is now" in good("provider", "a", "remove").stderr
+    assert "provider" not in table(path)
+
+
+def test_the_memory_of_a_provider_is_set_unset_and_shown(path: Path) -> None:
+    added = good("provider", "add", "a", "--base-url", "http://h")
+    assert "(it is unset now)" in added.stderr
+    assert "memory" not in table(path)["providers"]["a"]
+    assert "unset (without memory)" in good("provider", "a").stdout
+    good("config", "set", "memory_extraction", "true")
+    shown = data("provider", "a", "show", "--json")
+    assert (shown["memory"], shown["remembers"], shown["injects"]) == (None, True, False)
+    good("provider", "a", "set", "memory", "false")
+    assert data("provider", "a", "show", "--json")["remembers"] is False
+    assert "a: memory = unset" in good("provider", "a", "unset", "memory").stderr
+    assert data("provider", "list", "--json")[0]["memory"] is None
+    assert run("provider", "a", "unset", "memory").exit_code == 3
+    assert data("provider", "add", "b", "--no-memory", "--json")["memory"] is False
 
 
 def test_no_provider_in_use_is_said_and_is_null_in_json() -> None:
@@ -191,7 +215,6 @@ def test_no_provider_in_use_is_said_and_is_null_in_json() -> None:
 
 def test_use_keeps_the_old_provider_when_the_new_one_does_not_answer(path: Path) -> None:
     good("provider", "add", "old")
-    good("provider", "old", "use", "--no-check")
     good("provider", "add", "new", "--base-url", "http://127.0.0.1:1")
     refused = run("provider", "new", "use")
     assert refused.exit_code == 5

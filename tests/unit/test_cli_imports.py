@@ -55,9 +55,40 @@ def cpu_milliseconds(*command: str | Path) -> float:
     return 1000 * (after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime)
 
 
+HELLO = {
+    "jsonrpc": "2.0",
+    "id": 0,
+    "method": "initialize",
+    "params": {
+        "protocolVersion": "2025-06-18",
+        "capabilities": {},
+        "clientInfo": {"name": "claude-code", "version": "1"},
+    },
+}
+MAY_GREET = ("config", "errors", "frontends", "text.canonical", "text.ids")
+"""Of ours, what may be imported before an agent has its first answer: nothing that knows a memory."""
+
+
 @pytest.mark.parametrize("args", [["config", "set", "user_id", "steve"], ["config", "user_id"], ["--help"]])
 def test_a_small_command_imports_nothing_heavy(args: list[str]) -> None:
     assert loaded_by(*args) & HEAVY == set()
+
+
+def test_nothing_of_the_memory_is_imported_before_an_agent_has_its_first_answer() -> None:
+    hello = json.dumps(HELLO) + "\n"
+    result = subprocess.run(
+        [sys.executable, "-c", MODULES_AFTER, "mcp", "--user", "ana"],
+        input=hello,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    answer, modules = map(json.loads, result.stdout.splitlines())
+    assert answer["result"]["serverInfo"]["name"] == "shepherd-memory"
+    # What the SDK itself imports is none of ours.
+    assert set(modules) & HEAVY <= {"asyncio", "logging", "orjson", "socket", "ssl", "tempfile", "uvicorn"}
+    rooms = {name.removeprefix("shepherd_memory.") for name in modules if name.startswith("shepherd_memory.")}
+    assert [room for room in sorted(rooms - {"text"}) if not room.startswith(MAY_GREET)] == []
 
 
 def test_help_imports_no_command() -> None:

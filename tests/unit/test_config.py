@@ -52,6 +52,7 @@ DESIGNED = {
     "rag_max_results": 3,
     "rag_relevance_threshold": 0.3,
     "rag_max_tokens": 600,
+    "rag_max_conversation_tokens": 2000,
     "transcripts_enabled": False,
     "transcripts_watch_path": "",
     "conversation_gap_minutes": 60,

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from shepherd_memory.injection.block import MemoryBlock, RecalledItem, build_block
 from shepherd_memory.injection.prompt import inject
-from shepherd_memory.intake.messages import last_user_message, text_of
+from shepherd_memory.injection.turns import is_underway, user_turns
+from shepherd_memory.intake.messages import text_of
 from shepherd_memory.text.block_seal import strip_content, strip_injection
 from shepherd_memory.text.tokens import estimate_tokens
 from shepherd_memory.text.words import stems
@@ -384,7 +385,7 @@ USER_TEXTS = st.builds(str.__add__, ANY_TEXT, ENDINGS)
 
 
 def given_to(content: Any, block: MemoryBlock) -> Any:
-    return inject([{"role": "user", "content": content}], block)[0]["content"]
+    return inject([{"role": "user", "content": content}], {0: block})[0]["content"]
 
 
 @given(USER_TEXTS, blocks())
@@ -498,23 +499,20 @@ def test_the_part_has_the_shape_of_the_parts_around_it(content: list[Any], expec
         ["not a message", None],
     ],
 )
-def test_where_the_user_says_nothing_the_messages_stay_as_they_are(messages: list[Any]) -> None:
-    injected = inject(messages, built([("name", "Steve")]))
-    assert injected == messages
-    assert injected is not messages
+def test_where_the_user_says_nothing_there_is_no_turn(messages: list[Any]) -> None:
+    assert user_turns(messages, "") == []
 
 
-def test_results_of_tools_are_passed_over_for_the_words_that_the_user_said() -> None:
+def test_results_of_tools_are_no_turn() -> None:
     said, results = {"role": "user", "content": "hi"}, {"role": "user", "content": [RESULT, RESULT]}
-    block = built([("name", "Steve")])
-    injected = inject([said, results], block)
-    assert injected == [*inject([said], block), results]
-    assert injected[1] is results
+    assert [(turn.place, turn.text) for turn in user_turns([said, results], "")] == [(0, "hi")]
 
 
 def test_without_a_block_the_messages_stay_as_they_are() -> None:
     messages = [{"role": "user", "content": "hi"}]
-    assert inject(messages, None) == messages
+    injected = inject(messages, {})
+    assert injected == messages
+    assert injected is not messages
 
 
 MESSAGES = st.lists(
@@ -530,15 +528,15 @@ MESSAGES = st.lists(
 
 
 @given(MESSAGES, blocks())
-def test_only_the_tail_of_the_last_user_message_changes(
+def test_only_the_tails_of_what_the_user_says_change(
     messages: list[dict[str, Any]], block: MemoryBlock
 ) -> None:
     before = copy.deepcopy(messages)
-    injected = inject(messages, block)
+    places = {turn.place for turn in user_turns(messages, "")}
+    injected = inject(messages, dict.fromkeys(places, block))
     assert messages == before
-    place = last_user_message(messages)
     for index, (old, new) in enumerate(zip(messages, injected, strict=True)):
-        if index == place:
+        if index in places:
             assert list(new) == list(old)
             assert {**new, "content": None} == {**old, "content": None}
             assert strip_content(new["content"]) == old["content"]
@@ -547,15 +545,69 @@ def test_only_the_tail_of_the_last_user_message_changes(
             assert new is old
 
 
-def test_in_a_tool_loop_the_user_message_gets_the_same_bytes_again() -> None:
-    block = built([("name", "Steve")])
-    asked = [{"role": "system", "content": "be kind"}, {"role": "user", "content": "what is the weather?"}]
-    loop = [
-        *asked,
-        {"role": "assistant", "content": None, "tool_calls": [{"id": "t1"}]},
-        {"role": "tool", "tool_call_id": "t1", "content": "sunny"},
-    ]
-    assert inject(loop, block) == [*inject(asked, block), *loop[2:]]
+@given(MESSAGES, MESSAGES, blocks())
+def test_a_turn_is_known_by_the_texts_up_to_it_and_not_by_what_follows(
+    messages: list[dict[str, Any]], following: list[dict[str, Any]], block: MemoryBlock
+) -> None:
+    turns = user_turns(messages, "start")
+    assert user_turns([*messages, *following], "start")[: len(turns)] == turns
+    again = inject(messages, {turn.place: block for turn in turns})
+    assert user_turns(again, "start") == turns, "a block that comes back is not part of what was said"
+    assert [turn.previous for turn in turns] == ["start", *(turn.key for turn in turns)][: len(turns)]
+    assert len({turn.key for turn in turns}) == len(turns), "the same words again are another turn"
+
+
+SAME_WORDS: dict[str, Any] = {
+    "a part of a list": [{"type": "text", "text": "yes"}],
+    "a cached part": [{"type": "text", "text": "yes", "cache_control": {"type": "ephemeral"}}],
+    "a part of the responses wire": [{"type": "input_text", "text": "yes"}],
+    "with a reminder before it": "<system-reminder>\nUse tabs.\n</system-reminder>\n\nyes",
+    "with a reminder in a part": [
+        {"type": "text", "text": "<system-reminder>\nUse tabs.\n</system-reminder>"},
+        {"type": "text", "text": "yes\n"},
+    ],
+    "behind a tool's result": [RESULT, {"type": "text", "text": "yes"}],
+}
+
+
+@pytest.mark.parametrize("content", SAME_WORDS.values(), ids=SAME_WORDS)
+def test_the_same_words_are_the_same_turn_however_they_are_written(content: Any) -> None:
+    (plain,) = user_turns([{"role": "user", "content": "yes"}], "")
+    (other,) = user_turns([{"role": "user", "content": content}], "")
+    assert other.key == plain.key
+
+
+def test_a_secret_is_in_no_key_and_a_long_text_costs_little() -> None:
+    secrets = ["ghp_" + "aB3dE5fG7hI9" * 3, "ghp_" + "zY3xW5vU7tS9" * 3]
+    keys = {user_turns([{"role": "user", "content": f"My token is {one}"}], "")[0].key for one in secrets}
+    assert len(keys) == 1, "nobody can find out by trying which one it was"
+    long = "word " * 1_000_000
+    (turn,) = user_turns([{"role": "user", "content": long}], "")
+    (other,) = user_turns([{"role": "user", "content": long + "more"}], "")
+    assert turn.key != other.key
+
+
+TOOL_CALL = {"role": "assistant", "content": None, "tool_calls": [{"id": "t1"}]}
+FOLLOWED_BY: dict[str, tuple[list[Any], bool]] = {
+    "nothing": ([], False),
+    "instructions": ([{"role": "system", "content": "be kind"}], False),
+    "the beginning of the answer": ([{"role": "assistant", "content": "It is"}], False),
+    "the beginning in a part": (
+        [{"role": "assistant", "content": [{"type": "text", "text": "It is"}]}],
+        False,
+    ),
+    "a tool call": ([TOOL_CALL, {"role": "tool", "tool_call_id": "t1", "content": "sunny"}], True),
+    "a tool call alone": ([TOOL_CALL], True),
+    "a tool call of the other wire": ([{"role": "assistant", "content": [{"type": "tool_use"}]}], True),
+    "an item without a role": ([{"type": "function_call", "call_id": "c1"}], True),
+}
+
+
+@pytest.mark.parametrize(("following", "expected"), FOLLOWED_BY.values(), ids=FOLLOWED_BY)
+def test_a_turn_is_underway_once_a_tool_was_called(following: list[Any], expected: bool) -> None:
+    messages = [{"role": "user", "content": "what is the weather?"}, *following]
+    (turn,) = user_turns(messages, "")
+    assert is_underway(messages, turn) is expected
 
 
 def test_shares_are_even_among_those_who_need_more() -> None:

@@ -8,19 +8,22 @@ import pytest
 
 from shepherd_memory.config import Config, Provider, load_config, set_value
 from shepherd_memory.config.providers import (
+    NO_MEMORY,
+    MemoryUse,
     add_provider,
     current_provider,
     describe,
-    extraction_enabled,
     fields_as_toml,
     get_provider,
-    injection_enabled,
     list_providers,
     memory_advice,
+    memory_use,
+    memory_words,
     next_provider,
     remove_provider,
     set_field,
     set_fields_from_toml,
+    unset_field,
     use_provider,
 )
 from shepherd_memory.errors import (
@@ -173,25 +176,80 @@ def test_next_needs_another_provider(path: Path) -> None:
 def test_the_flag_of_the_provider_decides_and_is_not_written_back(three: Path) -> None:
     set_value(three, "memory_extraction", "true")
     set_field(three, "last", "memory", "true")
+    set_field(three, "first", "memory", "false")
     config = load_config(three)
-    assert (extraction_enabled(config), injection_enabled(config)) == (False, False)
-    serving = config.providers["last"]
-    assert (extraction_enabled(config, serving), injection_enabled(config, serving)) == (True, True)
+    assert memory_use(config, config.providers["first"]) == NO_MEMORY
+    assert memory_use(config, config.providers["last"]) == MemoryUse(remembers=True, injects=True)
     use_provider(three, "last")
     assert load_config(three).rag_context_injection is False
 
 
-@pytest.mark.parametrize(("extraction", "injection"), [(True, False), (False, True)])
-def test_without_a_provider_the_general_flags_decide(extraction: bool, injection: bool) -> None:
-    config = Config(memory_extraction=extraction, rag_context_injection=injection)
-    assert (extraction_enabled(config), injection_enabled(config)) == (extraction, injection)
+@pytest.mark.parametrize("remembers", [True, False])
+@pytest.mark.parametrize("injects", [True, False])
+def test_a_provider_whose_flag_was_never_set_follows_the_two_keys_each_for_itself(
+    remembers: bool, injects: bool
+) -> None:
+    config = Config(memory_extraction=remembers, rag_context_injection=injects)
+    assert memory_use(config, Provider("a")) == MemoryUse(remembers, injects)
+
+
+@pytest.mark.parametrize(
+    ("flag", "use"), [(None, NO_MEMORY), (False, NO_MEMORY), (True, MemoryUse(True, True))]
+)
+def test_of_two_shepherds_only_one_remembers(flag: bool | None, use: MemoryUse) -> None:
+    config = Config(memory_extraction=True, rag_context_injection=True)
+    assert memory_use(config, Provider("a", type="shepherd", memory=flag)) == use
+
+
+def test_what_memory_does_is_said_in_words() -> None:
+    both = Config(memory_extraction=True, rag_context_injection=True)
+    assert memory_words(both, Provider("a")) == "with memory"
+    assert memory_words(Config(), Provider("a")) == "without memory"
+    assert memory_words(Config(memory_extraction=True), Provider("a")).startswith("remembered")
+    assert memory_words(Config(rag_context_injection=True), Provider("a")).startswith("nothing is remembered")
+    assert memory_words(both, Provider("a", type="shepherd")) == "the server there remembers"
+
+
+def test_the_first_provider_added_is_in_use_and_the_second_changes_nothing(path: Path) -> None:
+    assert add_provider(path, Provider("a"))
+    assert not add_provider(path, Provider("b"))
+    assert load_config(path).provider == "a"
+    assert not remove_provider(path, "b")
+    assert remove_provider(path, "a")
+    assert load_config(path).provider == ""
+    assert add_provider(path, Provider("c"))
+    assert load_config(path).provider == "c"
+
+
+def test_a_flag_can_be_unset_again(path: Path) -> None:
+    add_provider(path, Provider("a", memory=True))
+    unset_field(path, "a", "memory")
+    assert load_config(path).providers["a"].memory is None
+    with pytest.raises(NotFound, match="memory of a is not set"):
+        unset_field(path, "a", "memory")
+    with pytest.raises(ConfigError, match="did you mean"):
+        unset_field(path, "a", "memori")
+
+
+def test_a_flag_that_was_never_set_stays_so_through_an_editor_and_can_be_set_and_unset_there(
+    path: Path,
+) -> None:
+    add_provider(path, Provider("a"))
+    text = fields_as_toml(Provider("a"))
+    assert set_fields_from_toml(path, Provider("a"), text).memory is None
+    assert "memory" not in path.read_text("utf-8").replace("shepherd-memory", "")
+    edited = set_fields_from_toml(path, Provider("a"), text.replace("# memory", "memory"))
+    assert load_config(path).providers["a"].memory is edited.memory is True
+    unset = fields_as_toml(edited).replace("memory = true\n", "")
+    assert set_fields_from_toml(path, edited, unset).memory is None
+    assert load_config(path).providers["a"].memory is None
 
 
 @pytest.mark.parametrize(
     ("provider", "advice"),
     [
         (Provider("a", base_url="http://localhost:8080"), "true is advised"),
-        (Provider("a", type="shepherd", base_url="http://h"), "leave it false"),
+        (Provider("a", type="shepherd", base_url="http://h"), "leave it unset"),
         (Provider("a"), "your choice"),
         (Provider("a", base_url="https://api.openai.com/v1"), "your choice"),
         (Provider("a", base_url="https://notopenai.com"), "true is advised"),
@@ -203,7 +261,9 @@ def test_the_advice_for_memory_depends_on_the_server(provider: Provider, advice:
 
 
 def test_a_description_masks_the_key() -> None:
-    assert describe(Provider("a", api_key="sk-1"))["api_key"] == "(set)"
+    described = describe(Config(memory_extraction=True), Provider("a", api_key="sk-1"))
+    assert described["api_key"] == "(set)"
+    assert (described["memory"], described["remembers"], described["injects"]) == (None, True, False)
     assert "sk-1" not in repr(Provider("a", api_key="sk-1"))
 
 

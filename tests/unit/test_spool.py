@@ -12,9 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shepherd_memory.errors import DatabaseUnavailable
-from shepherd_memory.intake.exchange import AnsweredExchange, Exchange, read_answered
+from shepherd_memory.intake.exchange import AnsweredExchange, Exchange, ResponseLink, read_answered
 from shepherd_memory.spool.files import SpoolFile
-from shepherd_memory.spool.records import DamagedLine, Record, decode, encode
+from shepherd_memory.spool.records import DamagedLine, Record, decode, encode, fields_of, line_of
 from shepherd_memory.spool.replay import Replayer
 from shepherd_memory.spool.spool import Spool, name_of
 
@@ -79,14 +79,23 @@ def replayed(spool: Spool, store: Callable[[str, AnsweredExchange], object] | No
     return stored
 
 
-@given(TEXT, TEXT, TEXT, st.none() | TEXT, st.integers(0, 2**53))
+@given(TEXT, TEXT, TEXT, st.none() | TEXT, st.integers(0, 2**53), st.builds(ResponseLink, TEXT, TEXT, TEXT))
 def test_a_record_is_read_as_it_was_written(
-    user: str, session: str, text: str, answer: str | None, at: int
+    user: str, session: str, text: str, answer: str | None, at: int, link: ResponseLink
 ) -> None:
-    record = Record(user, AnsweredExchange(Exchange("opening", 3, text, "Ada"), answer, session, at))
+    record = Record(user, AnsweredExchange(Exchange("opening", 3, text, "Ada"), answer, session, at, link))
     line = encode(record)
     assert line.count(b"\n") == 1
     assert decode(line) == record
+
+
+def test_a_line_of_a_version_that_knew_no_responses_is_read() -> None:
+    fields = fields_of(encode(Record("ada", said("tea"))))
+    for name in ("previous", "response", "block_key"):
+        del fields[name]
+    assert decode(line_of(fields)) == Record("ada", said("tea"))
+    with pytest.raises(DamagedLine):
+        decode(line_of(fields | {"previous": 5}))
 
 
 @given(st.binary())

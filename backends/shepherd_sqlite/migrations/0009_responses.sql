@@ -1,5 +1,5 @@
 -- Responses that a later request may go on from by their id alone: the session that they belong to, and how many
--- messages it had by then. block_key is the key of the last block that was put into the conversation.
+-- messages it had by then. block_key is that of the user's last turn, by which blocks are kept.
 
 create table responses (
     user_id text not null,

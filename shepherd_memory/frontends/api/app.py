@@ -8,6 +8,7 @@ from starlette.routing import BaseRoute, Route, Router
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from shepherd_memory.config import Config
+from shepherd_memory.config.providers import memory_use
 from shepherd_memory.frontends.api.memory_routes import MEMORY_ROUTES
 from shepherd_memory.frontends.api.models import Model, Models
 from shepherd_memory.frontends.api.openapi import openapi
@@ -64,7 +65,9 @@ async def _open_state(
 
 def _uses_memory(config: Config) -> bool:
     """Whether chats will recall; where no provider is configured, programs will use the memory itself."""
-    return not config.providers or any(provider.memory for provider in config.providers.values())
+    return not config.providers or any(
+        memory_use(config, provider).injects for provider in config.providers.values()
+    )
 
 
 async def elsewhere(scope: Scope, receive: Receive, send: Send) -> None:
@@ -86,6 +89,8 @@ ROUTES: list[BaseRoute] = [
     *TOOL_ROUTES,
     *MCP_ROUTES,
     Route("/health", health.health),
+    Route("/health/live", health.live),
+    Route("/health/ready", health.ready),
     Route("/status", health.status),
     Route("/metrics", health.metrics),
     Route("/openapi.json", openapi),

@@ -3,25 +3,35 @@
 import asyncio
 import logging
 import time
+from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
 
 from shepherd_memory.config import Config
 from shepherd_memory.config.identity import is_known
+from shepherd_memory.config.providers import MemoryUse
 from shepherd_memory.errors import DatabaseError, ShepherdError
 from shepherd_memory.frontends.api.splicing import SplicePoint
 from shepherd_memory.frontends.api.state import State
 from shepherd_memory.frontends.web.limits import BodyHold
+from shepherd_memory.injection.block import MemoryBlock
+from shepherd_memory.injection.injector import PromptRequest
 from shepherd_memory.injection.prompt import block_suffix
+from shepherd_memory.injection.prompt_injection import PromptInjection
 from shepherd_memory.injection.prompting import Injected
 from shepherd_memory.intake.exchange import ResponseLink
 from shepherd_memory.intake.messages import last_user_message
 from shepherd_memory.llm.request import ReadAnswer
+from shepherd_memory.memory.documents import MAIN_GROUP
 from shepherd_memory.service.deliveries import Delivery
 
-ON, OFF, UNKNOWN_USER, FAILED, TIMEOUT = "on", "off", "unknown-user", "failed", "timeout"
+UNKNOWN_USER, FAILED, TIMEOUT = "unknown-user", "failed", "timeout"
 NONE = "none"
 """There is no memory for this kind of request, whoever asks."""
+
+REMOTE = "remote"
+"""Memory is left to the provider, which is a shepherd too, and says itself what it did."""
+
 MAX_IDS = 100
 
 STORED, SPOOLED, LOST = "true", "spooled", "false"
@@ -38,8 +48,8 @@ logger = logging.getLogger("shepherd_memory.frontends.server.chat_memory")
 class ChatMemory:
     """One request's memory: within its time budget, and never in the way of the chat.
 
-    `without` says why there is none: OFF or NONE; empty if there is. `is_linked`: a later request may go on
-    from the answer by its id, as this one does from the `previous_response`.
+    `is_linked`: a later request may go on from the answer by its id, as this one does from the
+    `previous_response`.
     """
 
     def __init__(
@@ -49,24 +59,27 @@ class ChatMemory:
         user_id: str,
         messages: list[Any],
         session_id: str,
-        without: str,
+        wanted: MemoryUse,
         hold: BodyHold,
         recalls: bool = True,
         previous_response: str = "",
         is_linked: bool = False,
     ) -> None:
-        self.status = without or (ON if is_known(user_id) else UNKNOWN_USER)
+        self.status = wanted.word if is_known(user_id) or not wanted else UNKNOWN_USER
+        self._remembers = wanted.remembers and is_known(user_id)
+        self._injects = wanted.injects and is_known(user_id)
         self._state = state
         self._budget_seconds = config.server_memory_timeout
-        self._user_id = user_id
-        self._messages = messages if self.is_on else []
-        self._session_id = session_id
+        self.user_id = user_id
+        self._messages = messages if self._remembers or self._injects else []
+        self.session_id = session_id
         self._recalls = recalls
         self._previous_response = previous_response
         self._is_linked = is_linked
         self._hold = hold
         self._threads = state.threads.for_size(hold.size)
         self._injected: Injected | None = None
+        self._blocks: Mapping[int, MemoryBlock] = {}
         self._is_kept = False
         self._is_counted = False
         self._became = ""
@@ -74,21 +87,40 @@ class ChatMemory:
     @property
     def is_on(self) -> bool:
         """Whether the exchange is to be remembered: also when recalling for it failed."""
-        return self.status not in (OFF, NONE, UNKNOWN_USER)
+        return self._remembers
 
-    async def tail(self) -> SplicePoint | None:
-        """What memory adds to the user's last message; nothing if it has none, fails, or takes too long."""
-        place = last_user_message(self._messages)
-        if not self.is_on or place is None:
-            return None
+    async def tails(self) -> list[SplicePoint]:
+        """What memory adds to what the user says: the last time, and again where it did so before.
+
+        If memory fails or takes too long, at least what was added before stays, if it was found by then.
+        """
+        if not self._injects or last_user_message(self._messages) is None:
+            return []
         if not self._recalls:
             # It may be back by now, and know that whoever asks may not read.
             self._fail(FAILED, "the database is away: the chat goes on without recall")
             self._count(0)
-            return None
+            return []
+        self._blocks = await self._inject()
+        self._count(self._injected.block.tokens if self._injected and self._injected.block else 0)
+        return [
+            SplicePoint(place, block_suffix(self._messages[place]["content"], block))
+            for place, block in self._blocks.items()
+        ]
+
+    async def _inject(self) -> Mapping[int, MemoryBlock]:
+        """The blocks by the place of their message, as far as they were found in time."""
+        asked = PromptRequest(
+            self.user_id,
+            self._messages,
+            self.session_id,
+            MAIN_GROUP,
+            previous_response=self._previous_response,
+        )
+        injection = PromptInjection(self._state.service.injector, asked)
         begun = time.perf_counter()
         try:
-            self._injected = await self._within_budget(self._inject)
+            self._injected = await self._within_budget(injection.run)
         except TimeoutError:
             self._fail(TIMEOUT, "recall took too long: the chat goes on without it")
         except ShepherdError as error:
@@ -98,13 +130,13 @@ class ChatMemory:
             self.status = FAILED
         finally:
             self._state.metrics.recall_seconds.observe(time.perf_counter() - begun)
-        block = self._injected.block if self._injected else None
-        self._count(block.tokens if block else 0)
-        return SplicePoint(place, block_suffix(self._messages[place]["content"], block)) if block else None
+        return self._injected.blocks if self._injected else injection.abandon()
 
     def headers(self) -> list[tuple[bytes, bytes]]:
         """What memory did, for the client: on or off, and what was injected."""
-        headers = {"x-shepherd-memory": self.status}
+        headers = {"x-shepherd-memory": self.status} if self.status != REMOTE else {}
+        if self._blocks:
+            headers["x-shepherd-blocks"] = str(len(self._blocks))
         if self._injected is not None:
             block = self._injected.block
             headers["x-shepherd-injected"] = str(len(self._injected.told))
@@ -148,12 +180,11 @@ class ChatMemory:
     async def _within_budget(self, call: Any) -> Any:
         return await self._threads.run_within(self._budget_seconds, call)
 
-    def _inject(self) -> Injected:
-        return self._state.service.inject(self._user_id, self._messages, session_id=self._session_id)
-
     def _delivery(self, answer: str | None, response_id: str = "") -> Delivery:
-        link = ResponseLink(self._previous_response, response_id if self._is_linked else "")
-        return self._state.service.deliver(self._user_id, self._messages, answer, self._session_id, link)
+        turns = self._injected.turns if self._injected else ()
+        last_turn = turns[-1].key if turns else ""
+        link = ResponseLink(self._previous_response, response_id if self._is_linked else "", last_turn)
+        return self._state.service.deliver(self.user_id, self._messages, answer, self.session_id, link)
 
     def _store_or_spool(self, delivery: Delivery) -> str:
         """What became of it; runs in a thread, and may end when nobody waits for it any more."""

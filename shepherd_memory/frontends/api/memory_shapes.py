@@ -8,7 +8,7 @@ from msgspec import Meta
 
 from shepherd_memory.extraction.ledger import Usage
 from shepherd_memory.frontends.api.operations import ForUser, OperationInput
-from shepherd_memory.injection.prompting import Injection
+from shepherd_memory.injection.log import Injection
 from shepherd_memory.memory.context import Context
 from shepherd_memory.memory.documents import CATEGORIES, MAIN_GROUP, SPEAKER_TYPES, TYPES, Document
 from shepherd_memory.memory.facts import Fact, PastFact

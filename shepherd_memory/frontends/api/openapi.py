@@ -12,7 +12,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from shepherd_memory.frontends.api.memory_routes import MEMORY_OPERATIONS
-from shepherd_memory.frontends.api.operations import JSON, NDJSON, Operation, OperationInput
+from shepherd_memory.frontends.api.operations import JSON, NDJSON, ForUser, Operation, OperationInput
 from shepherd_memory.frontends.api.tool_routes import TOOL_OPERATIONS
 from shepherd_memory.frontends.web.http_errors import ANTHROPIC, MCP, OPENAI, RESPONSES, wire_of
 
@@ -54,7 +54,7 @@ CHAT_HEADERS = {
     "X-Shepherd-Memory": "`off`: inject nothing, remember nothing.",
 }
 ANSWER_HEADERS = {
-    "X-Shepherd-Memory": "on, off, none, unknown-user, failed or timeout.",
+    "X-Shepherd-Memory": "on, off, remember-only, inject-only, none, unknown-user, failed or timeout.",
     "X-Shepherd-Injected": "How many memories were put into the prompt.",
     "X-Shepherd-Injected-Ids": "Which, as fact:12,document:40.",
     "X-Shepherd-Injected-Tokens": "How many tokens they take, as estimated.",
@@ -124,6 +124,13 @@ class Health:
     problems: list[str] = field(default_factory=list)
 
 
+@dataclass(frozen=True)
+class Verdict:
+    """For what starts, stops and chooses servers."""
+
+    status: Literal["ok", "failing"]
+
+
 ERRORS: dict[str, type[object]] = {
     OPENAI: Error,
     RESPONSES: Error,
@@ -175,7 +182,15 @@ MCP_OPERATIONS = [
 
 OWN_OPERATIONS = [
     Operation("GET", "/health", "200 while everything moves, else 503.", Health, is_public=True),
-    Operation("GET", "/status", "Database, queue, endpoint and embedding.", Anything),
+    Operation("GET", "/health/live", "200 as long as the process answers.", Verdict, is_public=True),
+    Operation("GET", "/health/ready", "200 while chats can be served, else 503.", Verdict, is_public=True),
+    Operation(
+        "GET",
+        "/status",
+        "Database, queue, endpoint and embedding; with a key of one user what concerns that user.",
+        Anything,
+        parameters=ForUser,
+    ),
     Operation("GET", "/metrics", "Counters for Prometheus.", str, media_types=(TEXT,)),
     Operation("GET", "/openapi.json", "This description.", Anything, is_public=True),
 ]
@@ -331,7 +346,7 @@ def _responses(operation: Operation, schemas: _Schemas) -> dict[str, Any]:
         }
     if operation in MCP_OPERATIONS:
         responses["202"] = {"description": "A notification: there is nothing to say to it."}
-    if operation.answer is Health:
+    if operation.answer in (Health, Verdict):
         responses["503"] = {"description": "Something does not move.", "content": answer}
     if operation in CHAT_OPERATIONS:
         responses["default"] = {"description": "What the provider answered, as it is."}

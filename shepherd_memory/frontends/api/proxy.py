@@ -9,10 +9,12 @@ import aiohttp
 import orjson
 from starlette.types import Receive, Scope, Send
 
-from shepherd_memory.config import Config, Provider
-from shepherd_memory.config.providers import extraction_enabled
+from shepherd_memory.config import Provider
+from shepherd_memory.config.identity import is_known
+from shepherd_memory.config.keys import SHEPHERD
+from shepherd_memory.config.providers import NO_MEMORY, is_remembered_there, memory_use
 from shepherd_memory.frontends.api import agents
-from shepherd_memory.frontends.api.chat_memory import NONE, OFF, ChatMemory
+from shepherd_memory.frontends.api.chat_memory import NONE, REMOTE, ChatMemory
 from shepherd_memory.frontends.api.chat_request import ChatRequest, read_asked
 from shepherd_memory.frontends.api.relay import relay, relay_chat
 from shepherd_memory.frontends.api.splicing import splice
@@ -23,16 +25,23 @@ from shepherd_memory.frontends.web.bodies import read_body
 from shepherd_memory.frontends.web.http_errors import OPENAI, RESPONSES, HttpError, wire_of
 from shepherd_memory.frontends.web.limits import ClientGone
 from shepherd_memory.frontends.web.responses import until_disconnect
-from shepherd_memory.frontends.web.state import admit, config_of, headers_of, hold_of, note, user_of
+from shepherd_memory.frontends.web.state import (
+    MEMORY_HEADER,
+    admit,
+    config_of,
+    headers_of,
+    hold_of,
+    is_switched_off,
+    note,
+    user_of,
+)
 
 MEMORY_FIELD = "memory"
-MEMORY_HEADER = "x-shepherd-memory"
 SESSION_HEADER = "x-shepherd-session"
-NO_MEMORY = ((MEMORY_HEADER.encode(), NONE.encode()),)
+WITHOUT_MEMORY = ((MEMORY_HEADER.encode(), NONE.encode()),)
 """What answers say that no memory is around."""
 
 LARGE_BYTES = 262_144
-SWITCHED_OFF = ("off", "false", "0", "no")
 
 
 class ChatRoute:
@@ -51,6 +60,8 @@ class ChatRoute:
         provider, model = choose(config, asked.model, self._wire)
         memory = await _memory_for(scope, caller, asked, provider)
         request = UpstreamRequest(config, provider, "POST", target_of(scope), scope["headers"])
+        if provider.type == SHEPHERD:
+            request.tell_of_memory(memory.user_id if memory.status == REMOTE else "", memory.session_id)
         if memory.is_on:
             request.read_only(readable_codings())
         else:
@@ -62,7 +73,7 @@ class ChatRoute:
                     asked.body,
                     without=(MEMORY_FIELD,) if asked.memory is not None else (),
                     model=model if model != asked.model else None,
-                    tail=await memory.tail(),
+                    tails=await memory.tails(),
                     holder=asked.holder,
                 )
                 # In a large body the place may be far: others go on meanwhile.
@@ -82,18 +93,25 @@ async def _memory_for(scope: Scope, caller: Caller, asked: ChatRequest, provider
     user_id = await user_of(scope, caller, _named_user(caller, asked))
     named = agents.session_of(headers, asked.fields) if asked.wire == RESPONSES else ""
     session_id = headers.get(SESSION_HEADER) or asked.session_id or named
-    return ChatMemory(
+    is_off = asked.memory is False or is_switched_off(headers) or not _is_conversation(headers, asked)
+    wanted = NO_MEMORY if is_off else memory_use(config, provider)
+    memory = ChatMemory(
         state_of(scope),
         config,
         user_id,
         asked.messages,
         session_id,
-        _without_memory(config, headers, asked, provider),
+        NO_MEMORY if asked.is_held_by_provider else wanted,
         hold_of(scope),
         recalls=caller.is_confirmed,
         previous_response=asked.previous_response,
         is_linked=asked.is_stored,
     )
+    if wanted and asked.is_held_by_provider:
+        memory.status = NONE
+    elif not is_off and is_known(user_id) and is_remembered_there(provider):
+        memory.status = REMOTE
+    return memory
 
 
 def _named_user(caller: Caller, asked: ChatRequest) -> object:
@@ -105,16 +123,8 @@ def _named_user(caller: Caller, asked: ChatRequest) -> object:
     return asked.end_user if asked.user in (None, "") and not is_personal else asked.user
 
 
-def _without_memory(
-    config: Config, headers: Mapping[str, str], asked: ChatRequest, provider: Provider
-) -> str:
-    """Why there is no memory for a request; empty if there is."""
-    off = asked.memory is False or headers.get(MEMORY_HEADER, "").strip().lower() in SWITCHED_OFF
-    if off or not extraction_enabled(config, provider):
-        return OFF
-    if asked.is_held_by_provider:
-        return NONE
-    return "" if asked.is_conversation and not agents.is_own_request(headers) else OFF
+def _is_conversation(headers: Mapping[str, str], asked: ChatRequest) -> bool:
+    return asked.is_conversation and not agents.is_own_request(headers)
 
 
 async def _exchange(
@@ -143,7 +153,7 @@ async def pass_through(scope: Scope, receive: Receive, send: Send) -> None:
         body = splice(body, model=model)
     request = UpstreamRequest(config_of(scope), provider, scope["method"], target, scope["headers"])
     async with until_disconnect(scope, receive):
-        await forward(state, request, body, send, NO_MEMORY)
+        await forward(state, request, body, send, WITHOUT_MEMORY)
 
 
 def _refuse_websocket(headers: Mapping[str, str]) -> None:

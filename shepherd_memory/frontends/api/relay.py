@@ -3,7 +3,7 @@
 import aiohttp
 from starlette.types import Send
 
-from shepherd_memory.frontends.api.chat_memory import ChatMemory
+from shepherd_memory.frontends.api.chat_memory import REMOTE, ChatMemory
 from shepherd_memory.frontends.api.upstream import Headers, returned
 from shepherd_memory.frontends.web.responses import send_head, send_part
 from shepherd_memory.llm.decoding import Decoder, decoder_for
@@ -15,13 +15,16 @@ MAX_READ_BYTES = 16_000_000
 """A longer answer that is no stream is passed on unread."""
 
 
-async def relay(response: aiohttp.ClientResponse, send: Send, added: Headers = ()) -> None:
+async def relay(
+    response: aiohttp.ClientResponse, send: Send, added: Headers = (), *, of_shepherd: bool = False
+) -> None:
     """Pass a response on as it comes; a short one in one piece."""
+    head = [*returned(response.raw_headers, of_shepherd=of_shepherd), *added]
     if (response.content_length or ONE_PIECE + 1) <= ONE_PIECE:
         body = await response.read()
-        await send_head(send, response.status, [*returned(response.raw_headers), *added])
+        await send_head(send, response.status, head)
         return await send_part(send, body, more=False)
-    await send_head(send, response.status, [*returned(response.raw_headers), *added])
+    await send_head(send, response.status, head)
     async for part in response.content.iter_any():
         await send_part(send, part)
     await send_part(send, b"", more=False)
@@ -36,7 +39,7 @@ async def relay_chat(response: aiohttp.ClientResponse, send: Send, memory: ChatM
         # Of an answer that we cannot read at least what the user said is kept.
         memory.keep_said()
     if not memory.is_on or response.status != 200 or decoder is None:
-        return await relay(response, send, memory.headers())
+        return await relay(response, send, memory.headers(), of_shepherd=memory.status == REMOTE)
     if response.content_type == "text/event-stream":
         return await _relay_stream(response, send, memory, StreamReader(wire), decoder)
     await _relay_whole(response, send, memory, wire, decoder)

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import orjson
 
-from shepherd_memory.text.json_spans import Member, is_empty, members, start_of_element
+from shepherd_memory.text.json_spans import Member, is_empty, members, starts_of_elements
 
 
 @dataclass(frozen=True)
@@ -32,22 +32,22 @@ def splice(
     *,
     without: Collection[str] = (),
     model: str | None = None,
-    tail: SplicePoint | None = None,
+    tails: Sequence[SplicePoint] = (),
     holder: str = "messages",
 ) -> bytes:
-    """The body without these members, with this value in its `model` if it has one, and with this tail.
+    """The body without these members, with this value in its `model` if it has one, and with these tails.
 
     `holder`: the member that holds the messages.
     """
-    if not without and model is None and tail is None:
+    if not without and model is None and not tails:
         return body
     found = list(members(body, body.index(b"{")))
     kept = [member for member in found if member.key not in without]
     edits = list(_removals(found, without))
     if model is not None:
         edits += _replacements(body, kept, "model", _encoded(model))
-    if tail is not None:
-        edits.append(_addition(body, _last(kept, holder), tail))
+    if tails:
+        edits += _additions(body, _last(kept, holder), tails)
     return _edited(body, sorted(edits)) if edits else body
 
 
@@ -70,17 +70,20 @@ def _replacements(body: bytes, kept: Iterable[Member], key: str, value: bytes) -
             yield _Edit(member.value, member.end, value)
 
 
-def _addition(body: bytes, held: Member, tail: SplicePoint) -> _Edit:
-    content = _content(body, held, tail.place)
-    before_closing = content.end - 1
-    return _Edit(before_closing, before_closing, _continuation(body, content.value, tail.addition))
+def _additions(body: bytes, held: Member, tails: Sequence[SplicePoint]) -> Iterator[_Edit]:
+    ordered = sorted(tails, key=lambda tail: tail.place)
+    for content, tail in zip(_contents(body, held, [tail.place for tail in ordered]), ordered, strict=True):
+        before_closing = content.end - 1
+        yield _Edit(before_closing, before_closing, _continuation(body, content.value, tail.addition))
 
 
-def _content(body: bytes, held: Member, place: int) -> Member:
-    """Where the words of the message at this place stand."""
-    if place == 0 and body.startswith(b'"', held.value):
-        return held
-    return _last(members(body, start_of_element(body, held.value, place)), "content")
+def _contents(body: bytes, held: Member, places: Sequence[int]) -> Iterator[Member]:
+    """Where the words of the messages at these places stand."""
+    if body.startswith(b'"', held.value) and list(places) == [0]:
+        yield held
+        return
+    for message in starts_of_elements(body, held.value, places):
+        yield _last(members(body, message), "content")
 
 
 def _last(found: Iterable[Member], key: str) -> Member:

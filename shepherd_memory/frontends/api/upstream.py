@@ -17,6 +17,7 @@ from shepherd_memory.llm.decoding import READABLE
 from shepherd_memory.llm.target import api_url, target_of
 from shepherd_memory.llm.wires import wire_of
 from shepherd_memory.memory.api_keys import KEY_PREFIX
+from shepherd_memory.text.ids import fits_header
 
 CONNECT_SECONDS = 10
 ROOT = "/v1"
@@ -96,7 +97,7 @@ def _none_in_use(config: Config) -> HttpError:
     if config.providers:
         how = f"run `shepherd provider {list_providers(config)[0].name} use`"
     else:
-        how = "run `shepherd provider add NAME --base-url URL --memory`, then `shepherd provider NAME use`"
+        how = "run `shepherd provider add NAME --base-url URL --memory`"
     return HttpError(503, f"no provider is in use; {how}", code="no_provider")
 
 
@@ -113,6 +114,19 @@ class UpstreamRequest:
         self._timeout = aiohttp.ClientTimeout(
             total=None, sock_connect=CONNECT_SECONDS, sock_read=config.server_provider_timeout
         )
+
+    def tell_of_memory(self, user_id: str, session_id: str) -> None:
+        """Name the user to another shepherd, which remembers the chat for them; without one for nobody."""
+        if not user_id:
+            self.headers["x-shepherd-memory"] = "off"
+            return
+        if not fits_header(user_id):
+            raise HttpError(
+                400, f"provider {self.provider.name!r} cannot be told this user: no header can be"
+            )
+        self.headers["x-shepherd-user"] = user_id
+        if session_id and session_id.isascii() and fits_header(session_id):
+            self.headers["x-shepherd-session"] = session_id
 
     def read_only(self, codings: Iterable[str]) -> None:
         """Ask only for content codings that we can read along."""
@@ -208,13 +222,17 @@ def _text(value: bytes) -> str:
         return value.decode("latin-1")
 
 
-def returned(headers: Headers) -> list[tuple[bytes, bytes]]:
-    """The provider's headers for the client, less those of its connection and what it permits to pages."""
+def returned(headers: Headers, *, of_shepherd: bool = False) -> list[tuple[bytes, bytes]]:
+    """The provider's headers for the client, less those of its connection and what it permits to pages.
+
+    What is said of a memory is ours to say, unless that is left to another shepherd.
+    """
     dropped = _HOP_BY_HOP | _named_in_connection(headers)
+    prefixes = (_PERMISSIONS,) if of_shepherd else (_PERMISSIONS, _OWN_PREFIX)
     return [
         (name, value)
         for name, value in headers
-        if name.lower() not in dropped and not name.lower().startswith(_PERMISSIONS)
+        if name.lower() not in dropped and not name.lower().startswith(prefixes)
     ]
 
 

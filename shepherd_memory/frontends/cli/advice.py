@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from shepherd_memory.config import SETTINGS, Config
-from shepherd_memory.config.providers import current_provider
+from shepherd_memory.config.providers import current_provider, is_remembered_there, memory_use, memory_words
 from shepherd_memory.extraction import endpoint_state, jobs
 from shepherd_memory.extraction.worker import extraction_endpoint
 from shepherd_memory.frontends.terminal.invocation import Invocation
@@ -54,9 +54,11 @@ def provider_line(invocation: Invocation, config: Config) -> str:
     provider = current_provider(config)
     call = f"{program(invocation)} provider"
     if provider is None:
-        return f"none: chats get a 503 until `{call} add NAME --base-url URL --memory` and `{call} NAME use`"
-    memory = "with memory" if provider.memory else f"without memory; `{call} {provider.name} set memory true`"
-    return f"{provider.name} ({provider.type}), {memory}"
+        how = f"{call} NAME use" if config.providers else f"{call} add NAME --base-url URL --memory"
+        return f"none: chats get a 503 until `{how}`"
+    is_off = not memory_use(config, provider) and not is_remembered_there(provider)
+    advice = f"; `{call} {provider.name} set memory true`" if is_off else ""
+    return f"{provider.name} ({provider.type}), {memory_words(config, provider)}{advice}"
 
 
 def how_to_configure(invocation: Invocation, config: Config) -> list[str]:

@@ -152,13 +152,18 @@ def _piped(prompt: str | None) -> str:
 
 
 def _greet(session: "ChatSession") -> None:
+    from shepherd_memory.config.providers import memory_words
+
     provider = session.provider()
     if provider is None:
         return print_message(
-            "no provider is in use yet: /provider add NAME --base-url URL --memory, /provider NAME use"
+            "no provider is in use yet: /provider add NAME --base-url URL --memory, or /provider NAME use"
         )
     model = f" ({provider.model})" if provider.model else ""
-    memory = f"remembered as {session.user_id}" if session.remembers() else "without memory"
+    is_off = session.memory_word() == "off"
+    memory = "without memory" if is_off else memory_words(session.config, provider)
+    if session.remembers():
+        memory = f"remembered as {session.user_id}"
     earlier = f"; {len(session.messages)} messages of last time" if session.messages else ""
     print_note(
         f"{provider.display_name or provider.name}{model}, {memory}{earlier}; /help lists what there is"

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from shepherd_memory.config import PROVIDER_FIELDS, provider_field, providers
+from shepherd_memory.config import PROVIDER_FIELDS, Config, provider_field, providers
 from shepherd_memory.config.keys import PROVIDER_TYPES, RESERVED_NAMES
 from shepherd_memory.config.providers import Provider
 from shepherd_memory.errors import ConfigError, EndpointError
@@ -48,6 +48,7 @@ def provider(ctx: click.Context, as_json: bool) -> None:
     \b
     shepherd provider NAME show
     shepherd provider NAME set FIELD VALUE
+    shepherd provider NAME unset FIELD
     shepherd provider NAME edit
     shepherd provider NAME use
     shepherd provider NAME remove
@@ -65,7 +66,7 @@ def show_current(invocation: Invocation, as_json: bool) -> None:
     """Show the provider in use."""
     current = providers.current_provider(invocation.config)
     if current:
-        _emit_provider(current, as_json)
+        _emit_provider(invocation, current, as_json)
     elif as_json:
         emit_json(None)
     else:
@@ -82,9 +83,11 @@ def list_(invocation: Invocation, as_json: bool) -> None:
     config = invocation.config
     found = providers.list_providers(config)
     if as_json:
-        emit_json([providers.describe(one) | {"current": one.name == config.provider} for one in found])
+        emit_json(
+            [providers.describe(config, one) | {"current": one.name == config.provider} for one in found]
+        )
     elif found:
-        emit_columns(_row(one, one.name == config.provider) for one in found)
+        emit_columns(_row(config, one) for one in found)
     else:
         print_message("there are no providers; `shepherd provider add NAME` adds one")
 
@@ -100,15 +103,23 @@ def list_(invocation: Invocation, as_json: bool) -> None:
 )
 @click.option("--priority", default=100, show_default=True, help=PROVIDER_FIELDS["priority"].doc)
 @click.option("--display-name", default="", help=PROVIDER_FIELDS["display_name"].doc)
-@click.option("--memory/--no-memory", default=False, help=PROVIDER_FIELDS["memory"].doc)
+@click.option("--memory/--no-memory", default=None, help=PROVIDER_FIELDS["memory"].doc)
+@json_option
 @pass_invocation
-def add(invocation: Invocation, /, name: str, **fields: Any) -> None:
-    """Add a provider."""
+def add(invocation: Invocation, /, name: str, as_json: bool, **fields: Any) -> None:
+    """Add a provider; the first one is in use."""
     fields["api_key"] = secret_text(fields["api_key"])
     added = Provider(name, **fields)
-    providers.add_provider(invocation.config_path, added)
-    print_message(f"added {name}; `shepherd provider {name} use` switches to it")
-    print_message(f"{providers.memory_advice(added)} (it is {str(added.memory).lower()} now)")
+    is_used = providers.add_provider(invocation.config_path, added)
+    if as_json:
+        emit_json(providers.describe(invocation.config, added) | {"current": is_used})
+    how = "it is in use now" if is_used else f"`shepherd provider {name} use` switches to it"
+    print_message(f"added {name}; {how}")
+    print_message(
+        f"{providers.memory_advice(added)} (it is {PROVIDER_FIELDS['memory'].show(added.memory)} now)"
+    )
+    if is_used:
+        invocation.warn_if_overridden("provider")
 
 
 @provider.command("next")
@@ -145,7 +156,7 @@ def named(ctx: click.Context, as_json: bool) -> None:
 @click.pass_context
 def show(ctx: click.Context, invocation: Invocation, as_json: bool) -> None:
     """Show its fields, secrets masked."""
-    _emit_provider(providers.get_provider(invocation.config, _name(ctx)), as_json)
+    _emit_provider(invocation, providers.get_provider(invocation.config, _name(ctx)), as_json)
 
 
 @named.command("set")
@@ -159,6 +170,17 @@ def set_(ctx: click.Context, invocation: Invocation, field: str, value: str) -> 
     text = secret_text(value) if known.is_secret else value
     written = providers.set_field(invocation.config_path, _name(ctx), field, text)
     print_message(f"{_name(ctx)}: {field} = {quote_if_empty(known.show(written))}")
+
+
+@named.command()
+@click.argument("field")
+@pass_invocation
+@click.pass_context
+def unset(ctx: click.Context, invocation: Invocation, field: str) -> None:
+    """Take one field back to its default; `memory` then follows the general keys."""
+    providers.unset_field(invocation.config_path, _name(ctx), field)
+    default = quote_if_empty(provider_field(field).show(provider_field(field).default))
+    print_message(f"{_name(ctx)}: {field} = {default}")
 
 
 @named.command()
@@ -194,8 +216,9 @@ def use(ctx: click.Context, invocation: Invocation, no_check: bool) -> None:
 @click.pass_context
 def remove(ctx: click.Context, invocation: Invocation) -> None:
     """Remove it from the configuration."""
-    providers.remove_provider(invocation.config_path, _name(ctx))
-    print_message(f"removed {_name(ctx)}")
+    was_used = providers.remove_provider(invocation.config_path, _name(ctx))
+    now = "; it was in use, and none is now: `shepherd provider NAME use` chooses one" if was_used else ""
+    print_message(f"removed {_name(ctx)}{now}")
 
 
 def _name(ctx: click.Context) -> str:
@@ -214,8 +237,8 @@ def _check(no_check: bool) -> Callable[[Provider], None] | None:
 
 
 def _say_in_use(invocation: Invocation, chosen: Provider) -> None:
-    memory = "on" if chosen.memory else "off"
-    print_message(f"{chosen.display_name or chosen.name} is in use now; memory is {memory} for it")
+    memory = providers.memory_words(invocation.config, chosen)
+    print_message(f"{chosen.display_name or chosen.name} is in use now; {memory}")
     invocation.warn_if_overridden("provider")
 
 
@@ -227,15 +250,17 @@ def _wants_another_try(error: ConfigError) -> bool:
     return is_terminal(sys.stdin) and click.confirm(f"{error}\nedit again?", default=True, err=True)
 
 
-def _row(one: Provider, is_current: bool) -> tuple[str, ...]:
-    shown = providers.describe(one)
-    mark, memory = "*" if is_current else " ", "memory" if one.memory else ""
-    return mark, one.name, one.type, one.model, shown["base_url"], f"priority {one.priority}", memory
+def _row(config: Config, one: Provider) -> tuple[str, ...]:
+    url = PROVIDER_FIELDS["base_url"].show(one.base_url)
+    mark, memory = "*" if one.name == config.provider else " ", providers.memory_words(config, one)
+    return mark, one.name, one.type, one.model, url, f"priority {one.priority}", memory
 
 
-def _emit_provider(one: Provider, as_json: bool) -> None:
+def _emit_provider(invocation: Invocation, one: Provider, as_json: bool) -> None:
+    config = invocation.config
     if as_json:
-        emit_json(providers.describe(one))
+        emit_json(providers.describe(config, one))
         return
-    rows = [(key, quote_if_empty(known.show(getattr(one, key)))) for key, known in PROVIDER_FIELDS.items()]
-    emit_columns([("name", one.name), *rows])
+    rows = {key: quote_if_empty(known.show(getattr(one, key))) for key, known in PROVIDER_FIELDS.items()}
+    rows["memory"] += "" if one.memory is not None else f" ({providers.memory_words(config, one)})"
+    emit_columns([("name", one.name), *rows.items()])

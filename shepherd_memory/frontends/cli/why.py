@@ -14,7 +14,7 @@ from shepherd_memory.frontends.terminal.output import emit_json, json_option, pr
 from shepherd_memory.frontends.terminal.safe_text import escape_line
 from shepherd_memory.frontends.terminal.tables import aligned, clip, emit_table
 from shepherd_memory.frontends.terminal.times import local
-from shepherd_memory.injection.prompting import Injection
+from shepherd_memory.injection.log import Injection
 from shepherd_memory.storage.rows import as_json as plain
 from shepherd_memory.text.canonical import canonical_text
 

@@ -9,7 +9,6 @@ from typing import Any
 
 from shepherd_memory.config import private_files
 from shepherd_memory.errors import InvalidInput
-from shepherd_memory.frontends.mcp.json_text import with_member, without_member
 
 USER, PROJECT = "user", "project"
 SCOPES = (USER, PROJECT)
@@ -68,6 +67,8 @@ def project_root(folder: Path) -> Path:
 
 def installed(path: Path, command: list[str]) -> Change:
     """The change that has Claude Code start this command."""
+    from shepherd_memory.frontends.mcp.json_text import with_member  # a server that starts does not need it
+
     before = _read(path)
     text = before if before and before.strip() else EMPTY
     after = with_member(text, (SERVERS, NAME), entry(command))
@@ -76,6 +77,8 @@ def installed(path: Path, command: list[str]) -> Change:
 
 def uninstalled(path: Path) -> Change:
     """The change that undoes it."""
+    from shepherd_memory.frontends.mcp.json_text import without_member
+
     before = _read(path)
     if before is None or not before.strip():
         return Change(path, before, before)

@@ -5,10 +5,13 @@ import threading
 from collections.abc import Callable
 from concurrent.futures import Future
 from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING
 
 from shepherd_memory.errors import DatabaseUnavailable, ShepherdError
-from shepherd_memory.service import Service
-from shepherd_memory.tools import ERROR, ToolOutput, answer
+
+if TYPE_CHECKING:
+    from shepherd_memory.service import Service
+    from shepherd_memory.tools import ToolOutput
 
 STOPPING = "the server is stopping"
 FAILED = "the memory failed; the log says why, start again"
@@ -19,7 +22,7 @@ logger = logging.getLogger(__name__)
 class Memory:
     """Opens the service in a named thread, which closes it too; what fails is tried again when asked for."""
 
-    def __init__(self, open_it: Callable[[], AbstractContextManager[Service]], user_id: str) -> None:
+    def __init__(self, open_it: Callable[[], AbstractContextManager["Service"]], user_id: str) -> None:
         self._open = open_it
         self._user_id = user_id
         self._opened: Future[Service] = Future()
@@ -30,24 +33,35 @@ class Memory:
         self._thread = threading.Thread(target=self._run, name="shepherd-mcp-memory")
 
     def start(self) -> None:
-        self._thread.start()
+        """Begin to open the service, unless that has begun."""
+        with self._lock:
+            if self._thread.ident is None and not self._stopping.is_set():
+                self._thread.start()
 
     def stop(self) -> None:
         """Close the service, once it is open."""
-        self._stopping.set()
+        with self._lock:
+            self._stopping.set()
+            is_running = self._thread.ident is not None
         self._wanted.set()
-        self._thread.join()
+        if is_running:
+            self._thread.join()
 
-    def answer(self, name: str, arguments: object) -> ToolOutput:
+    def answer(self, name: str, arguments: object) -> "ToolOutput":
         """What a tool answers; without a memory, why there is none."""
+        from shepherd_memory.tools import ERROR, ToolOutput, answer
+
         try:
             service = self._service()
         except ShepherdError as error:
             return ToolOutput(f"{ERROR} {error}")
         return answer(service, self._user_id, name, arguments)
 
-    def _service(self) -> Service:
+    def _service(self) -> "Service":
+        self.start()
         with self._lock:
+            if self._stopping.is_set() and self._thread.ident is None:
+                raise DatabaseUnavailable(STOPPING)
             if self._opened.done() and self._opened.exception() and not self._has_ended:
                 self._opened = Future()
                 self._wanted.set()

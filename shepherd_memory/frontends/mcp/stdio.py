@@ -3,7 +3,7 @@
 import asyncio
 import threading
 from contextlib import closing
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import anyio
 import mcp_types as types
@@ -17,7 +17,9 @@ from shepherd_memory.frontends.mcp.memory import Memory
 from shepherd_memory.frontends.mcp.server import mcp_server
 from shepherd_memory.frontends.mcp.wire import MAX_LINE_BYTES, LineTooLong, LineTransport, readable
 from shepherd_memory.frontends.terminal.signals import SIGNALS, not_ignored
-from shepherd_memory.tools import ToolOutput
+
+if TYPE_CHECKING:
+    from shepherd_memory.tools import ToolOutput
 
 THREADS = 4
 CLOSED_SECONDS = 10.0
@@ -33,7 +35,6 @@ Outgoing = MemoryObjectSendStream[SessionMessage]
 def run(memory: Memory, stop: threading.Event) -> None:
     """Serve one client, until it closes its end, `stop` is set or a signal comes."""
     with closing(LineTransport()) as wire:
-        memory.start()
         try:
             anyio.run(_serve, wire, memory, stop)
         finally:
@@ -59,6 +60,7 @@ class StdioSession:
         self._threads = anyio.CapacityLimiter(THREADS)
         self._own_threads = anyio.CapacityLimiter(2)
         self._unanswered = 0
+        self._has_answered = False
         self._answered = anyio.Event()
         self._last_answers = anyio.CancelScope()
 
@@ -80,12 +82,15 @@ class StdioSession:
             tasks.start_soon(self._write, sent)
             await server.run(received, outgoing, server.create_initialization_options())
 
-    async def _answer(self, context: Any, name: str, arguments: dict[str, Any]) -> ToolOutput:
+    async def _answer(self, context: Any, name: str, arguments: dict[str, Any]) -> "ToolOutput":
         return await run_sync(self._memory.answer, name, arguments, limiter=self._threads)
 
     async def _read(self, incoming: Incoming, outgoing: Outgoing) -> None:
         async with incoming, outgoing:
             while (item := await self._next()) is not None:
+                if self._has_answered:
+                    # Not sooner: until it has its first answer, an agent shows that it is still connecting.
+                    self._memory.start()
                 if isinstance(item, types.JSONRPCError):
                     await outgoing.send(SessionMessage(item))
                     continue
@@ -128,6 +133,7 @@ class StdioSession:
                 if not gone and not await run_sync(self._wire.write_line, line, limiter=self._own_threads):
                     gone = True
                     self._wire.end()
+                self._has_answered = True
                 if isinstance(item.message, types.JSONRPCResponse | types.JSONRPCError):
                     self._count(item.message)
 

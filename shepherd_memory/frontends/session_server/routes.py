@@ -12,14 +12,21 @@ from starlette.types import Scope
 from shepherd_memory.chat.event_json import ERROR
 from shepherd_memory.config import Config
 from shepherd_memory.config.providers import current_provider
+from shepherd_memory.frontends.session_server.completions import (
+    CompletionWriter,
+    follow_completion,
+    model_list,
+    read_completion,
+)
 from shepherd_memory.frontends.session_server.shared_session import PromptRequest, QueuedTurn, SharedSession
 from shepherd_memory.frontends.session_server.streams import EventStream, follow, observe
 from shepherd_memory.frontends.session_server.updates import STATUSES, Update
 from shepherd_memory.frontends.web.auth import Authenticator, Caller
 from shepherd_memory.frontends.web.bodies import read_body
-from shepherd_memory.frontends.web.health import health
+from shepherd_memory.frontends.web.health import health, live, ready
 from shepherd_memory.frontends.web.http_errors import RETRY_SECONDS, HttpError
 from shepherd_memory.frontends.web.json_body import decoded, json_response
+from shepherd_memory.frontends.web.limits import ClientGone
 from shepherd_memory.frontends.web.responses import until_disconnect
 from shepherd_memory.frontends.web.state import (
     SCOPE_KEY,
@@ -27,6 +34,7 @@ from shepherd_memory.frontends.web.state import (
     admit,
     config_of,
     headers_of,
+    is_switched_off,
     threads_of,
 )
 from shepherd_memory.text.canonical import canonical_text
@@ -34,6 +42,8 @@ from shepherd_memory.text.canonical import canonical_text
 ACCEPTED = 202
 SHORT_BYTES = 65_536
 UNAVAILABLE = 503
+UNNAMED_MODEL = "session"
+"""What the model is called where the provider chooses it."""
 
 
 class PromptReference(msgspec.Struct, frozen=True, kw_only=True):
@@ -101,6 +111,37 @@ async def ask(request: Request) -> Any:
         return EventStream(follow(turn, position))
     answered = await _end_of(turn, request)
     return json_response({"success": not answered.fields["cancelled"], **answered.fields})
+
+
+async def complete(request: Request) -> Any:
+    """The same in OpenAI's wire format, for a provider of the type shepherd; who leaves cancels it."""
+    admitted = await let_in(request.scope, needs_memory=False)
+    session, is_off = admitted.session, is_switched_off(headers_of(request.scope))
+    body = await read_body(request.scope, request.receive, admitted.max_bytes)
+    asked = await threads_of(request.scope).run(read_completion, body, is_off)
+    turn = QueuedTurn(asked, follows_all=asked.stream, recalls=admitted.caller.is_confirmed)
+    session.put(turn)
+    writer = CompletionWriter(_model(request))
+    if asked.stream:
+        return EventStream(follow_completion(turn, writer, lambda: session.cancel(turn.id)))
+    try:
+        return json_response(writer.whole(await _end_of(turn, request)))
+    except ClientGone:
+        session.cancel(turn.id)
+        raise
+
+
+async def models(request: Request) -> Response:
+    """The model that answers, in OpenAI's form."""
+    session = (await let_in(request.scope, needs_memory=False)).session
+    provider = current_provider(config_of(request.scope))
+    window = (provider.context_window if provider else 0) or session.context_window
+    return json_response(model_list(_model(request), window))
+
+
+def _model(request: Request) -> str:
+    provider = current_provider(config_of(request.scope))
+    return (provider.model if provider else "") or UNNAMED_MODEL
 
 
 async def _prompt_of(request: Request, body: bytes, content_type: str) -> PromptRequest:
@@ -226,9 +267,13 @@ def _checked(request: PromptRequest) -> PromptRequest:
 
 ROUTES: list[BaseRoute] = [
     Route("/request", ask, methods=["POST"]),
+    Route("/v1/chat/completions", complete, methods=["POST"]),
+    Route("/v1/models", models, methods=["GET"]),
     Route("/clear", clear, methods=["POST"]),
     Route("/cancel", cancel, methods=["POST"]),
     Route("/session", show, methods=["GET"]),
     Route("/updates", updates, methods=["GET"]),
     Route("/health", health, methods=["GET"]),
+    Route("/health/live", live, methods=["GET"]),
+    Route("/health/ready", ready, methods=["GET"]),
 ]

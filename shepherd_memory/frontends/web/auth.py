@@ -57,6 +57,11 @@ class Caller:
     def name(self) -> str:
         return self.key.name if self.key else ""
 
+    @property
+    def sees_all(self) -> bool:
+        """Whether what concerns all users is shown: without keys, or with one that is for every user."""
+        return self.key is None or (self.key.any_user and not self.key.namespace)
+
 
 class Authenticator:
     """Checks keys against the database, each time: a key that is revoked opens nothing from then on.
@@ -101,6 +106,21 @@ class Authenticator:
             await self.look()
         if self._is_unknown():
             raise unavailable("it is not known yet whether API keys are needed: the database is away")
+
+    async def can_admit(self) -> bool:
+        """Whether somebody can be let in now; while the database is away, whoever was a short time ago."""
+        await self.look()
+        if self.auth is not Auth.REQUIRED:
+            return not self._is_unknown()
+        # The key that was checked last is the last one there.
+        _, checked_at = next(reversed(self._known.values()), (None, float("-inf")))
+        if self._clock() - checked_at <= TRUSTED_SECONDS:
+            return True
+        try:
+            await self._ask(self._any_key)
+        except (DatabaseError, TimeoutError):
+            return False
+        return True
 
     def _is_unknown(self) -> bool:
         return self.auth is Auth.ONCE_THERE_IS_A_KEY and self._keyless_at is None
@@ -178,7 +198,10 @@ class Authenticator:
             return checked_user_id(wanted or config.user_id or UNKNOWN)
         if wanted and wanted != key.name and not key.any_user:
             raise HttpError(
-                403, f"this API key acts for the user {key.name!r} only", code="user_not_allowed_for_key"
+                403,
+                f"this API key acts for the user {key.name!r} only: name that user or none, or use a key that"
+                " `shepherd apikey create NAME --any-user` makes",
+                code="user_not_allowed_for_key",
             )
         user_id = checked_user_id(api_keys.acting_name(key, wanted or key.name))
         if not key.namespace and "/" in user_id:

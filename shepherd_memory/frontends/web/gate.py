@@ -23,8 +23,8 @@ from shepherd_memory.frontends.web.state import (
     headers_of,
 )
 
-LIVENESS = "/health"
-"""Answered also before it is known whether there are keys; it tells a stranger nothing but its status."""
+HEALTH_PATHS = ("/health", "/health/live", "/health/ready")
+"""Answered also before it is known whether there are keys; they tell a stranger nothing but their status."""
 
 ALWAYS_OPEN = ("/metrics", "/status")
 """Answered also when all slots are taken: that is when somebody wants to know."""
@@ -77,7 +77,7 @@ class RequestGate:
         hosts.check(headers_of(scope), state.names)
         if state.door.needs_no_key:
             hosts.refuse_cross_site(headers_of(scope))
-        if scope["path"] == LIVENESS:
+        if scope["path"] in HEALTH_PATHS:
             return await self._routes(scope, receive, answer)
         await state.door.check_ready()
         if scope["path"] in ALWAYS_OPEN:

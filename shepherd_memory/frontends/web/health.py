@@ -7,24 +7,43 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from shepherd_memory.errors import DatabaseError, ShepherdError
+from shepherd_memory.extraction.worker import extraction_endpoint
 from shepherd_memory.frontends.web.http_errors import HttpError
 from shepherd_memory.frontends.web.json_body import json_response
-from shepherd_memory.frontends.web.state import ServerState, admit, config_of, server_state_of
+from shepherd_memory.frontends.web.state import (
+    ServerState,
+    admit,
+    config_of,
+    server_state_of,
+    user_header,
+    user_of,
+)
 from shepherd_memory.maintenance.status import Status
 from shepherd_memory.spool.spool import SpoolState
 from shepherd_memory.storage.database import try_writing
 from shepherd_memory.storage.rows import as_json
 
+OK, FAILING = "ok", "failing"
 MIN_FREE_BYTES = 32_000_000
 MAX_SPOOL_SECONDS = 30.0
 """What has waited longer for the database is a problem, also where nothing else shows it."""
+
+
+async def live(request: Request) -> Response:
+    """200 as long as the process answers: it looks at nothing, so nothing but a dead process fails it."""
+    return _verdict(True)
+
+
+async def ready(request: Request) -> Response:
+    """200 while chats can be served, else 503: a chat needs no memory, but somebody must be let in."""
+    return _verdict(await server_state_of(request.scope).door.can_admit())
 
 
 async def health(request: Request) -> Response:
     """200 while everything moves, else 503; why is told to those who may know."""
     problems = await _current_problems(request)
     spool = server_state_of(request.scope).service.spool.state()
-    answer: dict[str, Any] = {"status": "failing" if problems else "ok"}
+    answer: dict[str, Any] = {"status": FAILING if problems else OK}
     if (problems or spool.records) and await _may_know(request):
         answer |= {"problems": problems} if problems else {}
         answer |= {"spool": _shown_spool(spool)} if spool.records else {}
@@ -32,10 +51,16 @@ async def health(request: Request) -> Response:
 
 
 async def status(request: Request) -> Response:
-    """The state of database, queue, endpoint and embedding."""
-    await admit(request.scope)
-    state = server_state_of(request.scope)
-    return json_response(await state.quick.run(_status, state))
+    """The state of database, queue, endpoint and embedding; a key of one user is told of that user alone."""
+    caller, _ = await admit(request.scope)
+    state, named = server_state_of(request.scope), request.query_params.get("user", "")
+    if "\ufffd" in named:
+        # What is not UTF-8 was replaced, and with it one user by another.
+        raise HttpError(400, "user must be in UTF-8")
+    user_id = await user_of(request.scope, caller, named)
+    if caller.sees_all and not (named or user_header(request.scope)):
+        return json_response(await state.quick.run(_status, state))
+    return json_response(await state.quick.run(_status_of, state, user_id))
 
 
 async def metrics(request: Request) -> Response:
@@ -51,10 +76,14 @@ async def metrics(request: Request) -> Response:
 
 async def _may_know(request: Request) -> bool:
     try:
-        await admit(request.scope, needs_memory=False)
+        caller, _ = await admit(request.scope, needs_memory=False)
     except (HttpError, ShepherdError):
         return False
-    return True
+    return caller.sees_all
+
+
+def _verdict(is_good: bool) -> Response:
+    return json_response({"status": OK if is_good else FAILING}, 200 if is_good else 503)
 
 
 async def _current_problems(request: Request) -> list[str]:
@@ -120,6 +149,19 @@ def _status(state: ServerState) -> dict[str, Any]:
         "problems": problems,
         "requests_now": state.slots.taken,
         "spool": _shown_spool(state.service.spool.state()),
+    }
+
+
+def _status_of(state: ServerState, user_id: str) -> dict[str, Any]:
+    """What concerns one user: nothing of others, of the machine, or of where anything is."""
+    service = state.service
+    return {
+        "user": user_id,
+        "healthy": not _problems_of(state, service.status()),
+        "extraction": "on" if extraction_endpoint(service.config) else "off",
+        "items": service.item_counts(user_id),
+        "unembedded": service.unembedded(user_id),
+        "tokens_today": service.tokens_spent_today(user_id),
     }
 
 

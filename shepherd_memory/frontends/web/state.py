@@ -1,5 +1,6 @@
 """What the handlers of one server process share."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from starlette.types import Scope
@@ -13,6 +14,7 @@ from shepherd_memory.frontends.web.threads import ThreadPool
 from shepherd_memory.service import Service
 
 SCOPE_KEY, LOG_KEY, ANSWERED_KEY = "shepherd", "shepherd.log", "shepherd.answered"
+MEMORY_HEADER, SWITCHED_OFF = "x-shepherd-memory", ("off", "false", "0", "no")
 CONFIG_KEY, HEADERS_KEY, HOLD_KEY = "shepherd.config", "shepherd.headers", "shepherd.hold"
 
 
@@ -74,6 +76,11 @@ def headers_of(scope: Scope) -> dict[str, str]:
         headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
         scope[HEADERS_KEY] = headers
     return headers
+
+
+def is_switched_off(headers: Mapping[str, str]) -> bool:
+    """Whether a chat says that memory is to do nothing for it."""
+    return headers.get(MEMORY_HEADER, "").strip().lower() in SWITCHED_OFF
 
 
 async def admit(scope: Scope, *, needs_memory: bool = True) -> tuple[Caller, int]:

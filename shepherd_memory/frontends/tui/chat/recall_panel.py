@@ -59,9 +59,9 @@ class RecallPanel(VerticalScroll, can_focus=False):
         """What was put into the prompt that is answered now."""
         self._say(explained(injected))
 
-    def expect(self, remembers: bool) -> None:
+    def expect(self, injects: bool) -> None:
         """A new prompt: what the last one was told is old."""
-        self._say(Content.styled(NOTHING_YET if remembers else NO_MEMORY, MUTED))
+        self._say(Content.styled(NOTHING_YET if injects else NO_MEMORY, MUTED))
 
     def _say(self, content: Content) -> None:
         self.query_one("#recalled", Static).update(content)

@@ -166,8 +166,9 @@ class ChatScreen(Screen[None]):
         elif self.session.provider() is None:
             conversation.remark(NO_PROVIDER)
         else:
+            word = self.session.memory_word()
             conversation.remark(
-                GREETING if self.session.remembers() else "Hello. Memory is off in this chat.", "output"
+                GREETING if word == "on" else f"Hello. Memory is {word} in this chat.", "output"
             )
 
     def on_resize(self) -> None:
@@ -211,7 +212,7 @@ class ChatScreen(Screen[None]):
         conversation = self.query_one(Scrollback)
         if slash_commands.own_command(event.line) == "clear":
             conversation.clear()
-            self.query_one(RecallPanel).expect(self.session.remembers())
+            self.query_one(RecallPanel).expect(self.session.memory_use().injects)
             conversation.remark(event.text, "output")
         else:
             conversation.output(event.line, event.text)
@@ -257,7 +258,7 @@ class ChatScreen(Screen[None]):
         self.query_one(Scrollback).show(event)
         match event:
             case events.MessageAdded(message) if message["role"] == "user":
-                self.query_one(RecallPanel).expect(self.session.remembers())
+                self.query_one(RecallPanel).expect(self.session.memory_use().injects)
             case events.MemoryInjected(injected):
                 self.query_one(RecallPanel).show(injected)
             case events.TurnCompleted() | events.TurnCancelled() | events.TurnFailed():
@@ -281,7 +282,7 @@ class ChatScreen(Screen[None]):
                 provider=(provider.display_name or provider.name) if provider else "",
                 model=provider.model if provider else "",
                 user_id=self.session.user_id,
-                remembers=self.session.remembers(),
+                memory=self.session.memory_word(),
                 tokens=self.session.context_tokens(),
                 window=self.session.context_window(),
                 queued=len(self.turns.waiting),

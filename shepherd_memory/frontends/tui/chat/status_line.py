@@ -25,7 +25,7 @@ class StatusFigures:
     provider: str = ""
     model: str = ""
     user_id: str = ""
-    remembers: bool = False
+    memory: str = "off"
     tokens: int = 0
     window: int = 0
     queued: int = 0
@@ -102,7 +102,7 @@ class StatusLine(Widget):
     def _right(self) -> list[str]:
         """The most important last: it stays where there is little room."""
         figures = self.figures
-        found = ["memory on" if figures.remembers else "memory off"]
+        found = [f"memory {figures.memory}"]
         if figures.tokens:
             window = f"/{_thousands(figures.window)}" if figures.window else ""
             found.append(f"{_thousands(figures.tokens)}{window} tokens")

@@ -1,0 +1,123 @@
+"""The log of what was put into prompts, so that it can be explained."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from shepherd_memory.memory import facts
+from shepherd_memory.recall import Hit
+from shepherd_memory.recall.rows import fetch
+from shepherd_memory.storage.database import Connection
+from shepherd_memory.storage.rows import build
+
+KEPT_INJECTIONS = 10_000
+"""Per user; older ones are forgotten."""
+
+LOOKED_UP = 500
+"""So many texts in one query: databases limit its parameters."""
+
+
+@dataclass(frozen=True)
+class Injection:
+    """One thing that was put into one prompt, and how it was ranked there; no `text`: it is deleted since."""
+
+    id: int
+    request: str
+    session_id: str
+    query: str
+    kind: str
+    entry_id: int
+    score: float
+    confidence: float
+    injected_at: datetime
+    text: str | None = None
+
+
+@dataclass(frozen=True)
+class LoggedPrompt:
+    """The prompt that something was put into; `query` is free of secrets."""
+
+    request: str
+    session_id: str
+    query: str
+
+
+_COLUMNS = "id, request, session_id, query, kind, entry_id, score, confidence, injected_at"
+_TABLES = {"fact": "facts", "context": "context", "document": "documents"}
+
+
+def add(
+    tx: Connection,
+    user_id: str,
+    first_id: int,
+    prompt: LoggedPrompt,
+    fact_keys: Sequence[str],
+    hits: Sequence[Hit],
+    now: int,
+) -> None:
+    """Note facts and hits that were put into a prompt, and count their use."""
+    told = [facts.get(tx, user_id, key) for key in fact_keys]
+    rows = [("fact", fact.id, 0.0, 1.0) for fact in told if fact is not None]
+    rows += [(hit.kind, hit.id, hit.score, hit.confidence) for hit in hits]
+    tx.execute_many(
+        f"insert into injections (user_id, {_COLUMNS}) values (:user_id, :id, :request, :session_id,"
+        " :query, :kind, :entry_id, :score, :confidence, :now)",
+        [
+            {
+                "user_id": user_id,
+                "id": first_id + at,
+                "request": prompt.request,
+                "session_id": prompt.session_id,
+                "query": prompt.query,
+                "kind": kind,
+                "entry_id": entry_id,
+                "score": score,
+                "confidence": confidence,
+                "now": now,
+            }
+            for at, (kind, entry_id, score, confidence) in enumerate(rows)
+        ],
+    )
+    for kind, entry_id, _, _ in rows:
+        _count_use(tx, user_id, kind, entry_id, now)
+
+
+def _count_use(tx: Connection, user_id: str, kind: str, entry_id: int, now: int) -> None:
+    tx.execute(
+        f"update {_TABLES[kind]} set use_count = use_count + 1, last_used_at = :now"
+        " where user_id = :user_id and id = :id",
+        user_id=user_id,
+        id=entry_id,
+        now=now,
+    )
+
+
+def prune(tx: Connection, user_id: str) -> None:
+    """Forget what was put into the oldest prompts."""
+    tx.execute(
+        "delete from injections where user_id = :user_id and id <= (select id from injections"
+        " where user_id = :user_id order by id desc limit 1 offset :kept)",
+        user_id=user_id,
+        kept=KEPT_INJECTIONS,
+    )
+
+
+def listing(connection: Connection, user_id: str, request: str = "", limit: int = 100) -> list[Injection]:
+    """What was put into the user's prompts last, newest first; or into one request."""
+    rows = connection.rows(
+        f"select {_COLUMNS} from injections where user_id = :user_id"
+        f"{' and request = :request' if request else ''} order by id desc limit :limit",
+        user_id=user_id,
+        limit=limit,
+        **({"request": request} if request else {}),
+    )
+    found = [build(Injection, row) for row in rows]
+    texts = _texts(connection, user_id, [(one.kind, one.entry_id) for one in found])
+    return [replace(one, text=texts.get(one.entry_id)) for one in found]
+
+
+def _texts(connection: Connection, user_id: str, wanted: Sequence[tuple[str, int]]) -> dict[int, str]:
+    distinct = list(dict.fromkeys(wanted))
+    chunks = (distinct[at : at + LOOKED_UP] for at in range(0, len(distinct), LOOKED_UP))
+    found = (fetch(connection, user_id, chunk) for chunk in chunks)
+    return {entry_id: row.text for rows in found for entry_id, row in rows.items()}

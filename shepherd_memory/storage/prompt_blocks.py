@@ -1,0 +1,56 @@
+"""Blocks that were given to prompts are taken back once something that they tell is forgotten."""
+
+import hashlib
+from collections.abc import Collection, Iterable
+
+from shepherd_memory.storage.database import Connection
+
+WITHDRAWN = ""
+"""What is kept of a block that was taken back: its message gets another."""
+
+
+def fact_marks(key: str, value: str) -> tuple[str, str]:
+    """What stands for a fact in `told`: one mark for the key, one for the key with this value."""
+    return key_mark(key), value_mark(key, value)
+
+
+def key_mark(key: str) -> str:
+    return f"k{_digest(key)}"
+
+
+def value_mark(key: str, value: str) -> str:
+    return f"v{_digest(f'{key}={value}')}"
+
+
+def entry_mark(entry_id: int) -> str:
+    """What stands for a pair or a document in `told`."""
+    return str(entry_id)
+
+
+def joined(marks: Iterable[str]) -> str:
+    """The column `told` of a block with these marks."""
+    return " ".join(marks)
+
+
+def withdraw(tx: Connection, user_id: str, marks: Collection[str]) -> None:
+    """Empty the user's blocks that tell any of these; all others stay as they are."""
+    wanted = frozenset(marks)
+    if not wanted:
+        return
+    rows = tx.rows(
+        "select group_name, key, told from prompt_blocks where user_id = :user_id and told <> ''",
+        user_id=user_id,
+    )
+    tx.execute_many(
+        "update prompt_blocks set kept = :kept, told = '' where user_id = :user_id"
+        " and group_name = :group_name and key = :key",
+        [
+            {"kept": WITHDRAWN, "user_id": user_id, "group_name": group_name, "key": key}
+            for group_name, key, told in rows
+            if not wanted.isdisjoint(told.split())
+        ],
+    )
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
