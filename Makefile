@@ -18,8 +18,8 @@ unexport PYTHONDONTWRITEBYTECODE
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help run test test-contract test-kills test-agents test-attacks test-openapi test-sentence-transformers soak check lock \
-    bench bench-quality bench-recall bench-server clean
+.PHONY: help run test test-contract test-kills test-agents test-agents-newest test-attacks test-openapi \
+    test-sentence-transformers soak check lock lock-agents bench bench-quality bench-recall bench-server clean
 
 help: ## say what there is to make
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-27s %s\n", $$1, $$2 }' Makefile
@@ -43,8 +43,13 @@ soak: .venv/.installed-dev ## kill processes thousands of times (KILLS=300 of ea
 test-attacks: .venv/.installed-dev ## attack with hostile text, bodies, connections and outages, and look for secrets in every file
 	$(PYTEST) $(IN_PARALLEL) tests/attacks $(ARGS)
 
-test-agents: .venv/.installed-dev ## drive the servers with clients as they are: the openai, anthropic and MCP libraries
+test-agents: .venv/.installed-dev ## drive the servers with agents and clients as they are: Claude Code, Codex, openai, litellm …
+	$(BIN)/python -m tests.agents.installation
 	$(PYTEST) $(IN_PARALLEL) tests/agents $(ARGS)
+
+test-agents-newest: .venv/.installed-dev ## the same with the newest version of each agent and client (not in .ci/run)
+	SHEPHERD_TEST_AGENTS=newest $(BIN)/python -m tests.agents.installation
+	SHEPHERD_TEST_AGENTS=newest $(PYTEST) $(IN_PARALLEL) tests/agents $(ARGS)
 
 test-openapi: .venv/.installed-dev ## send requests that are made from openapi.json, by rule and at random
 	$(PYTEST) -p schemathesis.pytest.plugin tests/openapi $(ARGS)
@@ -69,6 +74,15 @@ lock: | $(BIN)/python ## write the versions and hashes that are installed (ARGS=
 	$(INSTALL) uv
 	$(LOCK) --output-file config/requirements.txt $(ARGS)
 	$(LOCK) --extra dev --constraint config/requirements.txt --output-file config/requirements-dev.txt $(ARGS)
+
+# Addresses stay out of package-lock.json for the same reason.
+lock-agents: | $(BIN)/python ## write the versions of the agents and clients that test-agents runs (ARGS=--upgrade: the newest clients)
+	$(INSTALL) uv
+	@for client in tests/agents/clients/*/requirements.in; do \
+	    $(BIN)/uv pip compile --quiet --universal --generate-hashes --no-annotate --python-version 3.11 \
+	        --custom-compile-command 'make lock-agents' "$$client" --output-file "$${client%.in}.txt" $(ARGS) || exit 1; \
+	done
+	cd tests/agents/node && npm install --package-lock-only --ignore-scripts --omit-lockfile-registry-resolved
 
 bench: .venv/.installed-dev ## measure: tests/bench/test_bench_*.py, then each report_*.py but quality and server
 	$(ONE_THREAD) $(BIN)/python -m pytest tests/bench --benchmark-only --benchmark-sort=name \

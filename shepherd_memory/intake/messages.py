@@ -8,7 +8,7 @@ from shepherd_memory.storage.clock import parse_us
 from shepherd_memory.text.block_seal import strip_content
 from shepherd_memory.text.canonical import as_text, canonical_json, canonical_text, dump_canonical
 from shepherd_memory.text.ids import MAX_ID_LENGTH, digest_of, storable_id
-from shepherd_memory.text.program_text import ProgramText, typed_text
+from shepherd_memory.text.program_text import ProgramText, typed_text, without_expansions
 from shepherd_memory.text.redaction import redact, redact_json
 
 STORED_ROLES = frozenset({"user", "assistant", "tool", "function"})
@@ -113,7 +113,8 @@ def text_of(content: object) -> str:
 def typed_by_user(content: object) -> str:
     """What a person typed of a user message's content, without what a program put there in their name."""
     if isinstance(content, list | tuple):
-        return "\n".join(filter(None, (_typed(_part_text(part)) for part in content)))
+        texts = without_expansions(_part_text(part) for part in content)
+        return "\n".join(filter(None, map(_typed, texts)))
     return _typed(text_of(content))
 
 

@@ -1,7 +1,7 @@
 """What agents write in a person's name: around what was typed, instead of it, in requests of their own."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from enum import Enum
 
 
@@ -27,6 +27,7 @@ OPENINGS = (
     ("TeammateIdle hook feedback:", META),
     ("Another Claude session sent a message:", META),
     ("[SYSTEM NOTIFICATION", META),
+    ("## Context Usage\n\n**Model:**", TOOL_OUTPUT),
     ("Another language model started to solve this problem and produced a summary of its", SUMMARY),
     ("Warning: The maximum number of unified exec processes you can keep open is", META),
     ("Warning: Your account was flagged for potentially high-risk cyber activity", META),
@@ -179,6 +180,18 @@ def without_editor_context(text: str) -> str:
         start = max((found.end() for found in _REQUEST.finditer(text)), default=len(text))
         text = text[start:].strip()
     return without_leading(text)
+
+
+def without_expansions(parts: Iterable[str]) -> Iterator[str]:
+    """The texts of a message without the prompts that slash commands stand for: each follows its command."""
+    is_expansion = False
+    for text in parts:
+        if not (is_expansion and text):
+            # A command that is no prompt has its name first, and what it printed after it.
+            is_expansion = text.lstrip().startswith("<command-message>")
+            yield text
+        else:
+            is_expansion = False
 
 
 def without_leading(text: str) -> str:

@@ -31,6 +31,8 @@ README, QUICKSTART, BACKEND = (
     ROOT / p for p in ("README.md", "docs/quickstart.md", "docs/writing-a-backend.md")
 )
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
+AGENTS = ROOT / "docs" / "howto" / "agents"
+"""Their programs need packages that are not installed here; `make test-agents` runs them."""
 
 WRITTEN_ENDPOINT = "http://localhost:11434"
 """The endpoint of the samples, in whose place the scripted one answers."""
@@ -87,7 +89,11 @@ def promised(block: str) -> list[str]:
     return re.findall(r"^ *print\(.*\)  # (.*)$", block, re.MULTILINE)
 
 
-@pytest.mark.parametrize("page", [page for page in pages_with("python") if page.values[0] != BACKEND])
+def run_elsewhere(page: Path) -> bool:
+    return page == BACKEND or page.parent == AGENTS
+
+
+@pytest.mark.parametrize("page", [page for page in pages_with("python") if not run_elsewhere(page.values[0])])
 def test_the_python_samples_of_the_page_run_and_print_what_they_say(
     page: Path,
     endpoint: ScriptedEndpoint,

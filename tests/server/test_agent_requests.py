@@ -95,6 +95,7 @@ def test_commands_and_their_output_before_a_prompt_are_left_out(claude: Running)
         "<local-command-caveat>Caveat: The messages below were generated.</local-command-caveat>\n",
         "<command-name>/compact</command-name>\n<command-message>compact</command-message>\n",
         "<local-command-stdout>Not enough messages to compact.</local-command-stdout>\n",
+        "## Context Usage\n\n**Model:** m[1m]  \n**Tokens:** 11 / 1m (0%)\n",
         "What now?",
     )
     content = [{"type": "text", "text": part} for part in parts]
@@ -110,8 +111,9 @@ def test_commands_and_their_output_before_a_prompt_are_left_out(claude: Running)
         ({"system": [*SYSTEM, TITLE], "tools": []}, f"<session>\n{TYPED}\n</session>\n\nWrite the title"),
         ({}, "Your task is to create a detailed summary of the conversation so far, paying attention"),
         ({"max_tokens": 1}, "quota"),
+        ({"max_tokens": 1}, "# Environment\nYou have been invoked in the following environment:"),
     ],
-    ids=["title", "summary", "quota"],
+    ids=["title", "summary", "quota", "counting"],
 )
 def test_what_the_program_asks_for_itself_is_passed_on_and_not_remembered(
     claude: Running, provider: ScriptedProvider, fields: dict[str, Any], text: str
@@ -119,6 +121,18 @@ def test_what_the_program_asks_for_itself_is_passed_on_and_not_remembered(
     claude.service.set_fact("steve", "bike", "green")
     asked = request(INSTALLATIONS["as JSON"], {"role": "user", "content": text}, **fields)
     reply = call_json(claude.url, "POST", CHATS["anthropic"], asked)
+    assert (reply.status, reply.header("x-shepherd-memory")) == (200, "off")
+    assert provider.requests[-1].json == asked
+    assert claude.said("steve") == []
+
+
+@pytest.mark.parametrize("header", ["x-claude-code-agent-id", "x-openai-subagent"])
+def test_what_a_model_asks_a_sub_agent_is_passed_on_and_not_remembered(
+    claude: Running, provider: ScriptedProvider, header: str
+) -> None:
+    claude.service.set_fact("steve", "bike", "green")
+    asked = request(INSTALLATIONS["as JSON"], said("Find the bike in this repository."))
+    reply = call_json(claude.url, "POST", CHATS["anthropic"], asked, {header: "a5e175ba1004d3bfa"})
     assert (reply.status, reply.header("x-shepherd-memory")) == (200, "off")
     assert provider.requests[-1].json == asked
     assert claude.said("steve") == []

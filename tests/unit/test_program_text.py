@@ -66,6 +66,14 @@ def test_of_several_parts_only_what_was_typed_is_the_users() -> None:
     )
 
 
+def test_the_prompt_that_a_slash_command_stands_for_was_not_typed() -> None:
+    command = "<command-message>init</command-message>\n<command-name>/init</command-name>\n"
+    texts = [REMINDER, command, "Please analyze this codebase and create a CLAUDE.md file", "And be brief."]
+    assert typed_by_user([{"type": "text", "text": text} for text in texts]) == "/init\nAnd be brief."
+    printing = "<command-name>/cost</command-name>\n<command-message>cost</command-message>\n"
+    assert typed_by_user([printing, "<local-command-stdout>0 $</local-command-stdout>", "Hi"]) == "/cost\nHi"
+
+
 def test_a_message_that_a_program_wrote_is_not_the_last_one_of_the_user() -> None:
     messages = [
         {"role": "user", "content": "My bike is green."},

@@ -9,7 +9,9 @@ import orjson
 SESSION_HEADERS = ("thread-id", "session-id", "session_id", "conversation_id")
 """Where Codex names its session; it had other names for it before. A thread is what a person sees of one."""
 
-SUBAGENT_HEADER = "x-openai-subagent"
+SUBAGENT_HEADERS = ("x-openai-subagent", "x-claude-code-agent-id")
+"""Where Codex and Claude Code say that a model, and no person, wrote the prompt."""
+
 TURN_HEADER = "x-codex-turn-metadata"
 MAX_TURN_CHARS = 16_384
 PERSONS_TURN = "turn"
@@ -29,7 +31,7 @@ def session_of(headers: Mapping[str, str], fields: Mapping[str, Any]) -> str:
 
 def is_own_request(headers: Mapping[str, str]) -> bool:
     """Whether an agent asks for itself, and no person: in a sub-agent, for a summary, to be quick later."""
-    if headers.get(SUBAGENT_HEADER):
+    if any(headers.get(name) for name in SUBAGENT_HEADERS):
         return True
     kind = _turn(headers).get("request_kind")
     return isinstance(kind, str) and kind != PERSONS_TURN

@@ -53,6 +53,8 @@ class ChatRequest:
         instructions = [text_of(one) for one in self._instructions]
         last = text_of(messages[-1].get("content")) if messages[-1].get("role") == "user" else ""
         limit = self.fields.get("max_output_tokens" if self.wire == RESPONSES else "max_tokens")
+        if limit == 1 and self.session_id:
+            return False  # An agent that wants one token counts what its own texts cost.
         return not is_asked_by_program(instructions, last, limit)
 
     @property
