@@ -59,6 +59,7 @@ from shepherd_memory.storage import erasures, prompt_blocks, tombstones, transcr
 from shepherd_memory.storage.clock import from_us
 from shepherd_memory.storage.database import Connection, Database
 from shepherd_memory.storage.rows import Provenance
+from shepherd_memory.text.ids import fits_header
 from shepherd_memory.tools import advanced, basic
 from shepherd_memory.tools.tool import Arguments
 from shepherd_memory.transcripts import conversations, files, ingestion
@@ -326,6 +327,7 @@ CORE: dict[str, list[Case]] = {
         )
     ],
     "config.identity.is_known": [lambda pair: is_known(pair.me)],
+    "text.ids.fits_header": [lambda pair: fits_header(pair.me)],
     "maintenance.reindexing.index_missing": [on_database(reindexing.index_missing, NOW), _index_again],
     "intake.store.add_document": [on_database(store.add_document, NEW, {"a": 1}, NOW)],
     "intake.store.remember_exchange": [
