@@ -185,11 +185,10 @@ def check(before: Sent, after: Sent) -> None:
     """The later request begins with the earlier one, as far as the client kept it."""
     ends = ends_of_turns(before.asked)
     kept = [end for end in ends if after.asked.decode()[:end] == before.asked.decode()[:end]]
-    last = len(ends_of_turns(after.asked)) - 1
-    is_news_between = after.learned != before.learned or last < len(ends) - 1
-    if is_news_between and not is_underway(after.asked):
-        # Asked again after something else was said: a conversation that begins alike, and may be told more.
-        kept = kept[:last]
+    is_tried_again = after.asked == before.asked and after.learned == before.learned
+    if not is_tried_again and not is_underway(after.asked):
+        # What is asked again after something else was said begins another conversation, and may be told more.
+        kept = kept[: len(ends_of_turns(after.asked)) - 1]
     if kept:
         end = ends_of_turns(before.forwarded)[len(kept) - 1]
         assert after.forwarded.decode()[:end] == before.forwarded.decode()[:end]
