@@ -1,5 +1,6 @@
 """Whatever is sent as a chat: it is refused in good form, or arrives at the provider as it was sent."""
 
+import gzip
 import json
 from collections.abc import Iterator
 from typing import Any
@@ -294,3 +295,20 @@ def test_what_is_said_after_a_strange_message_is_remembered(server: Running, str
     reply = call(server.url, "POST", CHATS["openai"], body, {**JSON, "X-Shepherd-User": "dora"})
     assert reply.status == 200
     assert ("user", f"After {strange} I like the sea.") in server.said("dora")
+
+
+@pytest.mark.parametrize("wire", CHATS)
+@pytest.mark.parametrize("coding", ["zstd", "gzip", " BR "])
+def test_a_chat_that_comes_compressed_is_told_how_it_has_to_come(
+    server: Running, provider: ScriptedProvider, wire: str, coding: str
+) -> None:
+    before = len(provider.requests)
+    compressed = gzip.compress(b'{"model":"m","messages":[{"role":"user","content":"hi"}]}')
+    reply = call(server.url, "POST", CHATS[wire], compressed, {**JSON, "Content-Encoding": coding})
+    assert reply.status == 415
+    assert "without Content-Encoding" in error_of(reply, wire)["message"]
+    assert len(provider.requests) == before
+    plain = b'{"model":"m","messages":[{"role":"user","content":"hi"}],"input":"hi"}'
+    assert (
+        call(server.url, "POST", CHATS[wire], plain, {**JSON, "Content-Encoding": "identity"}).status == 200
+    )

@@ -53,6 +53,7 @@ class ChatRoute:
         if scope["method"] != "POST":
             return await pass_through(scope, receive, send)
         caller, most = await admit(scope, needs_memory=False)
+        _check_plain(headers_of(scope))
         asked = read_asked(await read_body(scope, receive, most), self._wire)
         state = state_of(scope)
         config = config_of(scope)
@@ -85,6 +86,18 @@ class ChatRoute:
             raise
         finally:
             note(scope, provider=provider.name, memory=memory.status)
+
+
+def _check_plain(headers: Mapping[str, str]) -> None:
+    """A chat is read and edited in place, so it cannot come compressed."""
+    coding = headers.get("content-encoding", "").strip().lower()
+    if coding not in ("", "identity"):
+        raise HttpError(
+            415,
+            f"the body of a chat has to come without Content-Encoding, not as {coding!r}: "
+            "switch the compression of requests off in the client",
+            code="unsupported_content_encoding",
+        )
 
 
 async def _memory_for(scope: Scope, caller: Caller, asked: ChatRequest, provider: Provider) -> ChatMemory:
