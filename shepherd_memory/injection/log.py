@@ -56,8 +56,8 @@ def add(
     now: int,
 ) -> None:
     """Note facts and hits that were put into a prompt, and count their use."""
-    told = [facts.get(tx, user_id, key) for key in fact_keys]
-    rows = [("fact", fact.id, 0.0, 1.0) for fact in told if fact is not None]
+    told = [fact for fact in facts.listing(tx, user_id) if fact.key in fact_keys] if fact_keys else []
+    rows = [("fact", fact.id, 0.0, 1.0) for fact in told]
     rows += [(hit.kind, hit.id, hit.score, hit.confidence) for hit in hits]
     tx.execute_many(
         f"insert into injections (user_id, {_COLUMNS}) values (:user_id, :id, :request, :session_id,"

@@ -49,10 +49,9 @@ class StoredBlock:
     def is_current(self, connection: Connection, user_id: str) -> bool:
         """Whether nothing in the block was deleted since. A changed value does not invalidate it."""
         found = fetch(connection, user_id, self.entries)
-        return len(found) == len(self.entries) and all(
-            value in {past.value for past in facts.history(connection, user_id, key)}
-            for key, value in self.facts
-        )
+        if len(found) != len(self.entries):
+            return False
+        return set(self.facts) <= facts.stated(connection, user_id, [key for key, _ in self.facts])
 
     def marks(self) -> str:
         """What it tells, as forgetting looks for it."""

@@ -1,5 +1,6 @@
 """Facts: key → value, the newest statement in view and the older ones in history."""
 
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 
@@ -208,6 +209,20 @@ def history(connection: Connection, user_id: str, key: str) -> list[PastFact]:
         )
     ends = [entry.stated_at for entry in timeline[1:]]
     return [replace(entry, ended_at=end) for entry, end in zip(timeline, [*ends, None], strict=False)]
+
+
+def stated(connection: Connection, user_id: str, keys: Sequence[str]) -> set[tuple[str, str]]:
+    """The keys with every value that they have or had."""
+    names = {f"key{number}": key for number, key in enumerate(keys)}
+    if not names:
+        return set()
+    chosen = f"where user_id = :user_id and key in ({', '.join(f':{name}' for name in names)})"
+    rows = connection.rows(
+        f"select key, value from facts {chosen} union select key, value from fact_history {chosen}",
+        user_id=user_id,
+        **names,
+    )
+    return {(key, value) for key, value in rows}
 
 
 def delete(tx: Connection, user_id: str, key: str, now: int) -> bool:

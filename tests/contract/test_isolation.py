@@ -310,6 +310,7 @@ CORE: dict[str, list[Case]] = {
     "memory.facts.of_message": [in_transaction(facts.of_message, "", "")],
     "memory.facts.history": [in_transaction(facts.history, "city")],
     "memory.facts.listing": [in_transaction(facts.listing)],
+    "memory.facts.stated": [in_transaction(facts.stated, ["city"])],
     "memory.facts.put": [in_transaction(facts.put, "city", "Rome", WHERE, NOW, 9000)],
     "memory.facts.put_by_hand": [in_transaction(facts.put_by_hand, "city", "Rome", WHERE, NOW, 9000)],
     "storage.erasures.record": [in_transaction(erasures.record, NOW)],
