@@ -36,23 +36,23 @@ PRONOUNS = frozenset(_PRONOUNS.split())
 
 
 @dataclass(frozen=True)
-class Query:
+class TurnQuery:
     """What is searched for; `in_context` is empty for what can stand alone."""
 
     text: str
     in_context: str = ""
 
 
-def query_of(messages: Sequence[Any], turns: Sequence[UserTurn], turn: UserTurn) -> Query:
+def query_of(messages: Sequence[Any], turns: Sequence[UserTurn], turn: UserTurn) -> TurnQuery:
     """What memories are looked for by in one of the turns; the tail of it where it is very long."""
     text = turn.text.strip()[-MAX_QUERY_CHARS:]
     earlier = [one for one in turns if one.place < turn.place]
     if not earlier or not is_follow_up(text):
-        return Query(text)
+        return TurnQuery(text)
     before = _said_before(earlier)
     answer = _answer_before(messages, turn) if _has_pronoun(text) else ""
     context = " ".join(filter(None, [*before, answer]))
-    return Query(text, f"{context} {text}" if context else "")
+    return TurnQuery(text, f"{context} {text}" if context else "")
 
 
 def is_follow_up(text: str) -> bool:

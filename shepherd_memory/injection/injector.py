@@ -23,7 +23,7 @@ Find = Callable[[str, str, int, float, datetime | None, bool], Recalled]
 
 
 @dataclass(frozen=True)
-class PromptRequest:
+class InjectionRequest:
     """Whose prompt it is, and what is in it.
 
     `after` is the key of the user's last turn before these messages, where the model has seen earlier ones

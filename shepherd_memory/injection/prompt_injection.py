@@ -10,8 +10,8 @@ from typing import NamedTuple
 from shepherd_memory.errors import DatabaseError
 from shepherd_memory.injection import log, stored_blocks
 from shepherd_memory.injection.block import MemoryBlock
-from shepherd_memory.injection.follow_up import Query, query_of
-from shepherd_memory.injection.injector import Injector, PromptRequest
+from shepherd_memory.injection.follow_up import TurnQuery, query_of
+from shepherd_memory.injection.injector import InjectionRequest, Injector
 from shepherd_memory.injection.log import LoggedPrompt
 from shepherd_memory.injection.prompt import inject
 from shepherd_memory.injection.prompting import Injected, PromptBudget, compose, told_in
@@ -53,7 +53,7 @@ class _Outcome(NamedTuple):
 class PromptInjection:
     """Runs once, in a thread of its own where somebody may not be able to wait for it."""
 
-    def __init__(self, injector: Injector, request: PromptRequest) -> None:
+    def __init__(self, injector: Injector, request: InjectionRequest) -> None:
         self._injector = injector
         self._request = request
         self._restored: dict[int, MemoryBlock] = {}
@@ -178,7 +178,7 @@ class PromptInjection:
                 return saved
         return _Outcome(StoredBlock(None), recalled, "", NOTHING_FITS)
 
-    def _compose(self, turn: UserTurn, query: Query) -> tuple[StoredBlock, Recalled]:
+    def _compose(self, turn: UserTurn, query: TurnQuery) -> tuple[StoredBlock, Recalled]:
         asked, config = self._request, self._injector.config()
         room = PromptBudget(config.rag_max_results, config.rag_max_tokens, config.rag_max_conversation_tokens)
         others = [self._given[one.key] for one in self._turns if one is not turn and one.key in self._given]
@@ -192,7 +192,7 @@ class PromptInjection:
         # What the turn has got already, where that tells the same.
         return before if before and before.told and before.told == kept.told else kept, recalled
 
-    def _recalled(self, query: Query, limit: int) -> Recalled:
+    def _recalled(self, query: TurnQuery, limit: int) -> Recalled:
         """What is found for a query: for one that means little alone, together with what came before it."""
         asked, find = self._request, self._injector.find
         # What the prompt shows already is among the best found, and is left out.
@@ -206,7 +206,9 @@ class PromptInjection:
         alone = max(threshold, ALONE)
         return find(asked.user_id, query.text, most, alone, asked.now, asked.explain)
 
-    def _saved(self, turn: UserTurn, kept: StoredBlock, recalled: Recalled, query: Query) -> _Outcome | None:
+    def _saved(
+        self, turn: UserTurn, kept: StoredBlock, recalled: Recalled, query: TurnQuery
+    ) -> _Outcome | None:
         """What the turn gets in the end; None if something in the block is forgotten by now."""
         session = self._session_id
         request = uuid.uuid4().hex[:12]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from shepherd_memory.embedding import Unavailable, backlog
 from shepherd_memory.errors import InvalidInput
 from shepherd_memory.injection import log
-from shepherd_memory.injection.injector import Injector, PromptRequest, PruneSchedule, UnsavedBlocks
+from shepherd_memory.injection.injector import InjectionRequest, Injector, PruneSchedule, UnsavedBlocks
 from shepherd_memory.injection.log import Injection
 from shepherd_memory.injection.prompt_injection import PromptInjection
 from shepherd_memory.injection.prompting import Injected
@@ -103,7 +103,7 @@ class RecallService(ServiceParts):
         """
         if not is_known_user(user_id):
             return Injected(list(messages), reason=UNKNOWN_USER)
-        request = PromptRequest(user_id, messages, session_id, group, after, now, explain)
+        request = InjectionRequest(user_id, messages, session_id, group, after, now, explain)
         return PromptInjection(self.injector, request).run()
 
     @cached_property

@@ -8,7 +8,7 @@ from typing import Any, cast
 import pytest
 
 from shepherd_memory.errors import DatabaseUnavailable
-from shepherd_memory.injection.injector import PromptRequest, PruneSchedule
+from shepherd_memory.injection.injector import InjectionRequest, PruneSchedule
 from shepherd_memory.injection.prompt_injection import MAX_RENEWED, PromptInjection
 from shepherd_memory.injection.prompting import CERTAIN, Injected
 from shepherd_memory.injection.stored_blocks import KEPT_BLOCKS, KEPT_DAYS
@@ -87,7 +87,7 @@ def test_another_process_gives_back_the_same(ada: Service, url: str, clock: Manu
 
 
 def test_two_processes_that_answer_at_once_give_the_same(ada: Service, url: str, clock: ManualClock) -> None:
-    asked = PromptRequest("ada", opening(), "", "main")
+    asked = InjectionRequest("ada", opening(), "", "main")
     with memory(url, clock) as other:
 
         def find_late(*arguments: Any) -> Recalled:
@@ -132,7 +132,7 @@ def test_blocks_are_kept_for_thirty_days_after_their_last_use(ada: Service, cloc
         assert again.messages[0] == first.messages[0]
     clock.advance((KEPT_DAYS + 1) * DAY_SECONDS)
     restarted = replace(ada.injector, pruning=PruneSchedule())
-    PromptInjection(restarted, PromptRequest("ada", opening("Something else?"), "", "main")).run()
+    PromptInjection(restarted, InjectionRequest("ada", opening("Something else?"), "", "main")).run()
     assert len(block_rows(ada, "ada")) == 1
 
 
@@ -198,7 +198,7 @@ def test_many_blocks_taken_back_cost_a_few_recalls(url: str, clock: ManualClock)
             return service.injector.find(user_id, query, *rest)
 
         counting = replace(service.injector, find=find)
-        asked = PromptRequest(
+        asked = InjectionRequest(
             "ada", [*messages, answers("I see."), user_says("Well then, thank you")], "", "main"
         )
         sent = PromptInjection(counting, asked).run()
@@ -252,7 +252,7 @@ def test_a_prompt_that_could_not_wait_has_nothing_in_its_place_for_good(ada: Ser
     first = ada.inject("ada", opening())
     messages = next_turn(opening(), "What is my city?")
     ada.set_fact("ada", "city", "Oslo")
-    injection = PromptInjection(ada.injector, PromptRequest("ada", messages, "", "main"))
+    injection = PromptInjection(ada.injector, InjectionRequest("ada", messages, "", "main"))
     assert injection.abandon() == {}
     injection.run()
     assert injection.abandon() == first.blocks, "what was found by then is given back"
@@ -274,7 +274,7 @@ def test_what_the_database_does_not_take_is_the_same_in_this_process(ada: Servic
     injector = replace(ada.injector, database=cast(Database, ReadOnly(ada.database)))
 
     def inject(messages: list[Any]) -> Injected:
-        return PromptInjection(injector, PromptRequest("ada", messages, "", "main")).run()
+        return PromptInjection(injector, InjectionRequest("ada", messages, "", "main")).run()
 
     first = inject(opening())
     assert BIKE in repr(first.messages)

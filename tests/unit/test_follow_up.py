@@ -6,12 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shepherd_memory.injection.follow_up import MAX_ANSWER_CHARS, Query, is_follow_up, query_of
+from shepherd_memory.injection.follow_up import MAX_ANSWER_CHARS, TurnQuery, is_follow_up, query_of
 from shepherd_memory.injection.turns import user_turns
 from shepherd_memory.intake.messages import MAX_QUERY_CHARS
 
 
-def query(*said: str) -> Query:
+def query(*said: str) -> TurnQuery:
     """The query of the last of these, which the user and the assistant said in turn."""
     roles = ["user", "assistant"] * len(said)
     messages = [{"role": role, "content": text} for role, text in zip(roles, said, strict=False)]
@@ -45,12 +45,12 @@ def test_what_means_little_alone_is_a_follow_up(text: str) -> None:
 @pytest.mark.parametrize("text", STANDING)
 def test_what_means_something_alone_is_none(text: str) -> None:
     assert not is_follow_up(text)
-    assert query("What bike do I have?", "A Brompton.", text) == Query(text)
+    assert query("What bike do I have?", "A Brompton.", text) == TurnQuery(text)
 
 
 def test_a_follow_up_is_searched_with_what_it_follows() -> None:
     found = query("What bike do I have?", "A Brompton.", "and the colour?")
-    assert found == Query("and the colour?", "What bike do I have? and the colour?")
+    assert found == TurnQuery("and the colour?", "What bike do I have? and the colour?")
 
 
 def test_the_answer_says_who_is_meant() -> None:
@@ -74,7 +74,7 @@ def test_a_follow_up_of_a_follow_up_goes_back_to_what_stands_alone() -> None:
 
 
 def test_the_first_words_follow_nothing() -> None:
-    assert query("why?") == Query("why?")
+    assert query("why?") == TurnQuery("why?")
 
 
 @given(st.lists(st.text(max_size=30), min_size=1, max_size=7))

@@ -15,7 +15,7 @@ from shepherd_memory.frontends.api.splicing import SplicePoint
 from shepherd_memory.frontends.api.state import State
 from shepherd_memory.frontends.web.limits import BodyHold
 from shepherd_memory.injection.block import MemoryBlock
-from shepherd_memory.injection.injector import PromptRequest
+from shepherd_memory.injection.injector import InjectionRequest
 from shepherd_memory.injection.prompt import block_suffix
 from shepherd_memory.injection.prompt_injection import PromptInjection
 from shepherd_memory.injection.prompting import Injected
@@ -115,7 +115,7 @@ class ChatMemory:
 
     async def _inject(self) -> Mapping[int, MemoryBlock]:
         """The blocks by the place of their message, as far as they were found in time."""
-        asked = PromptRequest(
+        asked = InjectionRequest(
             self._user_id,
             self._messages,
             self._session_id,
