@@ -10,9 +10,10 @@ from itertools import count
 import pytest
 from pytest_benchmark.fixture import BenchmarkFixture
 
-from shepherd_memory.extraction import jobs, queue
+from shepherd_memory.extraction import queue
 from shepherd_memory.storage import users
 from shepherd_memory.storage.database import Connection, Database, open_database
+from shepherd_memory.work import jobs
 from tests.bench.workload import START
 
 WAITING = (100, 10_000, 100_000)

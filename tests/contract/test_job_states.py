@@ -11,11 +11,11 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
 
-from shepherd_memory.extraction import jobs
-from shepherd_memory.extraction.jobs import DONE, DROPPED, FAILED, RUNNING, STATUSES, TRIES, WAITING, Job
 from shepherd_memory.storage import users
 from shepherd_memory.storage.clock import to_us
 from shepherd_memory.storage.database import Connection, Database
+from shepherd_memory.work import jobs
+from shepherd_memory.work.jobs import DONE, DROPPED, FAILED, RUNNING, STATUSES, TRIES, WAITING, Job
 from tests.contract.given import examples
 
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "jobs.md"

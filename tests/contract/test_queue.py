@@ -8,14 +8,16 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from shepherd_memory.config import LiveConfig
-from shepherd_memory.extraction import jobs, queue
+from shepherd_memory.extraction import queue
 from shepherd_memory.extraction.extractor import extraction_client
-from shepherd_memory.extraction.worker import KEEP_ENDED_DAYS, Worker
+from shepherd_memory.extraction.worker import Worker
 from shepherd_memory.memory import sessions
 from shepherd_memory.service import Service, open_service
 from shepherd_memory.storage import users
 from shepherd_memory.storage.clock import DAY, SECOND
 from shepherd_memory.storage.database import Database
+from shepherd_memory.work import jobs
+from shepherd_memory.work.lane import KEEP_ENDED_DAYS
 from tests.contract.given import (
     NOON,
     ManualClock,
@@ -253,9 +255,8 @@ def test_a_lease_can_be_renewed_until_it_is_lost(url: str, database: Database) -
     job = jobs.claim(database, queue.KIND, "w", NOON, NOON + 30 * SECOND)
     assert job is not None
     assert jobs.renew(database, job, NOON + 60 * SECOND)
-    with database.write() as tx:
-        assert jobs.expire_leases(database, tx, NOON + 59 * SECOND, 0) == 0
-        assert jobs.expire_leases(database, tx, NOON + 61 * SECOND, 0) == 1
+    assert jobs.expire_leases(database, queue.KIND, NOON + 59 * SECOND, 0) == 0
+    assert jobs.expire_leases(database, queue.KIND, NOON + 61 * SECOND, 0) == 1
     assert not jobs.renew(database, job, NOON + 90 * SECOND)
     other = jobs.claim(database, queue.KIND, "v", NOON + 62 * SECOND, NOON + 92 * SECOND)
     assert other is not None
@@ -272,9 +273,9 @@ def test_an_item_that_keeps_killing_its_worker_waits_longer_each_time(url: str, 
         job = jobs.claim(database, queue.KIND, "w", now, now + SECOND)
         assert job is not None
         now += 2 * SECOND
-        with database.write() as tx:
-            jobs.expire_leases(database, tx, now, 5 * SECOND)
-            found = jobs.get(tx, "ada", job.id)
+        jobs.expire_leases(database, queue.KIND, now, 5 * SECOND)
+        with database.read() as connection:
+            found = jobs.get(connection, "ada", job.id)
         assert found is not None
         wait = round(found.run_at.timestamp() * SECOND) - now
         waits.append(wait // SECOND)
