@@ -107,7 +107,7 @@ class Lane(Generic[PieceT, ResultT]):
         self._upkeep(terms)
         if not self._patience.allows(terms.endpoint, self._clock(), terms.retry_seconds):
             return None
-        self._held = self._claim(terms)
+        self._held = self._claim(terms) or self._claim_of_the_dead(terms)
         if self._held is None:
             return None
         self._fault("claimed")
@@ -120,6 +120,13 @@ class Lane(Generic[PieceT, ResultT]):
         limits = ClaimLimits(terms.max_running, self._kind.is_exclusive)
         now = self._clock()
         return jobs.claim(self._database, self._kind.name, self._name, now, self._lease_until(terms), limits)
+
+    def _claim_of_the_dead(self, terms: Terms) -> Job | None:
+        """With nothing else to do: what a process held that is gone need not wait for the next upkeep."""
+        retry_us = round(terms.retry_seconds * SECOND)
+        if not jobs.expire_leases(self._database, self._kind.name, self._clock(), retry_us):
+            return None
+        return self._claim(terms)
 
     def _run(self) -> None:
         while not self._stopping.is_set():

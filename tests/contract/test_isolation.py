@@ -349,6 +349,7 @@ CORE: dict[str, list[Case]] = {
         in_transaction(jobs.listing, KIND),
         in_transaction(jobs.listing, KIND, "failed"),
     ],
+    "work.jobs.oldest_waiting_of": [in_transaction(jobs.oldest_waiting_of, KIND, 10)],
     "work.jobs.put": [in_transaction(jobs.put, 9000, KIND, "chat", NOW)],
     "work.jobs.retry": [on_database(jobs.retry, PARKED, NOW)],
     "work.jobs.requeue": [in_transaction(jobs.requeue, KIND, "chat")],
@@ -597,6 +598,12 @@ def _id_of_conversation(pair: Pair) -> int:
     return mine.id
 
 
+def _mark_ready(pair: Pair) -> Any:
+    number = _id_of_conversation(pair)
+    with pair.database.write() as tx:
+        return conversations.mark_ready(tx, pair.me, [number], NOW * 2, 1, NOW)
+
+
 def _set_status(pair: Pair) -> Any:
     number = _id_of_conversation(pair)
     with pair.database.write() as tx:
@@ -681,6 +688,7 @@ TRANSCRIPTS: dict[str, list[Case]] = {
         in_transaction(conversations.listing),
         in_transaction(conversations.listing, "processing", 10),
     ],
+    "transcripts.conversations.mark_ready": [_mark_ready],
     "transcripts.conversations.of_file": [in_transaction(conversations.of_file, FILE_KEY)],
     "transcripts.conversations.set_status": [_set_status],
     "transcripts.conversations.take_back": [in_transaction(conversations.take_back, FILE_KEY, KIND, NOW)],
