@@ -68,4 +68,6 @@ def _started_at(pid: int) -> str:
         return ""
     if len(fields) < 20:
         return ""
-    return "ended" if fields[0] in "ZX" else fields[19]
+    state, threads, started = fields[0], fields[17], fields[19]
+    # Its first thread may end before the others.
+    return "ended" if state in "ZX" and threads in ("0", "1") else started

@@ -1,4 +1,4 @@
-"""A worker process with a lane for each of two kinds; its jobs notice when a limit does not hold.
+"""A worker process with two lanes for each of two kinds; its jobs notice when a limit does not hold.
 
 Each job holds locks on files while it runs, which the system lets go of when the process is killed: a job
 that does not get its lock at once runs beside another that it may not run beside.
@@ -22,6 +22,7 @@ from tests.scripted_kind import ScriptedKind
 
 CAPPED, EXCLUSIVE = "capped", "exclusive"
 MAX_RUNNING = {CAPPED: 2, EXCLUSIVE: 3}
+LANES = (CAPPED, CAPPED, EXCLUSIVE, EXCLUSIVE)
 LEASE_SECONDS = 600.0
 """So long that a test which had to wait for one would fail: what a killed process held is taken over."""
 
@@ -72,7 +73,7 @@ def main(url: str, folder: Path) -> None:
     signal.signal(signal.SIGTERM, lambda *_: done.set())
     logging.basicConfig(level=logging.INFO)
     with closing(open_database(url)) as database:
-        lanes = [Lane(Work(folder, name).kind, database, now_us) for name in MAX_RUNNING]
+        lanes = [Lane(Work(folder, name).kind, database, now_us) for name in LANES]
         for lane in lanes:
             lane.start()
         done.wait()
