@@ -100,7 +100,7 @@ def take(database: Database, now: int) -> Claim:
 class _Free:
     """The condition of being nobody's: never taken, a lease that is over, or a holder who is gone.
 
-    A lease longer than any was given before the clock was set back.
+    A lease twice as long as any was given before the clock was set back.
     """
 
     def __init__(self, connection: Connection, now: int) -> None:
@@ -108,7 +108,7 @@ class _Free:
         gone = {f"gone{at}": token for at, (token,) in enumerate(held) if is_gone(token)}
         by_name = f" or token in ({', '.join(f':{name}' for name in gone)})" if gone else ""
         self.sql = f"(token = '' or lease_until < :now or lease_until > :latest{by_name})"
-        self.parameters = {"now": now, "latest": now + _LEASE_US, **gone}
+        self.parameters = {"now": now, "latest": now + 2 * _LEASE_US, **gone}
 
 
 def _take(
