@@ -1,7 +1,7 @@
 """Claims on the backlog: which entries one process embeds, so that no other does, and until when."""
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import groupby
@@ -34,12 +34,20 @@ class UnembeddedEntry:
 class Claim:
     """Entries that nobody else embeds while our token is on them."""
 
-    def __init__(self, database: Database, token: str, entries: Sequence[UnembeddedEntry], now: int) -> None:
+    def __init__(
+        self,
+        database: Database,
+        token: str,
+        entries: Sequence[UnembeddedEntry],
+        now: int,
+        seconds: Callable[[], float],
+    ) -> None:
         self.database = database
         self.entries = entries
         self._token = token
         self._now = now
-        self._taken_at = self._kept_at = time.monotonic()
+        self._seconds = seconds
+        self._taken_at = self._kept_at = seconds()
 
     def holds(self, tx: Connection, one: UnembeddedEntry) -> bool:
         """Whether it waits with the same text, for us: it may be deleted or changed meanwhile, or taken."""
@@ -54,7 +62,7 @@ class Claim:
 
     def keep(self) -> None:
         """Make the lease whole again, if a good part of it is over: a slow model is at work."""
-        at = time.monotonic()
+        at = self._seconds()
         if at - self._kept_at > LEASE_SECONDS / 3:
             self._kept_at = at
             passed = round((at - self._taken_at) * SECOND)
@@ -82,7 +90,7 @@ class Claim:
 _LEASE_US = round(LEASE_SECONDS * SECOND)
 
 
-def take(database: Database, now: int) -> Claim:
+def take(database: Database, now: int, seconds: Callable[[], float] = time.monotonic) -> Claim:
     """Take the entries that have waited longest and that nobody embeds now; none if there are none.
 
     They are chosen without a lock, then taken user by user, where nobody else was faster.
@@ -94,7 +102,7 @@ def take(database: Database, now: int) -> Claim:
             chosen = _bounded(_oldest(connection, free))
         taken = _take(database, chosen, free, token, now + _LEASE_US)
         if taken or not chosen:
-            return Claim(database, token, taken, now)
+            return Claim(database, token, taken, now, seconds)
 
 
 class _Free:
