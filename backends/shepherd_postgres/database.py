@@ -113,8 +113,6 @@ class PostgresConnection:
 class PostgresDatabase:
     """One schema of a Postgres database."""
 
-    skip_locked = "for update skip locked"
-
     def __init__(self, dsn: str, schema: str) -> None:
         from psycopg_pool import ConnectionPool
 

@@ -153,8 +153,6 @@ def split_statements(script: str) -> Iterator[str]:
 class SqliteDatabase:
     """One SQLite file."""
 
-    skip_locked = ""
-
     def __init__(self, location: Location) -> None:
         self.url = f"sqlite:///{location.path}"
         self._location = location

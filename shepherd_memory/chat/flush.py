@@ -4,9 +4,9 @@ import threading
 import time
 from collections.abc import Callable
 
-from shepherd_memory.extraction import endpoint_state, jobs
 from shepherd_memory.extraction.worker import extraction_endpoint
 from shepherd_memory.service import Service
+from shepherd_memory.work import endpoint_state, jobs
 
 POLL_SECONDS = 0.1
 FIRST_ATTEMPT_SECONDS = 1.0

@@ -136,7 +136,10 @@ class Config(_Checked):
         "After so many idle seconds a chat queues whatever is new, even one turn. 0: off.",
     )
     memory_extraction_queue_limit: int = setting(
-        0, COUNT, "Most waiting items; above it the oldest is dropped and counted. 0: no limit."
+        0,
+        COUNT,
+        "Most waiting items; above it the oldest of the user who has most is dropped and counted. "
+        "0: no limit.",
     )
     memory_extraction_retry_interval: float = setting(
         5.0, SECONDS, "Seconds between tries while the endpoint cannot be reached."

@@ -2,19 +2,15 @@
 
 import logging
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
 from itertools import groupby, islice
 from typing import Any
 
-from shepherd_memory.embedding.chunks import MAX_EMBEDDED_CHARS, split_text
+from shepherd_memory.embedding import claims
+from shepherd_memory.embedding.claims import Claim, UnembeddedEntry
 from shepherd_memory.embedding.engine import Embedder, UnembeddableText
-from shepherd_memory.memory.entries import context_text, fact_text
 from shepherd_memory.storage import users
 from shepherd_memory.storage.clock import SECOND
 from shepherd_memory.storage.database import Connection, Database
-
-BATCH = 64
-"""Most entries, and most pieces of long ones, that are stored at a time."""
 
 AT_ONCE = 16
 """Pieces that the model is given together; between them the thread looks whether it should stop."""
@@ -22,142 +18,88 @@ AT_ONCE = 16
 logger = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True)
-class UnembeddedEntry:
-    """An entry to embed, and its text."""
-
-    user_id: str
-    id: int
-    text: str
-    pieces: list[str] = field(default_factory=list, compare=False)
-
-
 def embed_batch(
     database: Database, embedder: Embedder, now: int, is_stopping: Callable[[], bool] = lambda: False
 ) -> int:
-    """Embed the entries that have waited longest; how many. The model runs outside of any transaction."""
-    with database.read() as connection:
-        waiting = _bounded(_oldest(connection, BATCH))
+    """Embed the entries that have waited longest and that nobody else embeds now; how many.
+
+    They are taken first, for as long as a lease, so that each is embedded once whatever the number of
+    processes. The model runs outside of any transaction.
+    """
+    taken = claims.take(database, now)
+    if not taken.entries:
+        return 0
+    is_done = False
     try:
-        return _embed(database, embedder, waiting, now, is_stopping)
+        stored = _embed_all(taken, embedder, is_stopping)
+        is_done = stored == len(taken.entries)
+        return 0 if stored is None else len(taken.entries)
+    finally:
+        if not is_done:
+            taken.release()
+
+
+def _embed_all(taken: Claim, embedder: Embedder, is_stopping: Callable[[], bool]) -> int | None:
+    """How many were stored; None if it was to stop before."""
+    try:
+        return _embed(taken, taken.entries, embedder, is_stopping)
     except UnembeddableText:
         # One text may be at fault: the others must not wait for it.
-        return sum(_embed_alone(database, embedder, one, now, is_stopping) for one in waiting)
+        stored = [_embed_alone(taken, one, embedder, is_stopping) for one in taken.entries]
+        return None if None in stored else sum(number or 0 for number in stored)
 
 
 def _embed_alone(
-    database: Database, embedder: Embedder, one: UnembeddedEntry, now: int, is_stopping: Callable[[], bool]
-) -> int:
+    taken: Claim, one: UnembeddedEntry, embedder: Embedder, is_stopping: Callable[[], bool]
+) -> int | None:
     try:
-        return _embed(database, embedder, [one], now, is_stopping)
+        return _embed(taken, [one], embedder, is_stopping)
     except UnembeddableText as error:
         logger.warning("an entry is found by keyword only: %s", error)
-        _store(database, one.user_id, embedder.model, [(one, ())], now)
-        return 1
+        return _store(taken, one.user_id, embedder.model, [(one, ())])
 
 
 def _embed(
-    database: Database,
-    embedder: Embedder,
+    taken: Claim,
     waiting: Sequence[UnembeddedEntry],
-    now: int,
+    embedder: Embedder,
     is_stopping: Callable[[], bool],
-) -> int:
+) -> int | None:
     pieces = [piece for one in waiting for piece in one.pieces]
     # Texts of like length together: a model pads all that it is given together to the longest.
     order = sorted(range(len(pieces)), key=lambda place: len(pieces[place]))
     vectors: dict[int, Any] = {}
     for at in range(0, len(order), AT_ONCE):
         if is_stopping():
-            return 0
+            return None
+        taken.keep()
         places = order[at : at + AT_ONCE]
         embedded = embedder.embed([pieces[place] for place in places])
         vectors.update(zip(places, embedded, strict=True))
     rest = (vectors[place] for place in range(len(pieces)))
     done = sorted(((one, list(islice(rest, len(one.pieces)))) for one in waiting), key=_owner)
-    for user_id, group in groupby(done, _owner):
-        _store(database, user_id, embedder.model, list(group), now)
-    return len(waiting)
+    groups = groupby(done, _owner)
+    return sum(_store(taken, user_id, embedder.model, list(group)) for user_id, group in groups)
 
 
 def _owner(pair: tuple[UnembeddedEntry, Any]) -> str:
     return pair[0].user_id
 
 
-def _bounded(waiting: Sequence[UnembeddedEntry]) -> list[UnembeddedEntry]:
-    """As many of the first as have few enough pieces together; at least one."""
-    taken: list[UnembeddedEntry] = []
-    left = BATCH
-    for one in waiting:
-        pieces = split_text(one.text)
-        left -= len(pieces)
-        if taken and left < 0:
-            break
-        taken.append(replace(one, pieces=pieces))
-    return taken
-
-
-_JOINED = (
-    " left join facts f on f.user_id = u.user_id and f.id = u.id"
-    " left join context c on c.user_id = u.user_id and c.id = u.id"
-    " left join documents d on d.user_id = u.user_id and d.id = u.id"
-)
-# Of a long document only as much as is embedded: sixty-four of 30 MB would take two gigabytes.
-_TEXTS = (
-    "u.user_id, u.id, f.key, f.value, c.question, c.answer, d.speaker_name,"
-    f" substr(d.text, 1, {MAX_EMBEDDED_CHARS})"
-)
-
-
-def _oldest(connection: Connection, limit: int) -> list[UnembeddedEntry]:
-    rows = connection.rows(
-        f"select {_TEXTS} from (select user_id, id from unembedded order by queued_at, user_id, id"
-        f" limit :limit) u{_JOINED}",
-        limit=limit,
-    )
-    return [UnembeddedEntry(row[0], row[1], _text(*row[2:])) for row in rows]
-
-
-def _still_waits(tx: Connection, one: UnembeddedEntry) -> bool:
-    """Whether it waits with the same text: it may be deleted meanwhile, or say something else."""
-    rows = tx.rows(
-        f"select {_TEXTS} from unembedded u{_JOINED} where u.user_id = :user_id and u.id = :id",
-        user_id=one.user_id,
-        id=one.id,
-    )
-    return [_text(*row[2:]) for row in rows] == [one.text]
-
-
-def _text(
-    key: str | None,
-    value: str | None,
-    question: str | None,
-    answer: str | None,
-    speaker: str | None,
-    text: str | None,
-) -> str:
-    if key is not None and value is not None:
-        return fact_text(key, value)
-    if question is not None and answer is not None:
-        return context_text(question, answer)
-    return f"{speaker}: {text}" if speaker else text or ""
-
-
 def _store(
-    database: Database,
-    user_id: str,
-    model: str,
-    done: Sequence[tuple[UnembeddedEntry, Sequence[Any]]],
-    now: int,
-) -> None:
-    """Store the vectors of entries that still wait: one deleted meanwhile stays deleted."""
-    with database.write() as tx:
+    taken: Claim, user_id: str, model: str, done: Sequence[tuple[UnembeddedEntry, Sequence[Any]]]
+) -> int:
+    """Store the vectors of entries that are still ours; how many. One deleted meanwhile stays deleted."""
+    stored = 0
+    with taken.database.write() as tx:
         seq = users.lock_existing(tx, user_id)
         if seq is None:
-            return
+            return 0
         for one, vectors in done:
-            if _still_waits(tx, one):
-                _insert(database, tx, one, model, seq, vectors)
+            if taken.holds(tx, one):
+                _insert(taken.database, tx, one, model, seq, vectors)
+                stored += 1
+    return stored
 
 
 def _insert(

@@ -141,7 +141,7 @@ class EmbeddingThread:
             if changed:
                 backlog.queue_all(self._database, embedder.model, self._clock())
                 self._checked_model = embedder.model
-            backlog.embed_batch(self._database, embedder, self._clock(), self._stopping.is_set)
+            done = backlog.embed_batch(self._database, embedder, self._clock(), self._stopping.is_set)
         except Unavailable as error:
             if str(error) != self.problem and not self._stopping.is_set():
                 logger.warning("embedding waits: %s", error)
@@ -151,7 +151,8 @@ class EmbeddingThread:
             logger.warning("embedding waits: %s", error)
             return TROUBLE_SECONDS
         self.problem = ""
-        return 0.0
+        # None: others are at all that waits.
+        return 0.0 if done else IDLE_SECONDS
 
     def _is_model_changed(self, connection: Connection) -> bool:
         """Whether there are vectors of another model than the one configured; looked up once for each.

@@ -6,12 +6,12 @@ from typing import Any
 
 from shepherd_memory.errors import ItemRejected
 from shepherd_memory.extraction.answer import ExtractionAnswer, read_answer
-from shepherd_memory.extraction.ledger import TokenCost
 from shepherd_memory.extraction.prompt import SCHEMA, Statement, build_messages
 from shepherd_memory.llm.client import Client
 from shepherd_memory.llm.request import Completion, ModelRequest
 from shepherd_memory.llm.target import Target
 from shepherd_memory.storage.clock import from_us
+from shepherd_memory.work.ledger import TokenCost
 
 MAX_ATTEMPTS = 2
 """A model that answered with something unreadable often does better when asked again."""

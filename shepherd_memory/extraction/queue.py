@@ -3,10 +3,9 @@
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from heapq import heapify, heapreplace
 from itertools import accumulate
 
-from shepherd_memory.extraction import jobs
-from shepherd_memory.extraction.jobs import Job
 from shepherd_memory.extraction.prompt import MAX_STATEMENT_CHARS, shorten
 from shepherd_memory.memory import documents, sessions
 from shepherd_memory.memory.documents import Document
@@ -15,6 +14,8 @@ from shepherd_memory.storage.clock import to_us
 from shepherd_memory.storage.database import Connection, Database
 from shepherd_memory.text.block_seal import strip_injection
 from shepherd_memory.text.canonical import dump_canonical, load_json
+from shepherd_memory.work import jobs
+from shepherd_memory.work.jobs import Job
 
 KIND = "extract"
 CATCH_UP_BATCH = 100
@@ -43,6 +44,11 @@ class Slice:
     through: int
     rest: bool
     rest_payload: str
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether the user said nothing in it, so that nobody need be asked."""
+        return not self.said
 
 
 def put(
@@ -158,19 +164,32 @@ def hold_slice(tx: Connection, job: Job, part: Slice, job_id: int, error: str, n
 
 
 def trim(database: Database, limit: int, now: int) -> int:
-    """Drop the oldest waiting items beyond `limit` (0: none); how many. Their documents stay."""
-    dropped = 0
-    while limit > 0:
-        with database.read() as connection:
-            if jobs.count_waiting(connection, KIND) <= limit:
-                break
-            oldest = jobs.oldest_waiting(connection, KIND)
-        if oldest is None:
-            break
-        dropped += drop(database, oldest[0], oldest[1], f"dropped: more than {limit} items were waiting", now)
+    """Drop waiting items beyond `limit` (0: none), each the oldest of the user who has most; how many.
+
+    So nobody's many items push out the few of another. Their documents stay.
+    """
+    if limit <= 0:
+        return 0
+    with database.read() as connection:
+        excess = jobs.count_waiting(connection, KIND) - limit
+        shares = _shares(jobs.waiting_by_user(connection, KIND), excess) if excess > 0 else {}
+        chosen = {user: jobs.oldest_waiting_of(connection, user, KIND, n) for user, n in shares.items()}
+    why = f"dropped: more than {limit} items were waiting"
+    dropped = sum(drop(database, user, item, why, now) for user, items in chosen.items() for item in items)
     if dropped:
-        logger.warning("dropped the %d oldest of more than %d waiting items", dropped, limit)
+        logger.warning("dropped %d of more than %d waiting items", dropped, limit)
     return dropped
+
+
+def _shares(waiting: Sequence[tuple[str, int, int]], excess: int) -> dict[str, int]:
+    """How many of its items each user loses: always the one who has most left, of several the oldest."""
+    heap = [(-number, oldest, user_id) for user_id, number, oldest in waiting]
+    heapify(heap)
+    for _ in range(min(excess, sum(number for _, number, _ in waiting))):
+        left, oldest, user_id = heap[0]
+        heapreplace(heap, (left + 1, oldest, user_id))
+    had = {user_id: number for user_id, number, _ in waiting}
+    return {user_id: had[user_id] + left for left, _, user_id in heap if had[user_id] + left}
 
 
 def drop(database: Database, user_id: str, job_id: int, reason: str, now: int) -> bool:

@@ -47,7 +47,7 @@ class Kind:
     columns: Mapping[str, str]
     order: str
     insert: str
-    """Ends the `insert … select`: what keeps a row out that is there already, or that the user deleted."""
+    """A `where` and perhaps an `on conflict`: what keeps out a row that is there, or was deleted."""
 
     has_id: bool = False
 
@@ -395,11 +395,15 @@ def _insert(tx: Connection, user_id: str, row_id: int, name: str, values: Line) 
         return False
     kind = KINDS[name]
     # A fact has an id to be found by; it is not exported, because a new value gets a new one.
-    columns = [*(["id"] if kind.has_id or name == "fact" else []), *kind.columns]
-    typed = ", ".join(_typed(column, kind.columns.get(column, NUMBER)) for column in columns)
+    columns = ["user_id", *(["id"] if kind.has_id or name == "fact" else []), *kind.columns]
+    is_wanted, conflict, nothing = kind.insert.partition("on conflict")
+    # Asked first, which under the user's lock is the same: with users spread over several servers, an insert
+    # takes no query inside of it.
+    if tx.row(f"select 1 {is_wanted}", user_id=user_id, **values) is None:
+        return False
     stored = tx.execute(
-        f"insert into {kind.table} (user_id, {', '.join(columns)})"
-        f" select cast(:user_id as text), {typed} {kind.insert}",
+        f"insert into {kind.table} ({', '.join(columns)})"
+        f" values ({', '.join(f':{column}' for column in columns)}) {conflict}{nothing}",
         user_id=user_id,
         id=row_id,
         **values,
@@ -418,24 +422,24 @@ def _join_fact(tx: Connection, user_id: str, row_id: int, values: Line) -> bool:
     return True
 
 
-def _typed(column: str, what: str) -> str:
-    """A parameter in a select list has no column to take its type from on Postgres."""
-    return f"cast(:{column} as {'text' if what in (TEXT, JSON) else 'bigint'})"
-
-
 def _insert_session(tx: Connection, user_id: str, values: Line) -> None:
     marks = {
         column: _document_of(tx, user_id, values["session_id"], values[column])
         for column in ("wanted_through", "extracted_through")
     }
+    last = tx.row(
+        "select coalesce(max(id), 0) from documents where user_id = :user_id and session_id = :session_id",
+        user_id=user_id,
+        session_id=values["session_id"],
+    )
     tx.execute(
         "insert into sessions (user_id, session_id, group_name, last_document, wanted_through,"
         " queued_through, extracted_through, created_at, updated_at)"
-        " values (:user_id, :session_id, :group_name,"
-        " coalesce((select max(id) from documents where user_id = :user_id and session_id = :session_id), 0),"
+        " values (:user_id, :session_id, :group_name, :last_document,"
         " :wanted_through, :extracted_through, :extracted_through, :created_at, :updated_at)"
         " on conflict (user_id, session_id) do update set last_document = excluded.last_document",
         user_id=user_id,
+        last_document=last[0] if last else 0,
         **{**values, **marks},
     )
 

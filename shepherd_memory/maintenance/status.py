@@ -4,12 +4,13 @@ from dataclasses import dataclass
 
 from shepherd_memory.config import Config
 from shepherd_memory.embedding import backlog, model_name
-from shepherd_memory.extraction import endpoint_state, jobs, ledger, queue
-from shepherd_memory.extraction.endpoint_state import EndpointState
+from shepherd_memory.extraction import queue
 from shepherd_memory.extraction.worker import extraction_endpoint
 from shepherd_memory.memory import rejections
 from shepherd_memory.storage.clock import SECOND
 from shepherd_memory.storage.database import Connection, Database, schema_version
+from shepherd_memory.work import endpoint_state, jobs, ledger
+from shepherd_memory.work.endpoint_state import EndpointState
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from typing import Any
 from shepherd_memory.config import Config
 from shepherd_memory.embedding import backlog
 from shepherd_memory.errors import InvalidInput
-from shepherd_memory.extraction import jobs, queue
+from shepherd_memory.extraction import queue
 from shepherd_memory.extraction.worker import extraction_endpoint
 from shepherd_memory.intake import store
 from shepherd_memory.intake.exchange import AnsweredExchange, read_answered
@@ -26,6 +26,7 @@ from shepherd_memory.service.arguments import (
 from shepherd_memory.service.parts import ServiceParts
 from shepherd_memory.storage.clock import SECOND
 from shepherd_memory.text.ids import storable_id
+from shepherd_memory.work import jobs
 
 FLUSH_POLL_SECONDS = 0.02
 

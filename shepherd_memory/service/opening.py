@@ -1,8 +1,9 @@
 """Builds the service with its threads, and takes it down again."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
+from typing import Any
 
 from shepherd_memory.config import (
     Config,
@@ -27,6 +28,7 @@ from shepherd_memory.storage.clock import Clock, now_us
 from shepherd_memory.storage.database import Database, open_database
 from shepherd_memory.transcripts.library import Library
 from shepherd_memory.transcripts.watching import Watcher
+from shepherd_memory.work.lane import Lane, stop_lanes
 
 
 class Service(DeliveryService, RecallService, MemoryService, WorkService, UserDataService):
@@ -68,16 +70,22 @@ def open_service(
         stack.callback(embedding.stop)
         if worker:
             embedding.start()
-            thread.start()
             watcher.start()
             replayer.start()
             stack.callback(replayer.stop)
             stack.callback(watcher.stop)
-            stack.callback(thread.stop)
+            _run_lanes(stack, [thread])
             stack.callback(watcher.ask_to_stop)
             stack.callback(replayer.ask_to_stop)
             stack.callback(embedding.ask_to_stop)
         yield service
+
+
+def _run_lanes(stack: ExitStack, lanes: Sequence[Lane[Any, Any]]) -> None:
+    """A thread for each kind of job: extraction never waits for a kind whose jobs take long."""
+    for lane in lanes:
+        lane.start()
+    stack.callback(stop_lanes, lanes)
 
 
 def _spool(url: str, database: Database, live: LiveConfig, clock: Clock) -> Spool:

@@ -139,7 +139,10 @@ class RecallService(ServiceParts):
             return backlog.size(connection)
 
     def embed(self) -> int:
-        """Embed the entries that have waited longest, in this thread; how many, 0 once nothing waits."""
+        """Embed the entries that have waited longest, in this thread; how many.
+
+        It is 0 once nothing waits that no other process is embedding.
+        """
         embedder = self.embedding.embedder()
         if embedder is None:
             raise Unavailable(self.embedding.trouble() or "embedding_engine is none: nothing is embedded")

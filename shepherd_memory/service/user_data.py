@@ -5,7 +5,6 @@ from dataclasses import replace
 from typing import Any, BinaryIO
 
 from shepherd_memory.errors import InvalidInput
-from shepherd_memory.extraction import ledger
 from shepherd_memory.maintenance import erasure, forgetting, portability
 from shepherd_memory.maintenance.erasure import Receipt
 from shepherd_memory.maintenance.forgetting import Forgotten
@@ -20,6 +19,7 @@ from shepherd_memory.service.arguments import (
 from shepherd_memory.service.parts import ServiceParts
 from shepherd_memory.storage.clock import to_us
 from shepherd_memory.text.ids import checked_user_id, storable_id
+from shepherd_memory.work import ledger
 
 SAVED_CHATS, SPOOLED = "saved chats", "spooled exchanges"
 

@@ -1,12 +1,13 @@
 """The extraction queue, and how the memory is doing."""
 
-from shepherd_memory.extraction import endpoint_state, jobs, ledger, queue
-from shepherd_memory.extraction.endpoint_state import EndpointState
-from shepherd_memory.extraction.jobs import Job
+from shepherd_memory.extraction import queue
 from shepherd_memory.maintenance.status import Status, Totals, read_status, read_totals
 from shepherd_memory.service.arguments import empty_for_unknown_user
 from shepherd_memory.service.parts import ServiceParts
 from shepherd_memory.text.ids import storable_id
+from shepherd_memory.work import endpoint_state, jobs, ledger
+from shepherd_memory.work.endpoint_state import EndpointState
+from shepherd_memory.work.jobs import Job
 
 
 class WorkService(ServiceParts):

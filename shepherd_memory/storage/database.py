@@ -56,9 +56,6 @@ class Database(Protocol):
     url: str
     """Where it is, without secrets."""
 
-    skip_locked: str
-    """What a `select` that picks a row to claim ends with, so that two claimers never wait or collide."""
-
     def read(self) -> AbstractContextManager[Connection]:
         """A snapshot: several reads see one state."""
 

@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from shepherd_memory.extraction import jobs, ledger
 from shepherd_memory.storage.clock import SECOND, to_us
-from shepherd_memory.storage.database import Connection, Database, Row
+from shepherd_memory.storage.database import Connection, Row
 from shepherd_memory.storage.rows import build
+from shepherd_memory.work import jobs, ledger
 
 ACTIVE, READY, PROCESSING, ARCHIVED, SKIPPED = "active", "ready", "processing", "archived", "skipped"
 STATUSES = (ACTIVE, READY, PROCESSING, ARCHIVED, SKIPPED)
@@ -258,25 +258,44 @@ def is_any_open(connection: Connection) -> bool:
     return row is not None
 
 
-def mark_ready(
-    database: Database, tx: Connection, silent_since: int, fewest: int, now: int, limit: int
-) -> int:
-    """Everybody's conversations that ended are ready, or skipped if they are short; how many of `limit`.
+_ENDED = (
+    "status = 'active' and last_message_at < :silent_since and not exists (select 1 from transcript_files f"
+    " where f.user_id = transcript_conversations.user_id and f.file_key = transcript_conversations.file_key"
+    " and f.status = 'ingesting')"
+)
+"""Silent for long, and not in a file that is being read: that may go on in its next lines."""
 
-    One in a file that is being read may go on in its next lines. What somebody else is changing is left for
-    the next time: who changes many users' rows must not wait for one of them (see jobs).
-    """
-    return tx.execute(
-        "update transcript_conversations set status = case when entries >= :fewest then 'ready'"
-        " else 'skipped' end, updated_at = :now where (user_id, id) in (select c.user_id, c.id"
-        f" from transcript_conversations c where {_OPEN} and status = 'active'"
-        " and last_message_at < :silent_since and not exists (select 1 from transcript_files f"
-        " where f.user_id = c.user_id and f.file_key = c.file_key and f.status = 'ingesting')"
-        f" order by c.last_message_at limit :limit {database.skip_locked})",
-        fewest=fewest,
+
+def ended(connection: Connection, silent_since: int, limit: int) -> dict[str, list[int]]:
+    """Everybody's conversations that ended, by user."""
+    rows = connection.rows(
+        f"select user_id, id from transcript_conversations where {_OPEN} and {_ENDED}"
+        " order by last_message_at limit :limit",
         silent_since=silent_since,
-        now=now,
         limit=limit,
+    )
+    found: dict[str, list[int]] = {}
+    for user_id, conversation_id in rows:
+        found.setdefault(user_id, []).append(conversation_id)
+    return found
+
+
+def mark_ready(
+    tx: Connection, user_id: str, ids: Sequence[int], silent_since: int, fewest: int, now: int
+) -> int:
+    """Those of a user's conversations that did end are ready, or skipped if they are short; how many."""
+    return sum(
+        tx.execute(
+            "update transcript_conversations set status = case when entries >= :fewest then 'ready'"
+            " else 'skipped' end, updated_at = :now where user_id = :user_id and id = :id"
+            f" and {_ENDED}",
+            user_id=user_id,
+            id=conversation_id,
+            fewest=fewest,
+            silent_since=silent_since,
+            now=now,
+        )
+        for conversation_id in ids
     )
 
 

@@ -5,9 +5,10 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from shepherd_memory.storage import transcript_stops
+from shepherd_memory.storage import transcript_stops, users
 from shepherd_memory.storage.clock import SECOND, to_us
-from shepherd_memory.storage.database import Connection
+from shepherd_memory.storage.database import Connection, Database
+from shepherd_memory.storage.lease_owner import is_gone
 from shepherd_memory.storage.rows import build
 from shepherd_memory.text.canonical import dump_json, load_json
 from shepherd_memory.text.ids import digest_of
@@ -62,8 +63,8 @@ class File:
         return counts
 
     def is_read_now(self, now: int) -> bool:
-        """Whether somebody is reading it, as far as one can tell."""
-        return self.status == INGESTING and to_us(self.lease_until) >= now
+        """Whether somebody is reading it, as far as one can tell; its token is its reader's name."""
+        return self.status == INGESTING and to_us(self.lease_until) >= now and not is_gone(self.token)
 
 
 def get(connection: Connection, user_id: str, file_key: str) -> File | None:
@@ -126,15 +127,18 @@ def _free_session(tx: Connection, user_id: str, file_key: str, stem: str) -> str
 def claim(
     tx: Connection, user_id: str, file_key: str, token: str, size: int, modified_at: int, now: int, until: int
 ) -> bool:
-    """Begin to read a file; False if somebody else is reading it."""
+    """Begin to read a file, under the user's lock; False if somebody else is reading it."""
+    held = get(tx, user_id, file_key)
+    if held is None or held.is_read_now(now):
+        return False
     row = tx.row(
         "update transcript_files set status = 'ingesting', token = :token, lease_until = :until,"
         " size = :size, modified_at = :modified_at, updated_at = :now"
-        " where user_id = :user_id and file_key = :file_key"
-        " and (status = 'idle' or lease_until < :now) returning file_key",
+        " where user_id = :user_id and file_key = :file_key and token = :held returning file_key",
         user_id=user_id,
         file_key=file_key,
         token=token,
+        held=held.token,
         size=size,
         modified_at=modified_at,
         now=now,
@@ -192,22 +196,39 @@ def note_problem(tx: Connection, user_id: str, file_key: str, problem: str, now:
     )
 
 
-def release_expired(tx: Connection, now: int) -> int:
+def release_expired(database: Database, now: int) -> int:
     """Release files whose reader was killed: the next reader continues after its last batch, which is atomic.
 
     One that nobody has gone on with for long is read as far as it will ever be.
     """
-    abandoned = tx.execute(
-        "update transcript_files set status = 'idle', token = ''"
-        " where status = 'ingesting' and lease_until < :now and updated_at < :abandoned",
-        now=now,
-        abandoned=now - ABANDONED_US,
-    )
-    return abandoned + tx.execute(
-        "update transcript_files set token = ''"
-        " where status = 'ingesting' and lease_until < :now and token <> ''",
-        now=now,
-    )
+    with database.read() as connection:
+        rows = connection.rows(
+            f"select user_id, {COLUMNS} from transcript_files where status = 'ingesting'"
+            " order by user_id, file_key"
+        )
+    found = [(row[0], build(File, row[1:])) for row in rows]
+    return sum(_release(database, user_id, file, now) for user_id, file in found if _is_left(file, now))
+
+
+def _is_left(file: File | None, now: int) -> bool:
+    """Whether its reader is gone, and that is not noted yet."""
+    if file is None or file.status != INGESTING or file.is_read_now(now):
+        return False
+    return bool(file.token) or _is_abandoned(file, now)
+
+
+def _is_abandoned(file: File, now: int) -> bool:
+    return to_us(file.updated_at) < now - ABANDONED_US
+
+
+def _release(database: Database, user_id: str, file: File, now: int) -> bool:
+    status = IDLE if _is_abandoned(file, now) else INGESTING
+    with database.write() as tx:
+        users.lock_existing(tx, user_id)
+        if not _is_left(get(tx, user_id, file.file_key), now):
+            return False
+        released = {"status": status, "token": "", "lease_until": 0}
+        return change(tx, user_id, file.file_key, file.token, released)
 
 
 def merged(skipped: str, more: Mapping[str, int]) -> str:

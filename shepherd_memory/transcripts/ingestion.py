@@ -2,7 +2,6 @@
 
 import logging
 import os
-import uuid
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -18,6 +17,7 @@ from shepherd_memory.memory.documents import MAIN_GROUP, NewDocument
 from shepherd_memory.storage import prompt_blocks, transcript_stops, users
 from shepherd_memory.storage.clock import SECOND, Clock, to_us
 from shepherd_memory.storage.database import Connection, Database
+from shepherd_memory.storage.lease_owner import new_owner
 from shepherd_memory.text.canonical import canonical_text, dump_json, load_json
 from shepherd_memory.text.ids import storable_id
 from shepherd_memory.text.redaction import redact
@@ -141,7 +141,7 @@ class _Ingestion:
         self._file = self._lines = file
         self._how = how
         self._clock = clock
-        self._token = uuid.uuid4().hex
+        self._token = new_owner()
         self._stored = self._known = 0
         self._is_stopped = False
         self._skipped: Counter[str] = Counter()

@@ -86,8 +86,7 @@ class Library:
 
     def recover(self) -> int:
         """Let go of files whose reader was killed; how many. For whoever runs the machine."""
-        with self._database.write() as tx:
-            return files.release_expired(tx, self._clock())
+        return files.release_expired(self._database, self._clock())
 
     def poll(self) -> int:
         """Move everybody's conversations on: ended, handed to extraction, done; how many moved."""

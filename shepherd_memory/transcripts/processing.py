@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 
-from shepherd_memory.extraction import jobs, queue
+from shepherd_memory.extraction import queue
 from shepherd_memory.memory import documents, sessions
 from shepherd_memory.storage import users
 from shepherd_memory.storage.clock import day_of, next_day
@@ -15,6 +15,7 @@ from shepherd_memory.transcripts.conversations import (
     Conversation,
     TokenAllowance,
 )
+from shepherd_memory.work import jobs
 
 AT_ONCE = 200
 """Conversations that are looked at in one poll; and with so many items open, no more are handed on."""
@@ -75,10 +76,16 @@ class _Places:
 
 
 def _mark_ready(database: Database, silent_since: int, fewest: int, now: int) -> int:
+    """One user after the other, each under the user's lock: nobody holds rows of two (see jobs)."""
     moved, last = 0, ENDED_AT_ONCE
     while last >= ENDED_AT_ONCE:
-        with database.write() as tx:
-            last = conversations.mark_ready(database, tx, silent_since, fewest, now, ENDED_AT_ONCE)
+        with database.read() as connection:
+            found = conversations.ended(connection, silent_since, ENDED_AT_ONCE)
+        last = 0
+        for user_id, ids in sorted(found.items()):
+            with database.write() as tx:
+                if users.lock_existing(tx, user_id) is not None:
+                    last += conversations.mark_ready(tx, user_id, ids, silent_since, fewest, now)
         moved += last
     return moved
 

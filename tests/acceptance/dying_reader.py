@@ -24,9 +24,8 @@ MAX_WAIT_SECONDS = 0.004
 
 
 def take_in(url: str, user_id: str, path: Path, how: IngestOptions) -> None:
-    """As one process does; nobody waits for the lease of one that was killed."""
+    """As one process does; nobody waits for the lease of one that was killed, which is of this machine."""
     ingestion.BATCH_ENTRIES = ingestion.PURGE_BATCH = 3
-    ingestion.LEASE_US = 0
     with closing(open_database(url)) as database:
         ingest_file(database, user_id, path, path.parent.parent, how, now_us)
 

@@ -8,8 +8,8 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from shepherd_memory.extraction.jobs import RUNNING, WAITING
 from shepherd_memory.service import Service
+from shepherd_memory.work.jobs import RUNNING, WAITING
 from tests.acceptance.processes import wait_until
 from tests.endpoint import Body, Step, by_content, garbage, reply, user_text
 

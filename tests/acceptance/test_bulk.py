@@ -5,8 +5,8 @@ import sys
 import psutil
 import pytest
 
-from shepherd_memory.extraction import jobs
 from shepherd_memory.service import Service
+from shepherd_memory.work import jobs
 from tests.acceptance.processes import Processes, wait_until
 from tests.acceptance.settings import SettingsFile
 from tests.acceptance.statements import numbers_in

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from shepherd_memory.extraction.jobs import DONE
+from shepherd_memory.work.jobs import DONE
 from tests.acceptance.combinations import BACKENDS, every_value, first_backend, one_backend
 from tests.acceptance.processes import ROOT, kill, wait_until
 from tests.acceptance.server_site import BROKEN, Conversation, Server, Site

@@ -5,8 +5,8 @@ import subprocess
 import sys
 from typing import Any
 
-from shepherd_memory.extraction.jobs import FAILED, WAITING
 from shepherd_memory.service import Service
+from shepherd_memory.work.jobs import FAILED, WAITING
 from tests.acceptance.combinations import first_backend
 from tests.acceptance.processes import ROOT, Processes, wait_until
 from tests.acceptance.settings import SettingsFile

@@ -11,8 +11,8 @@ import psutil
 import pytest
 
 from shepherd_memory.errors import DatabaseUnavailable
-from shepherd_memory.extraction.jobs import RUNNING
 from shepherd_memory.service import Service
+from shepherd_memory.work.jobs import RUNNING
 from tests.acceptance.processes import Processes, wait_until
 from tests.acceptance.settings import SettingsFile
 from tests.acceptance.statements import answering, assert_stored_once, drain, remember

@@ -10,8 +10,8 @@ from collections.abc import Callable
 
 import pytest
 
-from shepherd_memory.extraction.jobs import DONE, FAILED
 from shepherd_memory.service import Service
+from shepherd_memory.work.jobs import DONE, FAILED
 from tests.acceptance.combinations import BACKENDS, every_value
 from tests.acceptance.enqueue import acknowledged
 from tests.acceptance.kills import KILLS, SEED

@@ -4,8 +4,8 @@ import logging
 
 import pytest
 
-from shepherd_memory.extraction import jobs
 from shepherd_memory.service import Service
+from shepherd_memory.work import jobs
 from tests.acceptance.combinations import BACKENDS, every_value
 from tests.acceptance.processes import Processes, wait_until
 from tests.acceptance.settings import SettingsFile

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from shepherd_memory.extraction.jobs import DONE, RUNNING, WAITING
+from shepherd_memory.work.jobs import DONE, RUNNING, WAITING
 from tests.acceptance.combinations import BACKENDS, every_value, first_backend
 from tests.acceptance.processes import wait_until
 from tests.acceptance.server_site import (

@@ -10,8 +10,8 @@ import psutil
 import pytest
 
 from shepherd_memory.config import load_config
-from shepherd_memory.extraction.jobs import DONE, RUNNING, WAITING
 from shepherd_memory.service import Service, open_service
+from shepherd_memory.work.jobs import DONE, RUNNING, WAITING
 from tests.acceptance.combinations import BACKENDS, every_value, first_backend
 from tests.acceptance.processes import Processes, wait_until
 from tests.acceptance.settings import SettingsFile

@@ -8,9 +8,10 @@ from dataclasses import dataclass
 
 import psutil
 
-from shepherd_memory.extraction import jobs, queue
+from shepherd_memory.extraction import queue
 from shepherd_memory.service import Service
 from shepherd_memory.storage.clock import now_us
+from shepherd_memory.work import jobs
 from tests.acceptance.combinations import BACKENDS, every_value, first_backend
 from tests.acceptance.enqueue import insist
 from tests.acceptance.processes import Processes, kill, wait_until

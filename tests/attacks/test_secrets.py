@@ -12,8 +12,8 @@ import psycopg
 import pytest
 from psycopg import sql
 
-from shepherd_memory.extraction import jobs
 from shepherd_memory.service import Service
+from shepherd_memory.work import jobs
 from tests.acceptance.combinations import first_backend
 from tests.acceptance.processes import Processes, wait_until
 from tests.acceptance.secrets_said import TOKENS, Hoard

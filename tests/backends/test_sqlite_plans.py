@@ -4,10 +4,10 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from shepherd_memory.extraction import jobs
 from shepherd_memory.storage.database import Connection, open_database
 from shepherd_memory.transcripts import conversations
 from shepherd_memory.transcripts.conversations import TokenAllowance
+from shepherd_memory.work import jobs
 
 ADA = "ada"
 

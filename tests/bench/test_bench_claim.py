@@ -10,9 +10,10 @@ from itertools import count
 import pytest
 from pytest_benchmark.fixture import BenchmarkFixture
 
-from shepherd_memory.extraction import jobs, queue
+from shepherd_memory.extraction import queue
 from shepherd_memory.storage import users
 from shepherd_memory.storage.database import Connection, Database, open_database
+from shepherd_memory.work import jobs
 from tests.bench.workload import START
 
 WAITING = (100, 10_000, 100_000)
@@ -28,9 +29,11 @@ class _Undo(Exception):
 class InOneTransaction:
     """A database whose transactions are all part of one that is rolled back."""
 
-    def __init__(self, database: Database, tx: Connection) -> None:
-        self.skip_locked = database.skip_locked
+    def __init__(self, tx: Connection) -> None:
         self._tx = tx
+
+    def read(self) -> AbstractContextManager[Connection]:
+        return nullcontext(self._tx)
 
     def write(self) -> AbstractContextManager[Connection]:
         return nullcontext(self._tx)
@@ -70,7 +73,7 @@ def measure_claims(benchmark: BenchmarkFixture, database: Database) -> None:
             assert jobs.release(tx, claimed.pop(), 0, "", None)
 
     def claim(tx: Connection) -> None:
-        job = jobs.claim(InOneTransaction(database, tx), queue.KIND, "worker", NOW, NOW + 1)
+        job = jobs.claim(InOneTransaction(tx), queue.KIND, "worker", NOW, NOW + 1)
         assert job is not None
         claimed.append(job)
 

@@ -4,12 +4,12 @@ import json
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from shepherd_memory.extraction import ledger
 from shepherd_memory.memory import rejections, responses
 from shepherd_memory.memory.responses import StoredResponse
 from shepherd_memory.service import Service
 from shepherd_memory.storage import tombstones, users
 from shepherd_memory.storage.rows import Provenance
+from shepherd_memory.work import ledger
 from tests.contract.given import ManualClock, user_says, work
 
 

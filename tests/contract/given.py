@@ -7,7 +7,7 @@ from typing import Any
 
 from shepherd_memory.config import Config, LiveConfig, state_folder
 from shepherd_memory.embedding.thread import EmbeddingThread
-from shepherd_memory.extraction.worker import Outcome, Worker
+from shepherd_memory.extraction.worker import Worker
 from shepherd_memory.maintenance.erasure import user_tables
 from shepherd_memory.memory.entries import number_of
 from shepherd_memory.service import Service, open_service
@@ -15,6 +15,7 @@ from shepherd_memory.spool.spool import Spool
 from shepherd_memory.storage.clock import SECOND
 from shepherd_memory.storage.database import Database
 from shepherd_memory.transcripts.library import Library
+from shepherd_memory.work.lane import Outcome
 
 NOON = 1_800_000_000 * SECOND - 1_800_000_000 * SECOND % (86_400 * SECOND) + 43_200 * SECOND
 """A noon far from any midnight, in 2027."""

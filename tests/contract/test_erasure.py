@@ -40,6 +40,7 @@ def test_tables_with_users_are_found_in_the_database_itself(database: Database) 
     assert set(tables) - found <= {
         "schema_migrations",
         "endpoints",
+        "job_kinds",
         "postings",
         "unindexed",
         "api_keys",

@@ -6,13 +6,13 @@ from typing import Any
 import pytest
 
 from shepherd_memory.errors import InvalidInput, NotFound
-from shepherd_memory.extraction import jobs
 from shepherd_memory.memory import facts
 from shepherd_memory.memory.rejections import KEPT_PER_USER, NewRejection
 from shepherd_memory.service import Service
 from shepherd_memory.storage import users
 from shepherd_memory.storage.rows import Provenance
 from shepherd_memory.tools import execute
+from shepherd_memory.work import jobs
 from tests.contract.given import ManualClock, drain, facts_of, memory, pairs_of, user_says, work
 from tests.endpoint import ScriptedEndpoint, by_content, reply, user_text
 

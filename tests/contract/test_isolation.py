@@ -22,7 +22,7 @@ from shepherd_memory import tools
 from shepherd_memory.config.identity import is_known
 from shepherd_memory.embedding import backlog
 from shepherd_memory.errors import NotFound
-from shepherd_memory.extraction import guard, jobs, ledger, queue
+from shepherd_memory.extraction import guard, queue
 from shepherd_memory.extraction.answer import ExtractionAnswer
 from shepherd_memory.extraction.guard import Proposal, Review
 from shepherd_memory.extraction.queue import KIND, QueuedMessage
@@ -65,6 +65,7 @@ from shepherd_memory.tools.tool import Arguments
 from shepherd_memory.transcripts import conversations, files, ingestion
 from shepherd_memory.transcripts.ingestion import IngestOptions
 from shepherd_memory.transcripts.library import Library
+from shepherd_memory.work import jobs, ledger
 from tests.contract.given import (
     NOON,
     ManualClock,
@@ -340,30 +341,31 @@ CORE: dict[str, list[Case]] = {
     "intake.store.remember": [
         on_database(store.remember, [MESSAGE], "chat", "main", IntakeOptions(True, True), True, NOW)
     ],
-    "extraction.jobs.defer_user": [in_transaction(jobs.defer_user, KIND, NOW * 2, "later")],
-    "extraction.jobs.drop": [
+    "work.jobs.defer_user": [in_transaction(jobs.defer_user, KIND, NOW * 2, "later")],
+    "work.jobs.drop": [
         in_transaction(jobs.drop, WAITING, "no", NOW),
         in_transaction(jobs.drop, PARKED, "no", NOW),
     ],
-    "extraction.jobs.get": [in_transaction(jobs.get, PARKED)],
-    "extraction.jobs.count_by_status": [in_transaction(jobs.count_by_status, KIND)],
-    "extraction.jobs.count_of": [
+    "work.jobs.get": [in_transaction(jobs.get, PARKED)],
+    "work.jobs.count_by_status": [in_transaction(jobs.count_by_status, KIND)],
+    "work.jobs.count_of": [
         in_transaction(jobs.count_of, KIND, ["waiting", "failed"]),
         in_transaction(jobs.count_of, KIND, ["waiting"], NOW),
     ],
-    "extraction.jobs.listing": [
+    "work.jobs.listing": [
         in_transaction(jobs.listing, KIND),
         in_transaction(jobs.listing, KIND, "failed"),
     ],
-    "extraction.jobs.put": [in_transaction(jobs.put, 9000, KIND, "chat", NOW)],
-    "extraction.jobs.retry": [on_database(jobs.retry, PARKED, NOW)],
-    "extraction.jobs.requeue": [in_transaction(jobs.requeue, KIND, "chat")],
-    "extraction.jobs.withdraw": [in_transaction(jobs.withdraw, KIND, "chat", 0, 0)],
-    "extraction.ledger.listing": [in_transaction(ledger.listing)],
-    "extraction.ledger.record": [
+    "work.jobs.oldest_waiting_of": [in_transaction(jobs.oldest_waiting_of, KIND, 10)],
+    "work.jobs.put": [in_transaction(jobs.put, 9000, KIND, "chat", NOW)],
+    "work.jobs.retry": [on_database(jobs.retry, PARKED, NOW)],
+    "work.jobs.requeue": [in_transaction(jobs.requeue, KIND, "chat")],
+    "work.jobs.withdraw": [in_transaction(jobs.withdraw, KIND, "chat", 0, 0)],
+    "work.ledger.listing": [in_transaction(ledger.listing)],
+    "work.ledger.record": [
         in_transaction(ledger.record, ledger.EXTRACTION, ledger.TokenCost(1, 1, 1, 1), NOW)
     ],
-    "extraction.ledger.spent_on": [in_transaction(ledger.spent_on, ledger.EXTRACTION, NOW)],
+    "work.ledger.spent_on": [in_transaction(ledger.spent_on, ledger.EXTRACTION, NOW)],
     "maintenance.portability.export": [_export_of_me],
     "maintenance.portability.import_user": [_import],
     "injection.prompting.compose": [
@@ -615,6 +617,12 @@ def _id_of_conversation(pair: Pair) -> int:
     return mine.id
 
 
+def _mark_ready(pair: Pair) -> Any:
+    number = _id_of_conversation(pair)
+    with pair.database.write() as tx:
+        return conversations.mark_ready(tx, pair.me, [number], NOW * 2, 1, NOW)
+
+
 def _set_status(pair: Pair) -> Any:
     number = _id_of_conversation(pair)
     with pair.database.write() as tx:
@@ -668,7 +676,7 @@ TRANSCRIPTS: dict[str, list[Case]] = {
         in_transaction(documents.of_session, "chat", 100, 0, 10**9),
     ],
     "intake.store.index": [in_transaction(store.index, 9000, [NEW], [Counter(["adasword"])], {9000}, NOW)],
-    "extraction.jobs.has_open_stretch": [
+    "work.jobs.has_open_stretch": [
         in_transaction(jobs.has_open_stretch, KIND, "session", jobs.OPEN, FIRST_READ, 10**9)
     ],
     "extraction.queue.drop_open": [
@@ -699,6 +707,7 @@ TRANSCRIPTS: dict[str, list[Case]] = {
         in_transaction(conversations.listing),
         in_transaction(conversations.listing, "processing", 10),
     ],
+    "transcripts.conversations.mark_ready": [_mark_ready],
     "transcripts.conversations.of_file": [in_transaction(conversations.of_file, FILE_KEY)],
     "transcripts.conversations.set_status": [_set_status],
     "transcripts.conversations.take_back": [in_transaction(conversations.take_back, FILE_KEY, KIND, NOW)],
@@ -799,8 +808,8 @@ READING = [
     "memory.facts.of_message",
     "memory.facts.history",
     "memory.facts.listing",
-    "extraction.jobs.get",
-    "extraction.jobs.listing",
+    "work.jobs.get",
+    "work.jobs.listing",
     "maintenance.portability.export",
     "memory.rejections.listing",
 ]

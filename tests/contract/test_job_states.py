@@ -11,19 +11,31 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
 
-from shepherd_memory.extraction import jobs
-from shepherd_memory.extraction.jobs import DONE, DROPPED, FAILED, RUNNING, STATUSES, TRIES, WAITING, Job
 from shepherd_memory.storage import users
 from shepherd_memory.storage.clock import to_us
 from shepherd_memory.storage.database import Connection, Database
+from shepherd_memory.work import jobs
+from shepherd_memory.work.jobs import (
+    DONE,
+    DROPPED,
+    FAILED,
+    RUNNING,
+    STATUSES,
+    TRIES,
+    WAITING,
+    ClaimLimits,
+    Job,
+)
 from tests.contract.given import examples
+from tests.lease_owners import ended_owner
 
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "jobs.md"
-KIND = "test"
+LIMITS = {"free": ClaimLimits(), "limited": ClaimLimits(max_running=2, exclusive=True)}
 NOTHING = "—"
 
 USERS = st.sampled_from(["ada", "bob", "eve"])
 KEYS = st.sampled_from(["x", "y"])
+KINDS = st.sampled_from(sorted(LIMITS))
 
 Transition = tuple[str, str, str]
 
@@ -62,6 +74,7 @@ class Expected:
 
     user_id: str
     id: int
+    kind: str
     key: str
     queued_at: int
     turn: int
@@ -70,6 +83,7 @@ class Expected:
     watermark_from: int = 0
     watermark_through: int = 0
     payload: str = ""
+    worker: str = ""
     token: str | None = None
     lease_until: int | None = None
     claims: int = 0
@@ -133,17 +147,30 @@ class JobTable(RuleBasedStateMachine):
         with self.database.write() as tx:
             return users.lock(tx, user_id, self.now)
 
-    def waiting(self, user_id: str | None = None) -> list[Expected]:
-        rows = (row for row in self.rows.values() if row.status == WAITING)
+    def waiting(self, kind: str, user_id: str | None = None) -> list[Expected]:
+        rows = (row for row in self.rows.values() if (row.kind, row.status) == (kind, WAITING))
         return [row for row in rows if user_id in (None, row.user_id)]
 
-    def next_due(self) -> Expected | None:
-        due = [row for row in self.waiting() if row.run_at <= self.now]
+    def running(self, kind: str) -> list[Expected]:
+        return [row for row in self.rows.values() if (row.kind, row.status) == (kind, RUNNING)]
+
+    def next_due(self, kind: str) -> Expected | None:
+        due = [row for row in self.waiting(kind) if row.run_at <= self.now]
         return min(due, key=lambda row: (row.turn, row.queued_at), default=None)
 
-    def next_turn(self, user_id: str) -> int:
-        own = [row.turn for row in self.waiting(user_id)]
-        served = self.next_due()
+    def next_to_claim(self, kind: str) -> Expected | None:
+        """The next that is due and within the limits of its kind."""
+        running, limits = self.running(kind), LIMITS[kind]
+        if limits.max_running and len(running) >= limits.max_running:
+            return None
+        taken = {(row.user_id, row.key) for row in running} if limits.exclusive else set()
+        due = [row for row in self.waiting(kind) if row.run_at <= self.now]
+        free = [row for row in due if (row.user_id, row.key) not in taken]
+        return min(free, key=lambda row: (row.turn, row.queued_at), default=None)
+
+    def next_turn(self, kind: str, user_id: str) -> int:
+        own = [row.turn for row in self.waiting(kind, user_id)]
+        served = self.next_due(kind)
         return max(own) + 1 if own else served.turn if served else 0
 
     def owned(self, job: Job) -> Expected | None:
@@ -180,33 +207,33 @@ class JobTable(RuleBasedStateMachine):
     def let_go(self, row: Expected, **changes: Any) -> Expected:
         return replace(row, token=None, lease_until=None, **changes)
 
-    @rule(user_id=USERS, key=KEYS)
-    def put(self, user_id: str, key: str) -> None:
+    @rule(kind=KINDS, user_id=USERS, key=KEYS)
+    def put(self, kind: str, user_id: str, key: str) -> None:
         now, job_id = self.tick(), self.new_id(user_id)
         self.counter += 1
         through, text = self.counter * 10, f"<{self.counter}>"
-        untouched = [row for row in self.waiting(user_id) if row.key == key and row.claims == 0]
+        untouched = [row for row in self.waiting(kind, user_id) if row.key == key and row.claims == 0]
         if untouched:
             (row,) = untouched
             after = replace(row, watermark_through=through, payload=row.payload + text)
         else:
-            turn = self.next_turn(user_id)
-            after = Expected(
-                user_id, job_id, key, now, turn, watermark_from=1, watermark_through=through, payload=text
-            )
+            turn = self.next_turn(kind, user_id)
+            ends = {"watermark_from": 1, "watermark_through": through}
+            after = Expected(user_id, job_id, kind, key, now, turn, payload=text, **ends)
         is_new = self.run(
-            "put", lambda tx: jobs.put(tx, user_id, job_id, KIND, key, now, 1, through, text), [after]
+            "put", lambda tx: jobs.put(tx, user_id, job_id, kind, key, now, 1, through, text), [after]
         )
         assert is_new == (not untouched)
 
-    @rule(user_id=USERS, key=KEYS)
-    def put_apart(self, user_id: str, key: str) -> None:
+    @rule(kind=KINDS, user_id=USERS, key=KEYS)
+    def put_apart(self, kind: str, user_id: str, key: str) -> None:
         now, job_id = self.tick(), self.new_id(user_id)
         self.counter += 1
         ends = {"watermark_from": self.counter * 10 - 3, "watermark_through": self.counter * 10}
-        after = Expected(user_id, job_id, key, now, self.next_turn(user_id), claims=1, **ends)
+        turn = self.next_turn(kind, user_id)
+        after = Expected(user_id, job_id, kind, key, now, turn, claims=1, **ends)
         assert self.run(
-            "put", lambda tx: jobs.put(tx, user_id, job_id, KIND, key, now, **ends, apart=True), [after]
+            "put", lambda tx: jobs.put(tx, user_id, job_id, kind, key, now, **ends, apart=True), [after]
         )
 
     @rule(data=st.data())
@@ -215,26 +242,26 @@ class JobTable(RuleBasedStateMachine):
         if not self.rows:
             return
         row = data.draw(st.sampled_from(list(self.rows.values())))
-        stretch = (row.user_id, row.key, row.watermark_from, row.watermark_through)
+        stretch = (row.user_id, row.kind, row.key, row.watermark_from, row.watermark_through)
         gone = [
             place
             for place, one in self.rows.items()
-            if (one.user_id, one.key, one.watermark_from, one.watermark_through) == stretch
+            if (one.user_id, one.kind, one.key, one.watermark_from, one.watermark_through) == stretch
             and one.status == WAITING
             # One that has lost a try stays: put again it would have all of them.
             and one.tries_left == TRIES
         ]
-        user_id, key, after, through = stretch
-        done = self.run("withdraw", lambda tx: jobs.withdraw(tx, user_id, KIND, key, after, through), [])
+        done = self.run("withdraw", lambda tx: jobs.withdraw(tx, *stretch), [])
         assert done == bool(gone)
         assert not gone or (WAITING, "withdraw", NOTHING) in self.table
         for place in gone:
             del self.rows[place]
 
-    @rule(lease=st.integers(1, 50))
-    def claim(self, lease: int) -> None:
-        now, row = self.tick(), self.next_due()
-        job = jobs.claim(self.database, KIND, "worker", now, now + lease)
+    @rule(kind=KINDS, lease=st.integers(1, 50), is_killed=st.booleans())
+    def claim(self, kind: str, lease: int, is_killed: bool) -> None:
+        worker = ended_owner() if is_killed else "worker"
+        now, row = self.tick(), self.next_to_claim(kind)
+        job = jobs.claim(self.database, kind, worker, now, now + lease, LIMITS[kind])
         assert (job is None) == (row is None)
         if job is None or row is None:
             return
@@ -242,6 +269,7 @@ class JobTable(RuleBasedStateMachine):
         after = replace(
             row,
             status=RUNNING,
+            worker=worker,
             token=job.token,
             lease_until=now + lease,
             claims=row.claims + 1,
@@ -280,7 +308,7 @@ class JobTable(RuleBasedStateMachine):
         mark = self.watermark_in(data, job)
 
         def becomes(row: Expected) -> Expected:
-            own = [other.turn for other in self.waiting(row.user_id)]
+            own = [other.turn for other in self.waiting(row.kind, row.user_id)]
             return self.let_go(
                 row,
                 status=WAITING,
@@ -348,6 +376,7 @@ class JobTable(RuleBasedStateMachine):
             rest = Expected(
                 row.user_id,
                 job_id,
+                row.kind,
                 row.key,
                 now,
                 job.turn,
@@ -360,19 +389,19 @@ class JobTable(RuleBasedStateMachine):
         done = self.run("split", lambda tx: jobs.split(tx, job, mark, "head", "tail", job_id, now), after)
         assert done == (row is not None)
 
-    @rule(user_id=USERS, key=KEYS)
-    def requeue(self, user_id: str, key: str) -> None:
+    @rule(kind=KINDS, user_id=USERS, key=KEYS)
+    def requeue(self, kind: str, user_id: str, key: str) -> None:
         self.tick()
         running = [
             self.let_go(row, status=WAITING, run_at=0)
-            for row in self.rows.values()
-            if (row.user_id, row.key, row.status) == (user_id, key, RUNNING)
+            for row in self.running(kind)
+            if (row.user_id, row.key) == (user_id, key)
         ]
-        count = self.run("requeue", lambda tx: jobs.requeue(tx, user_id, KIND, key), running)
+        count = self.run("requeue", lambda tx: jobs.requeue(tx, user_id, kind, key), running)
         assert count == len(running)
 
-    @rule(passed=st.integers(0, 60), retry=st.integers(0, 3))
-    def expire(self, passed: int, retry: int) -> None:
+    @rule(kind=KINDS, passed=st.integers(0, 60), retry=st.integers(0, 3))
+    def expire(self, kind: str, passed: int, retry: int) -> None:
         self.now += passed
         now = self.tick()
         after = [
@@ -382,51 +411,48 @@ class JobTable(RuleBasedStateMachine):
                 last_error="the worker stopped while it ran",
                 run_at=now + retry * (60 if row.claims > 60 else row.claims - 1),
             )
-            for row in self.rows.values()
-            if row.status == RUNNING and row.lease_until is not None and row.lease_until < now
+            for row in self.running(kind)
+            # A process of this machine that is gone has no lease any more.
+            if row.lease_until is not None and (row.lease_until < now or row.worker == ended_owner())
         ]
-        count = self.run("expire_leases", lambda tx: jobs.expire_leases(self.database, tx, now, retry), after)
-        assert count == len(after)
+        assert jobs.expire_leases(self.database, kind, now, retry) == len(after)
+        self.follow("expire_leases", after)
 
-    @rule(user_id=USERS, wait=st.integers(0, 30))
-    def defer_user(self, user_id: str, wait: int) -> None:
+    @rule(kind=KINDS, user_id=USERS, wait=st.integers(0, 30))
+    def defer_user(self, kind: str, user_id: str, wait: int) -> None:
         run_at = self.tick() + wait
         after = [
             replace(row, run_at=run_at, last_error="tomorrow")
-            for row in self.waiting(user_id)
+            for row in self.waiting(kind, user_id)
             if row.run_at < run_at
         ]
         count = self.run(
-            "defer_user", lambda tx: jobs.defer_user(tx, user_id, KIND, run_at, "tomorrow"), after
+            "defer_user", lambda tx: jobs.defer_user(tx, user_id, kind, run_at, "tomorrow"), after
         )
         assert count == len(after)
 
-    @rule(new=st.integers(0, 20), old=st.integers(0, 20))
-    def bring_forward(self, new: int, old: int) -> None:
+    @rule(kind=KINDS, new=st.integers(0, 20), old=st.integers(0, 20))
+    def bring_forward(self, kind: str, new: int, old: int) -> None:
         now = self.tick()
         after = [
-            replace(row, run_at=now + new) for row in self.waiting() if now + new < row.run_at <= now + old
+            replace(row, run_at=now + new)
+            for row in self.waiting(kind)
+            if now + new < row.run_at <= now + old
         ]
-        count = self.run(
-            "bring_forward", lambda tx: jobs.bring_forward(self.database, tx, KIND, now, new, old), after
-        )
-        assert count == len(after)
+        assert jobs.bring_forward(self.database, kind, now, new, old) == len(after)
+        self.follow("bring_forward", after)
 
-    @rule(retry=st.integers(0, 1), lease=st.integers(0, 30))
-    def mend_times(self, retry: int, lease: int) -> None:
+    @rule(kind=KINDS, retry=st.integers(0, 1), lease=st.integers(0, 30))
+    def mend_times(self, kind: str, retry: int, lease: int) -> None:
         now = self.tick()
-        waiting = [replace(row, run_at=now) for row in self.waiting() if row.run_at > now + 60 * retry]
+        waiting = [replace(row, run_at=now) for row in self.waiting(kind) if row.run_at > now + 60 * retry]
         running = [
             replace(row, lease_until=now + lease)
-            for row in self.rows.values()
-            if row.status == RUNNING and row.lease_until is not None and row.lease_until > now + lease
+            for row in self.running(kind)
+            if row.lease_until is not None and row.lease_until > now + lease
         ]
-        count = self.run(
-            "mend_times",
-            lambda tx: jobs.mend_times(self.database, tx, KIND, now, retry, lease),
-            [*waiting, *running],
-        )
-        assert count == len(waiting)
+        assert jobs.mend_times(self.database, kind, now, retry, lease) == len(waiting)
+        self.follow("mend_times", [*waiting, *running])
 
     @rule(data=st.data(), stranger=st.booleans())
     def retry(self, data: st.DataObject, stranger: bool) -> None:
@@ -464,15 +490,17 @@ class JobTable(RuleBasedStateMachine):
         done = self.run("drop", lambda tx: jobs.drop(tx, user_id, row.id, "full", now), after)
         assert done == bool(after)
 
-    @rule(age=st.integers(0, 40))
-    def prune(self, age: int) -> None:
+    @rule(kind=KINDS, age=st.integers(0, 40))
+    def prune(self, kind: str, age: int) -> None:
         before = self.tick() - age
         gone = [
             row
             for row in self.rows.values()
-            if row.status in (DONE, DROPPED) and row.ended_at is not None and row.ended_at < before
+            if (row.kind, row.status) in ((kind, DONE), (kind, DROPPED))
+            and row.ended_at is not None
+            and row.ended_at < before
         ]
-        assert self.run("prune", lambda tx: jobs.prune(self.database, tx, before), []) == len(gone)
+        assert jobs.prune(self.database, kind, before) == len(gone)
         for row in gone:
             assert (row.status, "prune", NOTHING) in self.table
             del self.rows[row.user_id, row.id]
@@ -481,14 +509,26 @@ class JobTable(RuleBasedStateMachine):
     def the_database_holds_what_the_model_holds(self) -> None:
         with self.database.read() as connection:
             stored = [
-                seen(job) for user in ("ada", "bob", "eve") for job in jobs.listing(connection, user, KIND)
+                seen(job)
+                for kind in LIMITS
+                for user in ("ada", "bob", "eve")
+                for job in jobs.listing(connection, user, kind)
             ]
-            counts = jobs.count(connection, KIND)
-        expected = sorted((asdict(row) for row in self.rows.values()), key=lambda r: (r["user_id"], r["id"]))
-        assert stored == expected
+            counts = {kind: jobs.count(connection, kind) for kind in LIMITS}
+        expected = [asdict(row) for row in self.rows.values()]
+        assert stored == sorted(expected, key=lambda row: (row["kind"], row["user_id"], row["id"]))
+        found = [(row.kind, row.status) for row in self.rows.values()]
         assert counts == {
-            status: sum(row.status == status for row in self.rows.values()) for status in STATUSES
+            kind: {status: found.count((kind, status)) for status in STATUSES} for kind in LIMITS
         }
+
+    @invariant()
+    def the_limits_of_a_kind_hold(self) -> None:
+        for kind, limits in LIMITS.items():
+            running = self.running(kind)
+            assert not limits.max_running or len(running) <= limits.max_running
+            keys = [(row.user_id, row.key) for row in running]
+            assert not limits.exclusive or len(keys) == len(set(keys))
 
     @invariant()
     def nobody_else_holds_a_running_job(self) -> None:

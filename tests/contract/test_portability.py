@@ -12,12 +12,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from shepherd_memory.errors import InvalidInput, NotFound
-from shepherd_memory.extraction import ledger
 from shepherd_memory.maintenance import portability
 from shepherd_memory.memory import rejections
 from shepherd_memory.service import Service
 from shepherd_memory.storage import users
 from shepherd_memory.storage.rows import Provenance
+from shepherd_memory.work import ledger
 from tests.contract.given import (
     NOON,
     ManualClock,

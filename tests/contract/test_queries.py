@@ -4,14 +4,14 @@ from collections.abc import Iterator
 
 import pytest
 
-from shepherd_memory.extraction import jobs, ledger
-from shepherd_memory.extraction.jobs import FAILED, RUNNING, WAITING
 from shepherd_memory.memory import context, facts, rejections
 from shepherd_memory.memory.rejections import NewRejection
 from shepherd_memory.memory.sessions import SessionSize
 from shepherd_memory.service import Service
 from shepherd_memory.storage import users
 from shepherd_memory.storage.rows import Provenance
+from shepherd_memory.work import jobs, ledger
+from shepherd_memory.work.jobs import FAILED, RUNNING, WAITING
 from tests.contract.given import NOON, ManualClock, memory, user_says
 
 DAY = 86_400_000_000

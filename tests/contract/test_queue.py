@@ -3,19 +3,23 @@
 import logging
 import threading
 from collections import Counter
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
 from shepherd_memory.config import LiveConfig
-from shepherd_memory.extraction import jobs, queue
+from shepherd_memory.extraction import queue
 from shepherd_memory.extraction.extractor import extraction_client
-from shepherd_memory.extraction.worker import KEEP_ENDED_DAYS, Worker
+from shepherd_memory.extraction.worker import Worker
 from shepherd_memory.memory import sessions
 from shepherd_memory.service import Service, open_service
 from shepherd_memory.storage import users
 from shepherd_memory.storage.clock import DAY, SECOND
 from shepherd_memory.storage.database import Database
+from shepherd_memory.storage.lease_owner import new_owner
+from shepherd_memory.work import jobs
+from shepherd_memory.work.lane import KEEP_ENDED_DAYS
 from tests.contract.given import (
     NOON,
     ManualClock,
@@ -29,6 +33,7 @@ from tests.contract.given import (
     work,
 )
 from tests.endpoint import ScriptedEndpoint, status, user_text
+from tests.lease_owners import ended_owner, owner_before_reboot, owner_elsewhere, owner_with_our_number
 
 NOWHERE = "http://127.0.0.1:9"
 """An endpoint that is configured but never called: the tests' worker does not run."""
@@ -136,6 +141,33 @@ def test_above_its_limit_the_queue_drops_the_oldest_and_says_so(
         assert service.retry("ada", again.id), "what was dropped can be brought back by hand"
         drain(service, clock)
         assert len(facts_of(service, "ada")) == 101
+
+
+@pytest.mark.every_scheme
+def test_above_its_limit_the_queue_drops_the_oldest_of_who_has_most(url: str, clock: ManualClock) -> None:
+    with memory(url, clock, NOWHERE, memory_extraction_queue_limit=4) as service:
+        service.remember("bob", [user_says("my city is Bonn")], "only")
+        for number in range(5):
+            clock.advance(1)
+            service.remember("ada", [user_says("hello")], f"chat{number}")
+        assert [item.key for item in service.items("ada", jobs.WAITING)] == ["chat2", "chat3", "chat4"]
+        assert [item.key for item in service.items("bob", jobs.WAITING)] == ["only"]
+        for user_id in ("bob", "eve"):
+            clock.advance(1)
+            service.remember(user_id, [user_says("hello")], "another")
+        waiting = {user: len(service.items(user, jobs.WAITING)) for user in ("ada", "bob", "eve")}
+        assert waiting == {"ada": 2, "bob": 1, "eve": 1}, "of those who had as many, the oldest went"
+
+
+@pytest.mark.every_scheme
+def test_a_limit_that_is_made_smaller_leaves_each_user_about_as_many(url: str, database: Database) -> None:
+    for user_id, number in (("ada", 12), ("bob", 5), ("eve", 1)):
+        put_items(database, user_id, number, NOON)
+    assert queue.trim(database, 7, NOON) == 11
+    with database.read() as connection:
+        left = {user_id: number for user_id, number, _ in jobs.waiting_by_user(connection, queue.KIND)}
+    assert (sorted(left.values()), left["eve"]) == ([1, 3, 3], 1)
+    assert queue.trim(database, 7, NOON) == 0
 
 
 def test_a_limit_of_zero_drops_nothing(url: str, clock: ManualClock) -> None:
@@ -253,9 +285,8 @@ def test_a_lease_can_be_renewed_until_it_is_lost(url: str, database: Database) -
     job = jobs.claim(database, queue.KIND, "w", NOON, NOON + 30 * SECOND)
     assert job is not None
     assert jobs.renew(database, job, NOON + 60 * SECOND)
-    with database.write() as tx:
-        assert jobs.expire_leases(database, tx, NOON + 59 * SECOND, 0) == 0
-        assert jobs.expire_leases(database, tx, NOON + 61 * SECOND, 0) == 1
+    assert jobs.expire_leases(database, queue.KIND, NOON + 59 * SECOND, 0) == 0
+    assert jobs.expire_leases(database, queue.KIND, NOON + 61 * SECOND, 0) == 1
     assert not jobs.renew(database, job, NOON + 90 * SECOND)
     other = jobs.claim(database, queue.KIND, "v", NOON + 62 * SECOND, NOON + 92 * SECOND)
     assert other is not None
@@ -265,6 +296,25 @@ def test_a_lease_can_be_renewed_until_it_is_lost(url: str, database: Database) -
         assert jobs.finish(tx, other, "in time", NOON + 63 * SECOND)
 
 
+@pytest.mark.every_scheme
+def test_what_a_killed_process_of_this_machine_held_is_free_at_once(url: str, database: Database) -> None:
+    put_items(database, "ada", 1, NOON)
+    later = NOON + SECOND
+    assert jobs.claim(database, queue.KIND, ended_owner(), NOON, NOON + 30 * SECOND)
+    assert jobs.expire_leases(database, queue.KIND, later, 0) == 1
+    assert jobs.claim(database, queue.KIND, owner_with_our_number(), later, NOON + 30 * SECOND)
+    assert jobs.expire_leases(database, queue.KIND, later, 0) == 1
+
+
+@pytest.mark.every_scheme
+@pytest.mark.parametrize("owner", [new_owner, owner_elsewhere, owner_before_reboot])
+def test_what_may_be_alive_is_left_its_lease(url: str, database: Database, owner: Callable[[], str]) -> None:
+    put_items(database, "ada", 1, NOON)
+    assert jobs.claim(database, queue.KIND, owner(), NOON, NOON + 30 * SECOND)
+    assert jobs.expire_leases(database, queue.KIND, NOON + 29 * SECOND, 0) == 0
+    assert jobs.expire_leases(database, queue.KIND, NOON + 31 * SECOND, 0) == 1
+
+
 def test_an_item_that_keeps_killing_its_worker_waits_longer_each_time(url: str, database: Database) -> None:
     put_items(database, "ada", 1, NOON)
     now, waits = NOON, []
@@ -272,9 +322,9 @@ def test_an_item_that_keeps_killing_its_worker_waits_longer_each_time(url: str, 
         job = jobs.claim(database, queue.KIND, "w", now, now + SECOND)
         assert job is not None
         now += 2 * SECOND
-        with database.write() as tx:
-            jobs.expire_leases(database, tx, now, 5 * SECOND)
-            found = jobs.get(tx, "ada", job.id)
+        jobs.expire_leases(database, queue.KIND, now, 5 * SECOND)
+        with database.read() as connection:
+            found = jobs.get(connection, "ada", job.id)
         assert found is not None
         wait = round(found.run_at.timestamp() * SECOND) - now
         waits.append(wait // SECOND)

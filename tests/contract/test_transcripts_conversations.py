@@ -8,14 +8,15 @@ from typing import Any
 
 import pytest
 
-from shepherd_memory.extraction import jobs, ledger, queue
-from shepherd_memory.extraction.ledger import TokenCost
+from shepherd_memory.extraction import queue
 from shepherd_memory.service import Service
 from shepherd_memory.storage.clock import from_us, to_us
 from shepherd_memory.storage.database import Connection
 from shepherd_memory.transcripts import conversations, files, ingestion, processing
 from shepherd_memory.transcripts.conversations import Conversation, TokenAllowance
 from shepherd_memory.transcripts.library import Library
+from shepherd_memory.work import jobs, ledger
+from shepherd_memory.work.ledger import TokenCost
 from tests.contract.given import ManualClock, drain, facts_of, memory, user_says, work
 from tests.endpoint import ScriptedEndpoint, by_content, echo, raw_reply, user_text
 from tests.transcripts import BEGAN, MINUTE, agent_line, append, exchange, user_line, write

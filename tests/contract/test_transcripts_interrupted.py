@@ -1,17 +1,20 @@
 """Imports that end in the middle: nothing is taken for whole, and whoever comes next goes on."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from shepherd_memory.service import Service
+from shepherd_memory.storage.clock import SECOND
+from shepherd_memory.storage.lease_owner import new_owner
 from shepherd_memory.transcripts import ingestion
 from shepherd_memory.transcripts.ingestion import IngestResult
 from tests.contract.given import ManualClock, memory, texts_of
 from tests.contract.recalling import check_indexes
+from tests.lease_owners import ended_owner, owner_before_reboot, owner_elsewhere
 from tests.transcripts import append, exchange, taken_in, write
 
 ADA = "ada"
@@ -82,6 +85,48 @@ def test_half_a_conversation_of_a_reader_that_was_killed_waits_too(
     assert polled(service) == ["active"]
     ingest(service, path)
     assert polled(service) == ["ready"]
+
+
+def be_read_by(service: Service, path: Path, owner: str) -> None:
+    """Leave the file as a reader of that name left it when it was killed in the middle."""
+    stop_in_the_middle(service, path)
+    with service.database.write() as tx:
+        tx.execute(
+            "update transcript_files set token = :owner, lease_until = :until where user_id = :user_id",
+            owner=owner,
+            until=service._clock() + 60 * SECOND,
+            user_id=ADA,
+        )
+
+
+@pytest.mark.every_scheme
+def test_a_file_whose_reader_was_killed_on_this_machine_is_read_on_at_once(
+    service: Service, path: Path
+) -> None:
+    be_read_by(service, path, ended_owner())
+    assert service.transcripts.health(ADA).ingesting == 0
+    assert ingest(service, path).outcome == "grown"
+    assert polled(service) == ["ready"]
+
+
+def test_a_file_whose_reader_was_killed_on_this_machine_is_let_go_at_once(
+    service: Service, path: Path
+) -> None:
+    be_read_by(service, path, ended_owner())
+    assert service.transcripts.recover() == 1
+    assert service.transcripts.recover() == 0
+
+
+@pytest.mark.parametrize("owner", [new_owner, owner_elsewhere, owner_before_reboot])
+def test_a_file_whose_reader_may_be_alive_is_left_to_it_for_its_lease(
+    service: Service, path: Path, clock: ManualClock, owner: Callable[[], str]
+) -> None:
+    be_read_by(service, path, owner())
+    assert service.transcripts.health(ADA).ingesting == 1
+    assert service.transcripts.recover() == 0
+    assert ingest(service, path).outcome == "busy"
+    clock.advance(LEASE_SECONDS)
+    assert ingest(service, path).outcome == "grown"
 
 
 def test_a_file_that_vanished_in_the_middle_holds_its_conversation_for_an_hour(

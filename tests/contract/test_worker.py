@@ -10,12 +10,14 @@ from pathlib import Path
 import pytest
 
 from shepherd_memory.config import LiveConfig
-from shepherd_memory.extraction import jobs, queue
+from shepherd_memory.extraction import queue
 from shepherd_memory.extraction.extractor import extraction_client
-from shepherd_memory.extraction.worker import LOST, Worker
+from shepherd_memory.extraction.worker import Worker
 from shepherd_memory.service import Service, open_service
 from shepherd_memory.storage.clock import SECOND
 from shepherd_memory.storage.database import Database
+from shepherd_memory.work import jobs
+from shepherd_memory.work.lane import LOST
 from tests.contract.given import (
     ManualClock,
     config_for,
@@ -465,8 +467,7 @@ def test_a_worker_that_lost_its_lease_stores_nothing(
     def steal(point: str) -> None:
         if point == "answered" and not stolen:
             clock.advance(31)
-            with database.write() as tx:
-                assert jobs.expire_leases(database, tx, clock(), 0) == 1
+            assert jobs.expire_leases(database, queue.KIND, clock(), 0) == 1
             found = jobs.claim(database, queue.KIND, "thief", clock(), clock() + 30 * SECOND)
             assert found is not None
             stolen.append(found)

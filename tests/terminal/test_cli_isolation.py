@@ -9,9 +9,9 @@ from typing import Any
 import click
 import pytest
 
-from shepherd_memory.extraction.jobs import STATUSES
 from shepherd_memory.frontends.cli import cli
 from shepherd_memory.service import Service
+from shepherd_memory.work.jobs import STATUSES
 from tests.terminal.shell import data, good, run, with_service
 
 FILES = ("memory.db", "bob.jsonl")

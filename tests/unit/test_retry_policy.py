@@ -5,10 +5,10 @@ from datetime import UTC, datetime
 import pytest
 
 from shepherd_memory.extraction.extractor import Endpoint
-from shepherd_memory.extraction.jobs import Job
-from shepherd_memory.extraction.retry_policy import MAX_PAUSE_SECONDS, SUSPECTS_BEFORE_PAUSE, RetryPolicy
 from shepherd_memory.llm.target import EXTRACTION, Target
 from shepherd_memory.storage.clock import SECOND
+from shepherd_memory.work.jobs import Job
+from shepherd_memory.work.retry_policy import MAX_PAUSE_SECONDS, SUSPECTS_BEFORE_PAUSE, RetryPolicy
 
 HERE = Endpoint(Target(EXTRACTION, "http://here", "model"))
 THERE = Endpoint(Target(EXTRACTION, "http://there", "model"))

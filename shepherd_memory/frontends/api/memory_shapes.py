@@ -6,13 +6,13 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Meta
 
-from shepherd_memory.extraction.ledger import Usage
 from shepherd_memory.frontends.api.operations import ForUser, OperationInput
 from shepherd_memory.injection.log import Injection
 from shepherd_memory.memory.context import Context
 from shepherd_memory.memory.documents import CATEGORIES, MAIN_GROUP, SPEAKER_TYPES, TYPES, Document
 from shepherd_memory.memory.facts import Fact, PastFact
 from shepherd_memory.memory.rejections import Rejection
+from shepherd_memory.work.ledger import Usage
 
 MAX_ID = 2**63 - 1
 MAX_TEXT_CHARS = 100_000

@@ -2,11 +2,11 @@
 
 from typing import Any
 
-from shepherd_memory.extraction import endpoint_state
-from shepherd_memory.extraction.endpoint_state import EndpointState
 from shepherd_memory.frontends.terminal.times import age, local
 from shepherd_memory.maintenance.status import EmbeddingState, Status
 from shepherd_memory.storage.rows import as_json as plain
+from shepherd_memory.work import endpoint_state
+from shepherd_memory.work.endpoint_state import EndpointState
 
 
 def status_as_json(status: Status, advice: list[str]) -> dict[str, Any]:

@@ -27,8 +27,8 @@ from shepherd_memory.storage.rows import as_json as plain
 from shepherd_memory.text.canonical import canonical_text
 
 if TYPE_CHECKING:
-    from shepherd_memory.extraction.ledger import Usage
     from shepherd_memory.service import Service
+    from shepherd_memory.work.ledger import Usage
 
 USER_ROW = "users"
 

@@ -6,8 +6,6 @@ from typing import TYPE_CHECKING
 import click
 
 from shepherd_memory.errors import InvalidInput, NotFound
-from shepherd_memory.extraction import jobs
-from shepherd_memory.extraction.jobs import Job
 from shepherd_memory.frontends.cli.advice import extraction_line, what_to_do
 from shepherd_memory.frontends.cli.groups import CommandGroup
 from shepherd_memory.frontends.cli.health import status_as_json, status_pairs
@@ -25,6 +23,8 @@ from shepherd_memory.frontends.terminal.tables import emit_pairs, emit_table
 from shepherd_memory.frontends.terminal.times import local
 from shepherd_memory.storage.rows import as_json as plain
 from shepherd_memory.text.canonical import canonical_text
+from shepherd_memory.work import jobs
+from shepherd_memory.work.jobs import Job
 
 if TYPE_CHECKING:
     from shepherd_memory.service import Service

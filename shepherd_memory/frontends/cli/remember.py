@@ -9,8 +9,6 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from shepherd_memory.errors import EndpointUnavailable, InvalidInput
-from shepherd_memory.extraction import jobs
-from shepherd_memory.extraction.jobs import Job
 from shepherd_memory.extraction.worker import extraction_endpoint
 from shepherd_memory.frontends.cli.advice import how_to_configure
 from shepherd_memory.frontends.cli.opening import open_for_writing, user_option
@@ -21,6 +19,8 @@ from shepherd_memory.frontends.terminal.safe_text import escape_line
 from shepherd_memory.intake.store import Remembered
 from shepherd_memory.storage.rows import as_json as plain
 from shepherd_memory.text.canonical import canonical_text
+from shepherd_memory.work import jobs
+from shepherd_memory.work.jobs import Job
 
 if TYPE_CHECKING:
     from shepherd_memory.service import Service

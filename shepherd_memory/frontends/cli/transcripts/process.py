@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 import click
 
 from shepherd_memory.errors import EndpointUnavailable
-from shepherd_memory.extraction import endpoint_state, jobs
-from shepherd_memory.extraction.endpoint_state import EndpointState
 from shepherd_memory.frontends.cli.advice import how_to_configure
 from shepherd_memory.frontends.cli.opening import open_for_writing, user_option
 from shepherd_memory.frontends.terminal.invocation import Invocation, pass_invocation
 from shepherd_memory.frontends.terminal.output import emit_result, json_option, print_note
+from shepherd_memory.work import endpoint_state, jobs
+from shepherd_memory.work.endpoint_state import EndpointState
 
 if TYPE_CHECKING:
     from shepherd_memory.frontends.cli.progress import Step

@@ -7,10 +7,10 @@ from textual.content import Content
 from textual.timer import Timer
 from textual.widget import Widget
 
-from shepherd_memory.extraction import jobs
 from shepherd_memory.frontends.terminal.safe_text import escape_line
 from shepherd_memory.frontends.terminal.times import age
 from shepherd_memory.maintenance.status import Status
+from shepherd_memory.work import jobs
 
 SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 FRAME_SECONDS = 0.1

@@ -1,4 +1,4 @@
-"""The heartbeat: keeps a claimed item's lease alive while a call runs."""
+"""The heartbeat: keeps a claimed job's lease alive while a call runs."""
 
 import logging
 import threading
@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from shepherd_memory.errors import DatabaseError
-from shepherd_memory.extraction.jobs import Job
+from shepherd_memory.work.jobs import Job
 
 logger = logging.getLogger("shepherd_memory.heartbeat")
 
@@ -15,14 +15,18 @@ class LeaseKeeper:
     """One named thread that renews the lease of whatever item is held at the moment."""
 
     def __init__(
-        self, renew: Callable[[Job], bool], lost: Callable[[], None], interval_seconds: Callable[[], float]
+        self,
+        renew: Callable[[Job], bool],
+        lost: Callable[[], None],
+        interval_seconds: Callable[[], float],
+        thread_name: str = "shepherd-heartbeat",
     ) -> None:
         self._renew = renew
         self._lost = lost
         self._interval_seconds = interval_seconds
         self._held: Job | None = None
         self._stopping = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="shepherd-heartbeat")
+        self._thread = threading.Thread(target=self._run, name=thread_name)
 
     def start(self) -> None:
         self._thread.start()

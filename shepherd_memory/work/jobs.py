@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from shepherd_memory.storage import users
-from shepherd_memory.storage.clock import DAY, next_day
-from shepherd_memory.storage.database import Connection, Database
+from shepherd_memory.storage import lease_owner, users
+from shepherd_memory.storage.clock import DAY, next_day, to_us
+from shepherd_memory.storage.database import Connection, Database, Row
 from shepherd_memory.storage.rows import build
 
 WAITING, RUNNING, DONE, FAILED, DROPPED = "waiting", "running", "done", "failed", "dropped"
@@ -77,10 +77,7 @@ def put(
     """
     row = tx.row(
         "insert into jobs (user_id, id, kind, key, status, turn, watermark_from, watermark_through, payload,"
-        " claims, tries_left, queued_at) values (:user_id, :id, :kind, :key, 'waiting', coalesce("
-        " (select max(turn) + 1 from jobs where user_id = :user_id and kind = :kind and status = 'waiting'),"
-        " (select turn from jobs where kind = :kind and status = 'waiting' and run_at <= :now"
-        " order by turn, queued_at limit 1), 0),"
+        " claims, tries_left, queued_at) values (:user_id, :id, :kind, :key, 'waiting', :turn,"
         " :watermark_from, :watermark_through, :payload, :claims, :tries, :now)"
         " on conflict (user_id, kind, key) where status = 'waiting' and claims = 0"
         " do update set watermark_through = excluded.watermark_through,"
@@ -90,6 +87,7 @@ def put(
         id=job_id,
         kind=kind,
         key=key,
+        turn=_next_turn(tx, user_id, kind, now),
         watermark_from=watermark_from,
         watermark_through=watermark_through,
         payload=payload,
@@ -98,6 +96,23 @@ def put(
         now=now,
     )
     return row is not None and row[0] == job_id
+
+
+def _next_turn(tx: Connection, user_id: str, kind: str, now: int) -> int:
+    """The turn after the user's last, or the one that is being served.
+
+    Read before the insert: a database that spreads users over several servers takes no query inside of one.
+    """
+    rows = tx.rows(
+        "select 0 as place, max(turn) + 1 as turn from jobs"
+        " where user_id = :user_id and kind = :kind and status = 'waiting'"
+        " union all select 1, turn from (select turn from jobs where kind = :kind and status = 'waiting'"
+        " and run_at <= :now order by turn, queued_at limit 1) served order by place",
+        user_id=user_id,
+        kind=kind,
+        now=now,
+    )
+    return next((int(turn) for _, turn in rows if turn is not None), 0)
 
 
 def withdraw(tx: Connection, user_id: str, kind: str, key: str, after: int, through: int) -> bool:
@@ -143,22 +158,95 @@ def has_open_stretch(
     return row is not None
 
 
-def claim(database: Database, kind: str, worker: str, now: int, lease_until: int) -> Job | None:
-    """Take the next job that is due, in one statement; no two claimers get the same."""
-    with database.write() as tx:
-        row = tx.row(
-            "update jobs set status = 'running', worker = :worker, token = :token,"
-            " lease_until = :lease_until, claims = claims + 1, started_at = :now"
-            " where (user_id, id) = (select user_id, id from jobs"
-            " where kind = :kind and status = 'waiting' and run_at <= :now order by turn, queued_at limit 1"
-            f" {database.skip_locked}) returning {COLUMNS}",
-            kind=kind,
-            worker=worker,
-            token=uuid.uuid4().hex,
-            now=now,
-            lease_until=lease_until,
-        )
-    return None if row is None else build(Job, row)
+@dataclass(frozen=True)
+class ClaimLimits:
+    """How many jobs of a kind may run at once over all processes (0: any number), and of one key."""
+
+    max_running: int = 0
+    exclusive: bool = False
+
+
+def claim(
+    database: Database,
+    kind: str,
+    worker: str,
+    now: int,
+    lease_until: int,
+    limits: ClaimLimits | None = None,
+) -> Job | None:
+    """Take the next job that is due; no two claimers get the same.
+
+    In two steps that every database knows: candidates are chosen without a lock, and the first that still
+    waits is taken. So nobody ever holds rows of two users.
+    """
+    bounds = limits or ClaimLimits()
+    while True:
+        with database.read() as connection:
+            chosen = _candidates(connection, kind, now, bounds)
+        if not chosen:
+            return None
+        with database.write() as tx:
+            if bounds.max_running or bounds.exclusive:
+                _lock_kind(tx, kind)
+            if _is_full(tx, kind, bounds):
+                return None
+            for user_id, job_id in chosen:
+                row = _take(tx, user_id, job_id, worker, now, lease_until, bounds)
+                if row is not None:
+                    return build(Job, row)
+
+
+CANDIDATES = 8
+"""So many are chosen at once: others may take the first of them at the same moment."""
+
+_IS_FREE = (
+    "not exists (select 1 from jobs other where other.user_id = jobs.user_id and other.kind = jobs.kind"
+    " and other.key = jobs.key and other.status = 'running')"
+)
+
+
+def _candidates(connection: Connection, kind: str, now: int, limits: ClaimLimits) -> list[tuple[str, int]]:
+    if _is_full(connection, kind, limits):
+        return []
+    rows = connection.rows(
+        "select user_id, id from jobs where kind = :kind and status = 'waiting' and run_at <= :now"
+        f"{f' and {_IS_FREE}' if limits.exclusive else ''} order by turn, queued_at limit :candidates",
+        kind=kind,
+        now=now,
+        candidates=CANDIDATES,
+    )
+    return [(user_id, job_id) for user_id, job_id in rows]
+
+
+def _is_full(connection: Connection, kind: str, limits: ClaimLimits) -> bool:
+    return 0 < limits.max_running <= (count_running(connection, kind) if limits.max_running else 0)
+
+
+def _lock_kind(tx: Connection, kind: str) -> None:
+    """Claims of a kind with limits are made one after the other, so that its running jobs can be counted."""
+    tx.execute(
+        "insert into job_kinds (kind, claims) values (:kind, 1)"
+        " on conflict (kind) do update set claims = job_kinds.claims + 1",
+        kind=kind,
+    )
+
+
+def _take(
+    tx: Connection, user_id: str, job_id: int, worker: str, now: int, lease_until: int, limits: ClaimLimits
+) -> Row | None:
+    return tx.row(
+        "update jobs set status = 'running', worker = :worker, token = :token, lease_until = :lease_until,"
+        " claims = claims + 1, started_at = :now, is_exclusive = :exclusive"
+        " where user_id = :user_id and id = :id and status = 'waiting' and run_at <= :now"
+        f"{f' and {_IS_FREE}' if limits.exclusive else ''} returning {COLUMNS}",
+        user_id=user_id,
+        id=job_id,
+        worker=worker,
+        token=uuid.uuid4().hex,
+        now=now,
+        lease_until=lease_until,
+        exclusive=int(limits.exclusive),
+    )
 
 
 def renew(database: Database, job: Job, lease_until: int) -> bool:
@@ -281,47 +369,80 @@ def requeue(tx: Connection, user_id: str, kind: str, key: str) -> int:
     )
 
 
-def _free(database: Database, condition: str) -> str:
-    """The rows that fit and that nobody else is changing: who changes many users' rows must not wait.
+def _change_each_user(database: Database, change: str, where: str, **parameters: Any) -> int:
+    """Change what fits of one user after the other, each under the user's lock; how many.
 
-    Everybody else changes one user's rows, under that user's lock. Waiting for one of them while holding
-    rows that it wants is a deadlock; what is passed over is seen to the next time.
+    Everybody else changes one user's rows, under that lock: with rows of two users in hand, to wait for one
+    of them could be a deadlock.
     """
-    return f"(user_id, id) in (select user_id, id from jobs where {condition} {database.skip_locked})"
+    with database.read() as connection:
+        found = connection.rows(
+            f"select distinct user_id from jobs where {where} order by user_id", **parameters
+        )
+    changed = 0
+    for (user_id,) in found:
+        with database.write() as tx:
+            users.lock_existing(tx, user_id)
+            changed += tx.execute(
+                f"{change} where user_id = :user_id and {where}", user_id=user_id, **parameters
+            )
+    return changed
 
 
-def expire_leases(database: Database, tx: Connection, now: int, retry_us: int) -> int:
-    """Put back what killed workers held. A job that keeps killing its worker waits longer each time."""
-    over = "status = 'running' and lease_until < :now"
-    return tx.execute(
-        "update jobs set status = 'waiting', token = null, lease_until = null,"
-        " last_error = 'the worker stopped while it ran',"
-        " run_at = :now + :retry * (case when claims > :most then :most else claims - 1 end)"
-        f" where {_free(database, over)}",
-        now=now,
-        retry=retry_us,
-        most=MAX_INTERVALS,
-    )
+def expire_leases(database: Database, kind: str, now: int, retry_us: int) -> int:
+    """Put back what killed workers held. A job that keeps killing its worker waits longer each time.
+
+    What a process of this machine held that is gone is put back before its lease is over.
+    """
+    with database.read() as connection:
+        rows = connection.rows(
+            "select user_id, id, worker, token, lease_until from jobs where kind = :kind"
+            " and status = 'running' order by user_id, id",
+            kind=kind,
+        )
+    over = [row[:2] + row[3:4] for row in rows if row[4] < now or lease_owner.is_gone(row[2])]
+    return sum(_expire(database, user_id, job_id, token, now, retry_us) for user_id, job_id, token in over)
 
 
-def mend_times(database: Database, tx: Connection, kind: str, now: int, retry_us: int, lease_us: int) -> int:
+def _expire(database: Database, user_id: str, job_id: int, token: str, now: int, retry_us: int) -> bool:
+    with database.write() as tx:
+        users.lock_existing(tx, user_id)
+        held = get(tx, user_id, job_id)
+        if held is None or held.token != token or not _is_abandoned(held, now):
+            return False
+        touched = tx.execute(
+            f"update jobs set status = 'waiting', {_LET_GO}, last_error = 'the worker stopped while it ran',"
+            " run_at = :run_at where user_id = :user_id and id = :id and token = :token",
+            user_id=user_id,
+            id=job_id,
+            token=token,
+            run_at=now + retry_us * (MAX_INTERVALS if held.claims > MAX_INTERVALS else held.claims - 1),
+        )
+    return touched == 1
+
+
+def _is_abandoned(job: Job, now: int) -> bool:
+    return job.lease_until is None or to_us(job.lease_until) < now or lease_owner.is_gone(job.worker)
+
+
+def mend_times(database: Database, kind: str, now: int, retry_us: int, lease_us: int) -> int:
     """Make due what waits for a time that nobody can have set: the clock was set back. How many there were.
 
     A time is set for some retry intervals, or for the next midnight. A lease that is longer than any is cut
     to a whole one: whoever is alive renews it, and what a killed worker held is free when it has run out.
     """
-    impossible = (
-        "kind = :kind and status = 'waiting' and run_at > :latest"
-        " and (run_at % :day <> 0 or run_at > :midnight)"
-    )
-    held = "kind = :kind and status = 'running' and lease_until > :lease_until"
-    tx.execute(
-        f"update jobs set lease_until = :lease_until where {_free(database, held)}",
+    _change_each_user(
+        database,
+        "update jobs set lease_until = :lease_until",
+        "kind = :kind and status = 'running' and lease_until > :lease_until",
         kind=kind,
         lease_until=now + lease_us,
     )
-    return tx.execute(
-        f"update jobs set run_at = :now where {_free(database, impossible)}",
+    return _change_each_user(
+        database,
+        "update jobs set run_at = :now",
+        "kind = :kind and status = 'waiting' and run_at > :latest"
+        " and (run_at % :day <> 0 or run_at > :midnight)",
         kind=kind,
         now=now,
         latest=now + MAX_INTERVALS * retry_us,
@@ -342,13 +463,12 @@ def defer_user(tx: Connection, user_id: str, kind: str, run_at: int, why: str) -
     )
 
 
-def bring_forward(
-    database: Database, tx: Connection, kind: str, now: int, retry_us: int, old_retry_us: int
-) -> int:
+def bring_forward(database: Database, kind: str, now: int, retry_us: int, old_retry_us: int) -> int:
     """The retry interval is shorter now: what waits for the old one to pass waits no longer than the new."""
-    later = "kind = :kind and status = 'waiting' and run_at > :soon and run_at <= :late"
-    return tx.execute(
-        f"update jobs set run_at = :soon where {_free(database, later)}",
+    return _change_each_user(
+        database,
+        "update jobs set run_at = :soon",
+        "kind = :kind and status = 'waiting' and run_at > :soon and run_at <= :late",
         kind=kind,
         soon=now + retry_us,
         late=now + old_retry_us,
@@ -483,6 +603,34 @@ def count_waiting(connection: Connection, kind: str) -> int:
     return 0 if row is None else int(row[0])
 
 
+def count_running(connection: Connection, kind: str) -> int:
+    """How many jobs run, over all users and processes."""
+    row = connection.row("select count(*) from jobs where kind = :kind and status = 'running'", kind=kind)
+    return 0 if row is None else int(row[0])
+
+
+def waiting_by_user(connection: Connection, kind: str) -> list[tuple[str, int, int]]:
+    """(user, how many jobs wait, when the oldest of them was queued) of every user who has any waiting."""
+    rows = connection.rows(
+        "select user_id, count(*), min(queued_at) from jobs where kind = :kind and status = 'waiting'"
+        " group by user_id order by user_id",
+        kind=kind,
+    )
+    return [(user_id, int(number), int(oldest)) for user_id, number, oldest in rows]
+
+
+def oldest_waiting_of(connection: Connection, user_id: str, kind: str, limit: int) -> list[int]:
+    """The ids of a user's jobs that have waited longest."""
+    rows = connection.rows(
+        "select id from jobs where user_id = :user_id and kind = :kind and status = 'waiting'"
+        " order by queued_at, id limit :limit",
+        user_id=user_id,
+        kind=kind,
+        limit=limit,
+    )
+    return [row[0] for row in rows]
+
+
 def count_open(connection: Connection, kind: str, most: int, due_before: int | None = None) -> int:
     """How many jobs wait or run, over all users; no further than `most` is counted.
 
@@ -506,10 +654,15 @@ def has_open(connection: Connection, kind: str) -> bool:
     return row is not None
 
 
-def prune(database: Database, tx: Connection, done_before: int) -> int:
+def prune(database: Database, kind: str, done_before: int) -> int:
     """Forget jobs that ended long ago."""
-    ended = "status in ('done', 'dropped') and ended_at < :before"
-    return tx.execute(f"delete from jobs where {_free(database, ended)}", before=done_before)
+    return _change_each_user(
+        database,
+        "delete from jobs",
+        "status in ('done', 'dropped') and ended_at < :before and kind = :kind",
+        kind=kind,
+        before=done_before,
+    )
 
 
 def progressed_since(connection: Connection, kind: str, since: int) -> bool:

@@ -1,8 +1,7 @@
 """The retry policy: when a failing endpoint may be called again, and whether it or the item is to blame."""
 
-from shepherd_memory.extraction.extractor import Endpoint
-from shepherd_memory.extraction.jobs import Job
 from shepherd_memory.storage.clock import SECOND
+from shepherd_memory.work.jobs import Job
 
 FAILURES_BEFORE_WAIT = 2
 """After one failure another item is tried at once: the item may be at fault, not the endpoint."""
@@ -17,7 +16,7 @@ class RetryPolicy:
     """What one worker has seen of an endpoint since its last success; another endpoint starts afresh."""
 
     def __init__(self) -> None:
-        self._endpoint: Endpoint | None = None
+        self._endpoint: object = None
         self._reset()
 
     def _reset(self) -> None:
@@ -28,8 +27,11 @@ class RetryPolicy:
         self._pauses = 0
         self._paused_at = 0
 
-    def allows(self, endpoint: Endpoint, now: int, retry_interval_seconds: float) -> bool:
-        """Whether the endpoint may be called now; the interval is the one in force now."""
+    def allows(self, endpoint: object, now: int, retry_interval_seconds: float) -> bool:
+        """Whether the endpoint may be called now; the interval is the one in force now.
+
+        An endpoint is whatever is equal to itself: its address and settings.
+        """
         if endpoint != self._endpoint:
             self._reset()
             self._endpoint = endpoint

@@ -1,0 +1,1 @@
+"""Work that is done later: jobs of every kind, their states, lanes of threads that do them, what it cost."""

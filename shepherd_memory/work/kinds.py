@@ -1,0 +1,94 @@
+"""Kinds of jobs: what a lane has to know of a kind, and what the kind does with each of its jobs."""
+
+from dataclasses import dataclass, field
+from typing import Generic, Protocol, TypeVar
+
+from shepherd_memory.storage.database import Connection
+from shepherd_memory.work.jobs import Job
+from shepherd_memory.work.ledger import TokenCost
+
+
+@dataclass(frozen=True)
+class Terms:
+    """What holds for a kind's jobs now; asked for again before each, because configurations change.
+
+    `endpoint` is compared only: another one starts afresh, and without one nothing is done. At most
+    `max_running` jobs run at once over all processes, and a user's jobs wait for tomorrow when
+    `daily_tokens` are spent; 0 is any number of either.
+    """
+
+    endpoint: object
+    lease_seconds: float
+    retry_seconds: float
+    max_running: int = 0
+    daily_tokens: int = 0
+
+
+class Piece(Protocol):
+    """What is done of a job at a time."""
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is nothing to do, and so nothing to pay for."""
+
+
+ResultT = TypeVar("ResultT")
+PieceT = TypeVar("PieceT", bound=Piece)
+
+
+@dataclass(frozen=True)
+class Done(Generic[ResultT]):
+    """What came of a piece: a result that takes so many ids to store, or a problem; and what it cost."""
+
+    result: ResultT
+    rows: int = 1
+    spent: TokenCost = field(default_factory=TokenCost)
+    problem: str = ""
+
+
+class JobKind(Protocol[PieceT, ResultT]):
+    """One kind of job: a name, what it is accounted as, and four steps. The lane does the rest."""
+
+    @property
+    def name(self) -> str:
+        """As in `jobs.kind`."""
+
+    @property
+    def purpose(self) -> str:
+        """As in the ledger."""
+
+    @property
+    def endpoint_name(self) -> str:
+        """As in `endpoints`, where every process sees how it was last."""
+
+    @property
+    def is_exclusive(self) -> bool:
+        """Whether no two jobs of one key may run at once."""
+
+    def terms(self) -> Terms:
+        """What holds now."""
+
+    def load(self, connection: Connection, job: Job) -> PieceT:
+        """Read what is to be done next of a claimed job."""
+
+    def do(self, job: Job, piece: PieceT, now: int) -> Done[ResultT]:
+        """Do it, outside any transaction, in as many calls as it takes; raises an `EndpointError`."""
+
+    def store(
+        self, tx: Connection, job: Job, piece: PieceT, result: ResultT, first_id: int, now: int
+    ) -> str | None:
+        """Store the result and end the job or this part of it; the outcome, None if the job is not ours."""
+
+    def park(
+        self, tx: Connection, job: Job, piece: PieceT | None, new_id: int, problem: str, now: int
+    ) -> bool:
+        """End a job that failed for good, with all that hangs on it; False if the job is not ours.
+
+        Without a piece even loading it failed.
+        """
+
+    def cancel(self) -> None:
+        """Break off what `do` is at, from another thread."""
+
+    def upkeep(self, now: int) -> bool:
+        """Look after what only this kind knows of, every few seconds; whether there is more at once."""
