@@ -8,7 +8,9 @@ create table job_kinds (
     claims integer not null
 ) without rowid;
 
+-- What runs is looked at by its kind, whatever its lease: a process that is gone holds nothing.
 create index jobs_running on jobs (kind) where status = 'running';
+drop index jobs_leased;
 
 -- An entry is embedded by one process at a time: by whose token, and until when it may.
 alter table unembedded add column token text not null default '';
