@@ -138,8 +138,7 @@ class Config(_Checked):
     memory_extraction_queue_limit: int = setting(
         0,
         COUNT,
-        "Most waiting items; above it the oldest of the user who has most is dropped and counted. "
-        "0: no limit.",
+        "Most waiting items; above it the oldest of whoever has most is dropped and counted. 0: no limit.",
     )
     memory_extraction_retry_interval: float = setting(
         5.0, SECONDS, "Seconds between tries while the endpoint cannot be reached."

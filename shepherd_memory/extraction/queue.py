@@ -19,6 +19,7 @@ from shepherd_memory.work.jobs import Job
 
 KIND = "extract"
 CATCH_UP_BATCH = 100
+TRIMMED_AT_ONCE = 500
 MAX_CALL_CHARS = 2 * MAX_STATEMENT_CHARS
 """Characters in one call: about 6,000 tokens, which a small local model still takes."""
 
@@ -171,14 +172,30 @@ def trim(database: Database, limit: int, now: int) -> int:
     if limit <= 0:
         return 0
     with database.read() as connection:
-        excess = jobs.count_waiting(connection, KIND) - limit
-        shares = _shares(jobs.waiting_by_user(connection, KIND), excess) if excess > 0 else {}
-        chosen = {user: jobs.oldest_waiting_of(connection, user, KIND, n) for user, n in shares.items()}
-    why = f"dropped: more than {limit} items were waiting"
-    dropped = sum(drop(database, user, item, why, now) for user, items in chosen.items() for item in items)
+        if jobs.count_waiting(connection, KIND) <= limit:
+            return 0
+    dropped = 0
+    while number := _trim_some(database, limit, now):
+        dropped += number
     if dropped:
         logger.warning("dropped %d of more than %d waiting items", dropped, limit)
     return dropped
+
+
+def _trim_some(database: Database, limit: int, now: int) -> int:
+    """Drop some of the items beyond the limit; how many, 0 once none are."""
+    why = f"dropped: more than {limit} items were waiting"
+    with database.write() as tx:
+        # One after the other: two processes that count at the same moment would drop too many.
+        jobs.lock_kind(tx, KIND)
+        excess = min(TRIMMED_AT_ONCE, jobs.count_waiting(tx, KIND) - limit)
+        shares = _shares(jobs.waiting_by_user(tx, KIND), excess) if excess > 0 else {}
+        chosen = [
+            (user_id, item)
+            for user_id, number in sorted(shares.items())
+            for item in jobs.oldest_waiting_of(tx, user_id, KIND, number)
+        ]
+        return sum(_drop(tx, user_id, item, why, now) for user_id, item in chosen)
 
 
 def _shares(waiting: Sequence[tuple[str, int, int]], excess: int) -> dict[str, int]:
@@ -195,12 +212,16 @@ def _shares(waiting: Sequence[tuple[str, int, int]], excess: int) -> dict[str, i
 def drop(database: Database, user_id: str, job_id: int, reason: str, now: int) -> bool:
     """End a waiting or failed item without extracting it; its session's watermark goes on."""
     with database.write() as tx:
-        users.lock_existing(tx, user_id)
-        job = jobs.get(tx, user_id, job_id)
-        if job is None or not jobs.drop(tx, user_id, job_id, reason, now):
-            return False
-        sessions.settle(tx, user_id, job.key, KIND)
-        return True
+        return _drop(tx, user_id, job_id, reason, now)
+
+
+def _drop(tx: Connection, user_id: str, job_id: int, reason: str, now: int) -> bool:
+    users.lock_existing(tx, user_id)
+    job = jobs.get(tx, user_id, job_id)
+    if job is None or not jobs.drop(tx, user_id, job_id, reason, now):
+        return False
+    sessions.settle(tx, user_id, job.key, KIND)
+    return True
 
 
 def drop_open(tx: Connection, user_id: str, session_id: str) -> None:

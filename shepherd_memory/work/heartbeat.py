@@ -25,6 +25,7 @@ class LeaseKeeper:
         self._lost = lost
         self._interval_seconds = interval_seconds
         self._held: Job | None = None
+        self._beating = threading.Lock()
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name=thread_name)
 
@@ -38,18 +39,19 @@ class LeaseKeeper:
 
     @contextmanager
     def holding(self, job: Job) -> Iterator[None]:
-        """Renew this item's lease until the block ends."""
+        """Renew this job's lease until the block ends; after it no renewal is under way any more."""
         self._held = job
         try:
             yield
         finally:
-            self._held = None
+            with self._beating:
+                self._held = None
 
     def _run(self) -> None:
         while not self._stopping.wait(self._interval_seconds()):
-            job = self._held
-            if job is not None:
-                self._beat(job)
+            with self._beating:
+                if self._held is not None:
+                    self._beat(self._held)
 
     def _beat(self, job: Job) -> None:
         try:

@@ -187,7 +187,7 @@ def claim(
             return None
         with database.write() as tx:
             if bounds.max_running or bounds.exclusive:
-                _lock_kind(tx, kind)
+                lock_kind(tx, kind)
             if _is_full(tx, kind, bounds):
                 return None
             for user_id, job_id in chosen:
@@ -222,8 +222,8 @@ def _is_full(connection: Connection, kind: str, limits: ClaimLimits) -> bool:
     return 0 < limits.max_running <= (count_running(connection, kind) if limits.max_running else 0)
 
 
-def _lock_kind(tx: Connection, kind: str) -> None:
-    """Claims of a kind with limits are made one after the other, so that its running jobs can be counted."""
+def lock_kind(tx: Connection, kind: str) -> None:
+    """Hold a kind until the transaction ends: where its jobs are counted, one does so after the other."""
     tx.execute(
         "insert into job_kinds (kind, claims) values (:kind, 1)"
         " on conflict (kind) do update set claims = job_kinds.claims + 1",

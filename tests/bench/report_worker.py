@@ -26,8 +26,8 @@ WARM_UP = 50
 STOPS = 20
 
 CLAIM, LOAD, CALL, GUARD = "claim", "load, build the prompt", "call", "read the answer, guard"
-STORE, FINISH, COMMIT = "store facts and context", "finish the item, ledger", "commit"
-LAP_ENDING_AT = {"claimed": CLAIM, "storing": STORE, "committing": FINISH, "stored": COMMIT}
+STORE, LEDGER, COMMIT = "store facts and context, finish the item", "ledger", "commit"
+LAP_ENDING_AT = {"claimed": CLAIM, "storing": STORE, "committing": LEDGER, "stored": COMMIT}
 
 
 class Laps:
