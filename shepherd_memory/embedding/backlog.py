@@ -12,6 +12,8 @@ from shepherd_memory.memory.entries import context_text, fact_text
 from shepherd_memory.storage import users
 from shepherd_memory.storage.clock import SECOND
 from shepherd_memory.storage.database import Connection, Database
+from shepherd_memory.storage.visibility import seen_from
+from shepherd_memory.text.groups import MAIN_GROUP
 
 BATCH = 64
 """Most entries, and most pieces of long ones, that are stored at a time."""
@@ -188,9 +190,13 @@ def size(connection: Connection) -> int:
     return int(row[0]) if row else 0
 
 
-def size_of(connection: Connection, user_id: str) -> int:
-    """How many of one user's entries wait."""
-    row = connection.row("select count(*) from unembedded where user_id = :user_id", user_id=user_id)
+def size_of(connection: Connection, user_id: str, group: str = MAIN_GROUP) -> int:
+    """How many of one user's entries wait that a group sees."""
+    among, seen = seen_from(group)
+    of_group = f" and id in (select id from entries where user_id = :user_id{among})" if among else ""
+    row = connection.row(
+        f"select count(*) from unembedded where user_id = :user_id{of_group}", user_id=user_id, **seen
+    )
     return int(row[0]) if row else 0
 
 

@@ -25,6 +25,7 @@ from shepherd_memory.extraction.queue import QueuedMessage, Slice
 from shepherd_memory.extraction.retry_policy import RetryPolicy
 from shepherd_memory.llm.client import Client
 from shepherd_memory.llm.target import extraction_target
+from shepherd_memory.memory import sessions
 from shepherd_memory.storage import users
 from shepherd_memory.storage.clock import DAY, SECOND, Clock, from_us, next_day
 from shepherd_memory.storage.database import Connection, Database
@@ -237,7 +238,8 @@ class Worker:
         """What the item gives, and its being finished: one transaction."""
         now = self._clock()
         with self._database.read() as connection:
-            review = guard.review(connection, job.user_id, job.key, part.said, extraction.answer)
+            session_id, group = sessions.of_work_key(job.key)
+            review = guard.review(connection, job.user_id, session_id, part.said, extraction.answer, group)
         with _fenced() as fence, self._database.write() as tx:
             first_id = users.lock(tx, job.user_id, now, rows=review.size)
             admitted = guard.admit(tx, job.user_id, first_id, review, now)
