@@ -47,12 +47,16 @@ def documented() -> set[Transition]:
 
 
 def event_functions() -> set[str]:
-    """The functions of `jobs` that change rows: those that take a transaction, or open one."""
+    """The functions of `jobs` that change jobs: those that take a transaction, or open one.
+
+    To hold a kind changes none.
+    """
     return {
         name
         for name, function in inspect.getmembers(jobs, inspect.isfunction)
         if function.__module__ == jobs.__name__
         and not name.startswith("_")
+        and function is not jobs.lock_kind
         and {"tx", "database"} & set(inspect.signature(function).parameters)
     }
 
