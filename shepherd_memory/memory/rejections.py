@@ -70,12 +70,6 @@ def listing(connection: Connection, user_id: str) -> list[Rejection]:
     return [build(Rejection, row) for row in rows]
 
 
-def count(connection: Connection) -> int:
-    """How many there are of all users: for whoever runs the machine."""
-    row = connection.row("select count(*) from rejections")
-    return int(row[0]) if row else 0
-
-
 def take(tx: Connection, user_id: str, rejection_id: int) -> Rejection | None:
     """Remove a rejection and return it."""
     row = tx.row(

@@ -54,9 +54,7 @@ def open_service(
         for folder in own_folders():
             private_files.tighten(folder)
         database = stack.enter_context(closing(open_database(url)))
-        legacy.import_legacy_tables(database, clock())
-        if reindexing.is_needed(database):
-            reindexing.reindex_all_users(database, clock())
+        _take_over_old_rows(database, clock)
         embedding = EmbeddingThread(database, live.current, clock)
         client = stack.enter_context(closing(extraction_client()))
         thread = Worker(database, live.current, clock, client)
@@ -68,6 +66,7 @@ def open_service(
         stack.callback(embedding.stop)
         if worker:
             embedding.start()
+            stack.enter_context(service.tallies.counting())
             thread.start()
             watcher.start()
             replayer.start()
@@ -78,6 +77,13 @@ def open_service(
             stack.callback(replayer.ask_to_stop)
             stack.callback(embedding.ask_to_stop)
         yield service
+
+
+def _take_over_old_rows(database: Database, clock: Clock) -> None:
+    """What a version before this one stored, or the original shepherd."""
+    legacy.import_legacy_tables(database, clock())
+    if reindexing.is_needed(database):
+        reindexing.reindex_all_users(database, clock())
 
 
 def _spool(url: str, database: Database, live: LiveConfig, clock: Clock) -> Spool:
