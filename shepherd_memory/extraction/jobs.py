@@ -463,7 +463,7 @@ def oldest_waiting(
 
 _COUNTED_BY = {
     WAITING: "turn, queued_at",
-    RUNNING: "lease_until",
+    RUNNING: "kind",
     DONE: "ended_at",
     FAILED: "ended_at",
     DROPPED: "ended_at",
