@@ -82,12 +82,6 @@ def listing(connection: Connection, user_id: str, group: str = MAIN_GROUP) -> li
     return [build(Rejection, row) for row in rows]
 
 
-def count(connection: Connection) -> int:
-    """How many there are of all users: for whoever runs the machine."""
-    row = connection.row("select count(*) from rejections")
-    return int(row[0]) if row else 0
-
-
 def take(tx: Connection, user_id: str, rejection_id: int, group: str = MAIN_GROUP) -> Rejection | None:
     """Remove a rejection of a group and return it."""
     row = tx.row(

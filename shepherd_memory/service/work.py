@@ -3,7 +3,7 @@
 from collections import Counter
 
 from shepherd_memory.extraction import queue
-from shepherd_memory.maintenance.status import Status, Totals, read_status, read_totals
+from shepherd_memory.maintenance.status import Status, Totals, read_health, read_status
 from shepherd_memory.memory.sessions import of_work_key, work_key
 from shepherd_memory.service.arguments import NO_LIMIT, empty_for_unknown_user
 from shepherd_memory.service.parts import ServiceParts
@@ -89,15 +89,26 @@ class WorkService(ServiceParts):
         with self.database.read() as connection:
             return endpoint_state.get(connection, endpoint_state.EXTRACTION)
 
+    def problems(self) -> tuple[str, ...]:
+        """Why the memory is not healthy; cheap, whatever is stored."""
+        with self.database.read() as connection:
+            return read_health(connection, self.config, self._live.problem, self._clock()).problems
+
     def status(self) -> Status:
-        """How the memory is doing: database, queue, endpoint, health."""
+        """How the memory is doing: database, queue, endpoint, health; large numbers may be a minute old."""
         return read_status(
-            self.database, self.config, self._live.problem, self.embedding.trouble(), self._clock()
+            self.database,
+            self.config,
+            self._live.problem,
+            self.embedding.trouble(),
+            self.tallies.read(),
+            self._clock(),
         )
 
     def totals(self) -> Totals:
         """What `status` leaves out: sums over all users, for whoever runs the machine."""
-        return read_totals(self.database)
+        numbers = self.tallies.read()
+        return Totals(numbers.rejections, numbers.tokens)
 
 
 def _is_seen(job: Job, group: str) -> bool:

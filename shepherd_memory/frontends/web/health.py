@@ -1,5 +1,6 @@
 """How the server is doing: for load balancers, for Prometheus, and for whoever runs it."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from prometheus_client import CONTENT_TYPE_LATEST
@@ -18,7 +19,6 @@ from shepherd_memory.frontends.web.state import (
     user_header,
     user_of,
 )
-from shepherd_memory.maintenance.status import Status
 from shepherd_memory.spool.spool import SpoolState
 from shepherd_memory.storage.database import try_writing
 from shepherd_memory.storage.rows import as_json
@@ -105,13 +105,13 @@ async def _current_problems(request: Request) -> list[str]:
 
 def _problems(state: ServerState) -> list[str]:
     try:
-        return _problems_of(state, state.service.status())
+        return _problems_of(state, state.service.problems())
     except DatabaseError as error:
         return [f"the database cannot be used: {error}", *_spool_problems(state)]
 
 
-def _problems_of(state: ServerState, status: Status) -> list[str]:
-    found = [*status.problems, *_spool_problems(state)]
+def _problems_of(state: ServerState, problems: Sequence[str]) -> list[str]:
+    found = [*problems, *_spool_problems(state)]
     free = state.service.database.free_bytes()
     if free is not None and free < MIN_FREE_BYTES:
         found.append(f"the disk is full: {free / 1_000_000:.0f} MB are left for the database")
@@ -148,7 +148,7 @@ def _is_write_problem_left(state: ServerState) -> bool:
 
 def _status(state: ServerState) -> dict[str, Any]:
     status = state.service.status()
-    problems = _problems_of(state, status)
+    problems = _problems_of(state, status.problems)
     return {
         **as_json(status),
         "endpoint": as_json(status.endpoint),
@@ -164,7 +164,7 @@ def _status_of(state: ServerState, user_id: str) -> dict[str, Any]:
     service = state.service
     return {
         "user": user_id,
-        "healthy": not _problems_of(state, service.status()),
+        "healthy": not _problems_of(state, service.problems()),
         "extraction": "on" if extraction_endpoint(service.config) else "off",
         "items": service.item_counts(user_id),
         "unembedded": service.unembedded(user_id),
@@ -175,7 +175,7 @@ def _status_of(state: ServerState, user_id: str) -> dict[str, Any]:
 def _metrics(state: ServerState) -> bytes:
     try:
         status, totals = state.service.status(), state.service.totals()
-        healthy = not _problems_of(state, status)
+        healthy = not _problems_of(state, status.problems)
     except DatabaseError:
         # What this process counted is there, and wanted most now.
         return state.metrics.render_without_memory(state.slots.taken)
