@@ -462,7 +462,7 @@ CORE: dict[str, list[Case]] = {
     "tools.basic.get_fact": [by_tool(basic.get_fact, key="city")],
     "tools.basic.search_memory": [by_tool(basic.search_memory, query="Where? my city", max_results=50)],
     "tools.basic.set_fact": [by_tool(basic.set_fact, key="city", value="Rome")],
-    "tools.basic.spelled_alike": [lambda pair: basic.spelled_alike(pair.service, pair.me, "City")],
+    "tools.basic.spelled_alike": [lambda pair: basic.spelled_alike(pair.service, pair.me, "City", "main")],
     "tools.basic.store_memory": [by_tool(basic.store_memory, question="The same?", answer="the same")],
     "tools.advanced.fact_history": [by_tool(advanced.fact_history, key="city")],
     "tools.advanced.forget": [
