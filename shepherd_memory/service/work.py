@@ -29,7 +29,7 @@ class WorkService(ServiceParts):
         newest: bool = False,
         group: str = MAIN_GROUP,
     ) -> list[Job]:
-        """The work items that the group sees, oldest first; `newest` takes the last where `limit` cuts.
+        """The work items that the group sees, oldest first; `newest` takes the last ones of them.
 
         With a `session_id` those of that session of the group.
         """

@@ -60,8 +60,9 @@ class Caller:
 
     @property
     def sees_all(self) -> bool:
-        """Whether what concerns all users is shown: without keys, or with one that is for every user."""
-        return self.key is None or (self.key.any_user and not self.key.namespace)
+        """Whether what concerns all users is shown: without keys, or with one for every user and group."""
+        key = self.key
+        return key is None or (key.any_user and not key.namespace and not key.group_name)
 
 
 class Authenticator:

@@ -15,6 +15,7 @@ from shepherd_memory.frontends.web.state import (
     ServerState,
     admit,
     config_of,
+    group_of,
     server_state_of,
     user_header,
     user_of,
@@ -22,6 +23,7 @@ from shepherd_memory.frontends.web.state import (
 from shepherd_memory.spool.spool import SpoolState
 from shepherd_memory.storage.database import try_writing
 from shepherd_memory.storage.rows import as_json
+from shepherd_memory.text.groups import MAIN_GROUP
 from shepherd_memory.text.ids import checked_user_id
 
 OK, FAILING = "ok", "failing"
@@ -56,9 +58,10 @@ async def status(request: Request) -> Response:
     caller, _ = await admit(request.scope)
     state, named = server_state_of(request.scope), _named_user(request)
     user_id = await user_of(request.scope, caller, named)
+    group = group_of(request.scope, caller, request.query_params.get("group", ""))
     if caller.sees_all and not (named or user_header(request.scope)):
         return json_response(await state.quick.run(_status, state))
-    return json_response(await state.quick.run(_status_of, state, user_id))
+    return json_response(await state.quick.run(_status_of, state, user_id, group))
 
 
 async def metrics(request: Request) -> Response:
@@ -159,16 +162,17 @@ def _status(state: ServerState) -> dict[str, Any]:
     }
 
 
-def _status_of(state: ServerState, user_id: str) -> dict[str, Any]:
-    """What concerns one user: nothing of others, of the machine, or of where anything is."""
+def _status_of(state: ServerState, user_id: str, group: str) -> dict[str, Any]:
+    """What concerns one user's group: nothing of others, of the machine, or of where anything is."""
     service = state.service
     return {
         "user": user_id,
         "healthy": not _problems_of(state, service.problems()),
         "extraction": "on" if extraction_endpoint(service.config) else "off",
-        "items": service.item_counts(user_id),
-        "unembedded": service.unembedded(user_id),
-        "tokens_today": service.tokens_spent_today(user_id),
+        "items": service.item_counts(user_id, group=group),
+        "unembedded": service.unembedded(user_id, group=group),
+        # What a memory costs is not told apart by group.
+        "tokens_today": service.tokens_spent_today(user_id) if group == MAIN_GROUP else 0,
     }
 
 
