@@ -11,7 +11,7 @@ from shepherd_memory.config.identity import detect_user_id, is_known
 from shepherd_memory.errors import InvalidInput
 from shepherd_memory.frontends.terminal.invocation import Invocation
 from shepherd_memory.frontends.terminal.output import print_note
-from shepherd_memory.text.groups import checked_group
+from shepherd_memory.text.groups import MAIN_GROUP, checked_group
 from shepherd_memory.text.ids import checked_user_id
 
 if TYPE_CHECKING:
@@ -26,8 +26,9 @@ user_option = click.option(
 
 
 def _group(context: click.Context, _: click.Parameter, given: str | None) -> str:
-    invocation: Invocation = context.obj
-    return checked_group(invocation.config.group if given is None else given)
+    invocation = context.find_object(Invocation)
+    configured = invocation.config.group if invocation else MAIN_GROUP
+    return checked_group(configured if given is None else given)
 
 
 group_option = click.option(
