@@ -3,8 +3,8 @@
 from functools import lru_cache
 
 from shepherd_memory.errors import InvalidInput
-from shepherd_memory.text.canonical import canonical_text
-from shepherd_memory.text.ids import MAX_ID_LENGTH
+
+MAX_GROUP_CHARS = 256
 
 MAIN_GROUP = "main"
 """The group that sees all of its user's groups."""
@@ -24,12 +24,14 @@ def checked_group(raw: object) -> str:
 
 @lru_cache(maxsize=1024)
 def _check_name(raw: str) -> None:
-    from shepherd_memory.text.redaction import redact  # 25 ms, which programs of `main` save
+    # Late: commands that use `main` start without them.
+    from shepherd_memory.text.canonical import canonical_text
+    from shepherd_memory.text.redaction import redact
 
     if not raw or raw != raw.strip():
         raise InvalidInput("a group's name is not empty, and has no blanks around it")
-    if len(raw) > MAX_ID_LENGTH:
-        raise InvalidInput(f"a group's name has at most {MAX_ID_LENGTH} characters")
+    if len(raw) > MAX_GROUP_CHARS:
+        raise InvalidInput(f"a group's name has at most {MAX_GROUP_CHARS} characters")
     if canonical_text(raw) != raw or not raw.isprintable():
         raise InvalidInput("a group's name has no control characters in it")
     if "/" in raw or "\\" in raw or raw in (".", ".."):

@@ -4,6 +4,7 @@ import http.client
 import json
 import re
 import socket
+import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -570,17 +571,26 @@ def test_without_memory_half_of_a_long_answer_is_half_an_answer(
 def test_a_provider_that_closes_its_connections_is_asked_over_a_new_one(
     running: Running, provider: ScriptedProvider, wire: Wire
 ) -> None:
-    provider.default = AnsweredAndClosed()
+    closing = AnsweredAndClosed()
+    provider.default = closing
     body = b"".join(filled(BODIES["compact"], wire))
-    assert [send(running.url, wire.path, body).status for _ in range(10)] == [200] * 10
+    for _ in range(10):
+        assert send(running.url, wire.path, body).status == 200
+        assert closing.closed.acquire(timeout=60), "the provider closes its end"
 
 
 class AnsweredAndClosed:
     """An answer after which the connection ends, though nothing said that it would."""
 
+    def __init__(self) -> None:
+        self.closed = threading.Semaphore(0)
+
     def perform(self, call: Any) -> None:
         chat("Hello").perform(call)
         call.handler.close_connection = True
+        call.handler.wfile.flush()
+        call.handler.connection.shutdown(socket.SHUT_WR)
+        self.closed.release()
 
 
 def conversation(wire: Wire, messages: Sequence[Any]) -> bytes:

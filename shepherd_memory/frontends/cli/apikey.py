@@ -84,8 +84,11 @@ def list_(invocation: Invocation, as_json: bool) -> None:
     """List all keys, also the revoked ones."""
     with opened(invocation) as service, service.database.read() as connection:
         found = api_keys.listing(connection)
-    header = ("ID", "NAME", "ACTS FOR", "NAMESPACE", "GROUP", "RATE", "CREATED", "LAST USED", "STATE")
-    emit_list(as_json, map(plain, found), header, map(_row, found))
+    header = ("ID", "NAME", "ACTS FOR", "NAMESPACE", "RATE", "CREATED", "LAST USED", "STATE")
+    # A column that most have no use for would cut the ids on a narrow terminal.
+    has_groups = any(key.group_name for key in found)
+    rows = [(*_row(key), key.group_name) if has_groups else _row(key) for key in found]
+    emit_list(as_json, map(plain, found), (*header, "GROUP") if has_groups else header, rows)
     if not found:
         print_note("there are no API keys: the API server needs none, and serves this machine only")
 
@@ -133,7 +136,7 @@ def _row(key: ApiKey) -> tuple[str, ...]:
     rate = str(key.rate_per_minute or "")
     days = (local(key.created_at)[:10], local(key.last_used_at)[:10] or "never")
     state = "revoked" if key.revoked_at else "live"
-    return key.id, key.name, acts_for, key.namespace, key.group_name, rate, *days, state
+    return key.id, key.name, acts_for, key.namespace, rate, *days, state
 
 
 def _pairs(key: ApiKey) -> list[tuple[str, str]]:
