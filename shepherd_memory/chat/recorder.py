@@ -6,6 +6,7 @@ from typing import Any
 
 from shepherd_memory.errors import DatabaseError
 from shepherd_memory.service import Service
+from shepherd_memory.text.groups import MAIN_GROUP
 
 NEVER_IDLE_SECONDS = 86_400.0
 """With the idle time-out off, a chat that was killed is extracted after a day."""
@@ -21,12 +22,20 @@ class SessionRecorder:
     session's watermark says from where. A database that is away or full gets the rest with the next call.
     """
 
-    def __init__(self, service: Service, user_id: str, session_id: str, each: bool = False) -> None:
+    def __init__(
+        self,
+        service: Service,
+        user_id: str,
+        session_id: str,
+        each: bool = False,
+        group: str = MAIN_GROUP,
+    ) -> None:
         self.session_id = session_id
         self.stored_as = session_id
         """Another one where a transcript of the same session was taken in."""
         self._service = service
         self._user_id = user_id
+        self._group = group
         self._each = each
         self._unstored: list[dict[str, Any]] = []
         self._new_turns = 0
@@ -47,7 +56,11 @@ class SessionRecorder:
         rest_seconds = config.memory_extraction_idle_timeout or NEVER_IDLE_SECONDS
         try:
             kept = self._service.remember(
-                self._user_id, self._unstored, self.session_id, rest_seconds=rest_seconds
+                self._user_id,
+                self._unstored,
+                self.session_id,
+                rest_seconds=rest_seconds,
+                group=self._group,
             )
         except DatabaseError as error:
             logger.warning("a chat could not be stored (%s): it is tried again", type(error).__name__)
@@ -70,7 +83,7 @@ class SessionRecorder:
             return problem
         try:
             if self._new_turns:
-                self._service.extract(self._user_id, self.stored_as)
+                self._service.extract(self._user_id, self.stored_as, group=self._group)
         except DatabaseError as error:
             logger.warning("a chat could not be queued (%s)", type(error).__name__)
             return f"not queued yet: {error}"

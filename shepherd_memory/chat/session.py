@@ -100,6 +100,8 @@ class ChatSession:
 
     def _begin(self, session_id: str) -> None:
         self.session_id = session_id
+        self.group = self.config.group
+        """Of the memory; one session stays in one."""
         self.blocks: dict[str, MemoryBlock] = {}
         """What memory added to the messages, by their ids: the next prompt has the same again."""
         self.evicted_turn = ""
@@ -110,7 +112,7 @@ class ChatSession:
         """Of what was remembered, what was still there when it was last looked at."""
         self._off_record: set[str] = set()
         """What was asked with memory off, and answered: it is saved nowhere."""
-        self._memory = SessionRecorder(self.service, self.user_id, session_id, self.options.each)
+        self._memory = SessionRecorder(self.service, self.user_id, session_id, self.options.each, self.group)
 
     @property
     def config(self) -> Config:
@@ -248,7 +250,7 @@ class ChatSession:
     def _undeleted(self) -> list[Message]:
         """The messages but those that were remembered, and have been deleted since; none off the record."""
         try:
-            self._there = self.service.message_ids(self.user_id, self._memory.stored_as)
+            self._there = self.service.message_ids(self.user_id, self._memory.stored_as, group=self.group)
         except DatabaseError:
             # Nothing is deleted from a database that is away.
             logger.warning("a chat is saved as it was when the database was last there")

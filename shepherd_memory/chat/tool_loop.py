@@ -84,7 +84,12 @@ class Turn:
         try:
             # Each as it was said: what the prompt shows already is known by its own words.
             injected = chat.service.inject(
-                chat.user_id, chat.messages, session_id=chat.session_id, after=chat.evicted_turn, explain=True
+                chat.user_id,
+                chat.messages,
+                session_id=chat.session_id,
+                group=chat.group,
+                after=chat.evicted_turn,
+                explain=True,
             )
         except ShepherdError as error:
             logger.warning("recall failed for a chat (%s)", type(error).__name__)
@@ -194,7 +199,8 @@ class Turn:
         if self._chat.is_cancelled:
             raise CallCancelled("cancelled")
         self._emit(events.ToolCalled(call.id, call.name, call.arguments))
-        text = tools.execute(self._chat.service, self._chat.user_id, call.name, call.arguments)
+        chat = self._chat
+        text = tools.execute(chat.service, chat.user_id, call.name, call.arguments, chat.group)
         self._emit(events.ToolFinished(call.id, call.name, text))
         return {"role": "tool", "content": text, "tool_call_id": call.id, "name": call.name}
 

@@ -10,6 +10,7 @@ from shepherd_memory.config.settings import (
     COUNT_FROM_ONE,
     ENDPOINT,
     FLAG,
+    GROUP,
     MINUTES,
     PORT,
     SECONDS,
@@ -25,6 +26,7 @@ from shepherd_memory.config.settings import (
     settings_of,
 )
 from shepherd_memory.errors import ConfigError
+from shepherd_memory.text.groups import MAIN_GROUP
 
 RESERVED_NAMES = ("add", "remove", "show", "set", "unset", "edit", "use", "list", "next", "help")
 """Words of `shepherd provider`, which no provider can be called."""
@@ -96,6 +98,12 @@ class Config(_Checked):
         "",
         TEXT,
         "Whose memory this is; the same value on several machines shares it. Empty: `hostname:username`.",
+    )
+    group: str = setting(
+        MAIN_GROUP,
+        GROUP,
+        "The group of the memory that chats and commands use. `main` sees all groups of its user, any other"
+        " itself and `global`.",
     )
     memory_database: str = setting(
         "",

@@ -6,7 +6,8 @@ from dataclasses import dataclass, field, fields
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
-from shepherd_memory.errors import ConfigError
+from shepherd_memory.errors import ConfigError, InvalidInput
+from shepherd_memory.text.groups import checked_group
 
 T = TypeVar("T")
 
@@ -59,6 +60,13 @@ def _is_clean(text: str) -> bool:
     )
 
 
+def _is_group(text: str) -> bool:
+    try:
+        return bool(checked_group(text))
+    except InvalidInput:
+        return False
+
+
 def _is_endpoint(text: str) -> bool:
     if not text:
         return True
@@ -78,6 +86,7 @@ SECRET = ValueRule(
 ENDPOINT = ValueRule(
     str, "a URL with http:// or https://", lambda text: _is_clean(text) and _is_endpoint(text)
 )
+GROUP = ValueRule(str, "a group's name: text without slashes and control characters", _is_group)
 FLAG = ValueRule(bool, "true or false", lambda _: True)
 COUNT = ValueRule(int, "a whole number, 0 or more", lambda number: 0 <= number <= MAX_COUNT)
 COUNT_FROM_ONE = ValueRule(int, "a whole number, 1 or more", lambda number: 1 <= number <= MAX_COUNT)

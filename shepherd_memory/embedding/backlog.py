@@ -11,6 +11,8 @@ from shepherd_memory.embedding.engine import Embedder, UnembeddableText
 from shepherd_memory.storage import users
 from shepherd_memory.storage.clock import SECOND
 from shepherd_memory.storage.database import Connection, Database
+from shepherd_memory.storage.visibility import seen_from
+from shepherd_memory.text.groups import MAIN_GROUP
 
 AT_ONCE = 16
 """Pieces that the model is given together; between them the thread looks whether it should stop."""
@@ -130,9 +132,13 @@ def size(connection: Connection) -> int:
     return int(row[0]) if row else 0
 
 
-def size_of(connection: Connection, user_id: str) -> int:
-    """How many of one user's entries wait."""
-    row = connection.row("select count(*) from unembedded where user_id = :user_id", user_id=user_id)
+def size_of(connection: Connection, user_id: str, group: str = MAIN_GROUP) -> int:
+    """How many of one user's entries wait that a group sees."""
+    among, seen = seen_from(group)
+    of_group = f" and id in (select id from entries where user_id = :user_id{among})" if among else ""
+    row = connection.row(
+        f"select count(*) from unembedded where user_id = :user_id{of_group}", user_id=user_id, **seen
+    )
     return int(row[0]) if row else 0
 
 

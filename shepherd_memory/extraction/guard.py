@@ -15,6 +15,7 @@ from shepherd_memory.storage.database import Connection
 from shepherd_memory.storage.rows import Provenance
 from shepherd_memory.text.canonical import canonical_text
 from shepherd_memory.text.grounding import Grounding, ground, unsaid_in_question
+from shepherd_memory.text.groups import MAIN_GROUP
 from shepherd_memory.text.redaction import redact
 
 FACT, CONTEXT = "fact", "context"
@@ -79,12 +80,13 @@ def review(
     session_id: str,
     said: Sequence[QueuedMessage],
     answer: ExtractionAnswer,
+    group: str = MAIN_GROUP,
 ) -> Review:
     """Sort a model's answer by what the user said: everything that needs no transaction."""
-    proposals = [_Reviewer(session_id, said).review(*entry) for entry in _entries(answer)]
+    proposals = [_Reviewer(session_id, said, group).review(*entry) for entry in _entries(answer)]
     accepted = [entry for entry in proposals if isinstance(entry, Proposal)]
     refused = [entry for entry in proposals if isinstance(entry, NewRejection)]
-    return Review(tuple(_find_duplicates(connection, user_id, accepted)), tuple(refused))
+    return Review(tuple(_find_duplicates(connection, user_id, accepted, group)), tuple(refused))
 
 
 def _entries(answer: ExtractionAnswer) -> Iterable[tuple[str, str, str]]:
@@ -95,8 +97,9 @@ def _entries(answer: ExtractionAnswer) -> Iterable[tuple[str, str, str]]:
 class _Reviewer:
     """Holds one proposal after another against what the user said."""
 
-    def __init__(self, session_id: str, said: Sequence[QueuedMessage]) -> None:
+    def __init__(self, session_id: str, said: Sequence[QueuedMessage], group: str) -> None:
         self._session_id = session_id
+        self._group = group
         self._said = said
         self._texts = [one.text for one in said]
         self._dates = [from_us(one.created_at) for one in said]
@@ -122,7 +125,7 @@ class _Reviewer:
     def _provenance(self, grounding: Grounding) -> Provenance:
         index = len(self._said) - 1 if grounding.statement is None else grounding.statement
         one = self._said[index]
-        return Provenance(one.created_at, one.source, self._session_id, one.message_id)
+        return Provenance(one.created_at, one.source, self._session_id, one.message_id, self._group)
 
 
 def _clean(kind: str, raw: str) -> str:
@@ -157,10 +160,10 @@ def _unsaid(grounding: Grounding) -> Problem:
 
 
 def _find_duplicates(
-    connection: Connection, user_id: str, accepted: Sequence[Proposal]
+    connection: Connection, user_id: str, accepted: Sequence[Proposal], group: str
 ) -> Iterable[Proposal]:
     pairs = any(proposal.kind == CONTEXT for proposal in accepted)
-    known = context.newest(connection, user_id, COMPARED_PAIRS) if pairs else []
+    known = context.newest(connection, user_id, COMPARED_PAIRS, group) if pairs else []
     for proposal in accepted:
         same = (
             context.near_duplicate(proposal.name, proposal.content, known)
@@ -211,7 +214,7 @@ def admit_by_hand(tx: Connection, user_id: str, row_id: int, refused: rejections
     name = normalise_key(refused.name) if refused.kind == FACT else refused.name
     if not name or not refused.content:
         raise InvalidInput("there is no key or no value in what was refused: nothing can be stored of it")
-    where = Provenance(now, "accepted by hand", refused.session_id, refused.message_id)
+    where = Provenance(now, "accepted by hand", refused.session_id, refused.message_id, refused.group_name)
     if refused.kind == FACT:
         facts.put_by_hand(tx, user_id, name, refused.content, where, now, row_id)
     else:

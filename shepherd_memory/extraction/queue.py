@@ -14,6 +14,7 @@ from shepherd_memory.storage.clock import to_us
 from shepherd_memory.storage.database import Connection, Database
 from shepherd_memory.text.block_seal import strip_injection
 from shepherd_memory.text.canonical import dump_canonical, load_json
+from shepherd_memory.text.groups import MAIN_GROUP
 from shepherd_memory.work import jobs
 from shepherd_memory.work.jobs import Job
 
@@ -60,14 +61,17 @@ def put(
     through: int,
     now: int,
     said: Sequence[QueuedMessage] = (),
+    group: str = MAIN_GROUP,
 ) -> bool:
     """Queue what the session has after its queued watermark, up to `through`; whether that is a new item.
 
     `said` is carried along where documents are not kept; otherwise the stored documents are the copy.
     """
     found = tx.row(
-        "select queued_through from sessions where user_id = :user_id and session_id = :session_id",
+        "select queued_through from sessions where user_id = :user_id and group_name = :group"
+        " and session_id = :session_id",
         user_id=user_id,
+        group=group,
         session_id=session_id,
     )
     return jobs.put(
@@ -75,7 +79,7 @@ def put(
         user_id,
         job_id,
         KIND,
-        session_id,
+        sessions.work_key(session_id, group),
         now,
         watermark_from=found[0] if found else 0,
         watermark_through=through,
@@ -84,7 +88,14 @@ def put(
 
 
 def put_stretch(
-    tx: Connection, user_id: str, job_id: int, session_id: str, after: int, through: int, now: int
+    tx: Connection,
+    user_id: str,
+    job_id: int,
+    session_id: str,
+    after: int,
+    through: int,
+    now: int,
+    group: str = MAIN_GROUP,
 ) -> None:
     """Queue a stretch of a session, whatever its watermark, beside others of it that may be waiting."""
     jobs.put(
@@ -92,7 +103,7 @@ def put_stretch(
         user_id,
         job_id,
         KIND,
-        session_id,
+        sessions.work_key(session_id, group),
         now,
         watermark_from=after,
         watermark_through=through,
@@ -111,8 +122,9 @@ def _from_payload(payload: str) -> list[QueuedMessage]:
 
 def load(connection: Connection, job: Job, max_turns: int) -> Slice:
     """What the user said in the item: as much as one call takes, the rest for another."""
+    session_id, group = sessions.of_work_key(job.key)
     stored = documents.statements(
-        connection, job.user_id, job.key, job.watermark_from, job.watermark_through, max_turns + 1
+        connection, job.user_id, session_id, job.watermark_from, job.watermark_through, max_turns + 1, group
     )
     carried = _from_payload(job.payload)
     said = [*map(_said, stored), *carried]
@@ -224,26 +236,29 @@ def _drop(tx: Connection, user_id: str, job_id: int, reason: str, now: int) -> b
     return True
 
 
-def drop_open(tx: Connection, user_id: str, session_id: str) -> None:
+def drop_open(tx: Connection, user_id: str, session_id: str, group: str = MAIN_GROUP) -> None:
     """Forget a session's items that are not done; a running one loses its claim and stores nothing."""
     tx.execute(
-        "delete from jobs where user_id = :user_id and kind = :kind and key = :session_id"
+        "delete from jobs where user_id = :user_id and kind = :kind and key = :key"
         " and status in ('waiting', 'running', 'failed')",
         user_id=user_id,
         kind=KIND,
-        session_id=session_id,
+        key=sessions.work_key(session_id, group),
     )
 
 
-def remove_document(tx: Connection, user_id: str, session_id: str, document_id: int) -> None:
+def remove_document(
+    tx: Connection, user_id: str, session_id: str, document_id: int, group: str = MAIN_GROUP
+) -> None:
     """A document was deleted: an item that is being worked on begins anew, and none carries its text."""
-    jobs.requeue(tx, user_id, KIND, session_id)
+    key = sessions.work_key(session_id, group)
+    jobs.requeue(tx, user_id, KIND, key)
     carrying = tx.rows(
         "select id, payload from jobs where user_id = :user_id and kind = :kind and key = :key"
         " and payload <> ''",
         user_id=user_id,
         kind=KIND,
-        key=session_id,
+        key=key,
     )
     for job_id, payload in carrying:
         kept = [one for one in _from_payload(payload) if one.document_id != document_id]
@@ -256,7 +271,12 @@ def remove_document(tx: Connection, user_id: str, session_id: str, document_id: 
 
 
 def queue_session(
-    database: Database, user_id: str, session_id: str, now: int, only_wanted: bool = False
+    database: Database,
+    user_id: str,
+    session_id: str,
+    now: int,
+    only_wanted: bool = False,
+    group: str = MAIN_GROUP,
 ) -> bool:
     """Queue what is new in a session since its watermark; False if the user said nothing new.
 
@@ -264,15 +284,15 @@ def queue_session(
     """
     with database.write() as tx:
         job_id = users.lock_existing(tx, user_id)
-        session = sessions.get(tx, user_id, session_id)
+        session = sessions.get(tx, user_id, session_id, group)
         through = _queue_through(session, only_wanted)
         if job_id is None or session is None or through <= session.queued_through:
             return False
-        said = documents.statements(tx, user_id, session_id, session.queued_through, through, limit=1)
+        said = documents.statements(tx, user_id, session_id, session.queued_through, through, 1, group)
         if said:
-            put(tx, user_id, job_id, session_id, through, now)
-        sessions.mark_queued(tx, user_id, session_id, through)
-        sessions.settle(tx, user_id, session_id, KIND)
+            put(tx, user_id, job_id, session_id, through, now, group=group)
+        sessions.mark_queued(tx, user_id, session_id, through, group)
+        sessions.settle(tx, user_id, sessions.work_key(session_id, group), KIND)
         return bool(said)
 
 
@@ -286,6 +306,6 @@ def catch_up(database: Database, now: int) -> int:
     """Queue what is wanted and not queued yet, a batch at a time; how many sessions."""
     with database.read() as connection:
         behind = sessions.to_catch_up(connection, now, CATCH_UP_BATCH)
-    for user_id, session_id in behind:
-        queue_session(database, user_id, session_id, now, only_wanted=True)
+    for user_id, session_id, group in behind:
+        queue_session(database, user_id, session_id, now, only_wanted=True, group=group)
     return len(behind)

@@ -11,6 +11,7 @@ from shepherd_memory.extraction.prompt import Statement
 from shepherd_memory.extraction.queue import QueuedMessage, Slice
 from shepherd_memory.llm.client import Client
 from shepherd_memory.llm.target import extraction_target
+from shepherd_memory.memory import sessions
 from shepherd_memory.storage.clock import Clock, from_us
 from shepherd_memory.storage.database import Connection, Database
 from shepherd_memory.work import endpoint_state, ledger
@@ -59,7 +60,8 @@ class ExtractionKind:
     def do(self, job: Job, piece: Slice, now: int) -> Done[Review]:
         asked = Extraction() if piece.is_empty else self._ask(piece, now)
         with self._database.read() as connection:
-            review = guard.review(connection, job.user_id, job.key, piece.said, asked.answer)
+            session_id, group = sessions.of_work_key(job.key)
+            review = guard.review(connection, job.user_id, session_id, piece.said, asked.answer, group)
         return Done(review, review.size, asked.spent, asked.problem)
 
     def _ask(self, piece: Slice, now: int) -> Extraction:

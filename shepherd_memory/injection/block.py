@@ -52,6 +52,8 @@ class RecalledItem:
     question: str = ""
     answer: str = ""
     words: tuple[str, ...] = ()
+    group: str = ""
+    """Where it comes from, if that is another group."""
 
 
 @dataclass(frozen=True)
@@ -155,8 +157,9 @@ def _draft(piece: RecalledItem) -> _Draft:
         labelled = [(_escape_label(piece.speaker) or _escape_label(piece.kind), piece.text)]
     said = [(f"{label}: ", _escape_said(_bounded(text))) for label, text in labelled]
     said = [(label, text) for label, text in said if text]
-    date = _escape_label(piece.date)
-    openings = [f"({date}) " if date else "", *[" "] * len(said)]
+    labels = [_escape_label(piece.date), f"group {_escape_label(piece.group)}" if piece.group else ""]
+    when = ", ".join(filter(None, labels))
+    openings = [f"({when}) " if when else "", *[" "] * len(said)]
     return _Draft(
         piece, tuple((before + label, text) for before, (label, text) in zip(openings, said, strict=False))
     )

@@ -18,8 +18,8 @@ MAX_COUNTED_USERS = 4096
 PRUNED_EVERY = 64
 """So many prompts of a user lie between two looks at whether too much is kept."""
 
-Find = Callable[[str, str, int, float, datetime | None, bool], Recalled]
-"""Recall, by user, query, limit, threshold, time, and whether to explain."""
+Find = Callable[[str, str, int, float, datetime | None, bool, str], Recalled]
+"""Recall, by user, query, limit, threshold, time, whether to explain, and group."""
 
 
 @dataclass(frozen=True)

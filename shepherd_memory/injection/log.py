@@ -9,6 +9,8 @@ from shepherd_memory.recall import Hit
 from shepherd_memory.recall.rows import fetch
 from shepherd_memory.storage.database import Connection
 from shepherd_memory.storage.rows import build
+from shepherd_memory.storage.visibility import seen_from
+from shepherd_memory.text.groups import MAIN_GROUP
 
 KEPT_INJECTIONS = 10_000
 """Per user; older ones are forgotten."""
@@ -30,6 +32,7 @@ class Injection:
     score: float
     confidence: float
     injected_at: datetime
+    group_name: str = MAIN_GROUP
     text: str | None = None
 
 
@@ -40,9 +43,10 @@ class LoggedPrompt:
     request: str
     session_id: str
     query: str
+    group: str = MAIN_GROUP
 
 
-_COLUMNS = "id, request, session_id, query, kind, entry_id, score, confidence, injected_at"
+_COLUMNS = "id, request, session_id, query, kind, entry_id, score, confidence, injected_at, group_name"
 _TABLES = {"fact": "facts", "context": "context", "document": "documents"}
 
 
@@ -56,12 +60,12 @@ def add(
     now: int,
 ) -> None:
     """Note facts and hits that were put into a prompt, and count their use."""
-    told = [fact for fact in facts.listing(tx, user_id) if fact.key in fact_keys] if fact_keys else []
-    rows = [("fact", fact.id, 0.0, 1.0) for fact in told]
+    told = [facts.nearest_told(tx, user_id, key, prompt.group) for key in fact_keys]
+    rows = [("fact", fact.id, 0.0, 1.0) for fact in told if fact is not None]
     rows += [(hit.kind, hit.id, hit.score, hit.confidence) for hit in hits]
     tx.execute_many(
         f"insert into injections (user_id, {_COLUMNS}) values (:user_id, :id, :request, :session_id,"
-        " :query, :kind, :entry_id, :score, :confidence, :now)",
+        " :query, :kind, :entry_id, :score, :confidence, :now, :group)",
         [
             {
                 "user_id": user_id,
@@ -74,6 +78,7 @@ def add(
                 "score": score,
                 "confidence": confidence,
                 "now": now,
+                "group": prompt.group,
             }
             for at, (kind, entry_id, score, confidence) in enumerate(rows)
         ],
@@ -102,14 +107,18 @@ def prune(tx: Connection, user_id: str) -> None:
     )
 
 
-def listing(connection: Connection, user_id: str, request: str = "", limit: int = 100) -> list[Injection]:
-    """What was put into the user's prompts last, newest first; or into one request."""
+def listing(
+    connection: Connection, user_id: str, request: str = "", limit: int = 100, group: str = MAIN_GROUP
+) -> list[Injection]:
+    """What was put into the prompts that a group sees, newest first; or into one request."""
+    among, seen = seen_from(group)
     rows = connection.rows(
         f"select {_COLUMNS} from injections where user_id = :user_id"
-        f"{' and request = :request' if request else ''} order by id desc limit :limit",
+        f"{' and request = :request' if request else ''}{among} order by id desc limit :limit",
         user_id=user_id,
         limit=limit,
         **({"request": request} if request else {}),
+        **seen,
     )
     found = [build(Injection, row) for row in rows]
     texts = _texts(connection, user_id, [(one.kind, one.entry_id) for one in found])

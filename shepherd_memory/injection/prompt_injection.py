@@ -104,7 +104,7 @@ class PromptInjection:
         if not asked.previous_response:
             return
         response_id, now = storable_id(asked.previous_response), self._injector.clock()
-        previous = responses.find(connection, asked.user_id, response_id, now)
+        previous = responses.find(connection, asked.user_id, response_id, now, asked.group)
         if previous is not None:
             self._after = self._after or previous.block_key
             self._session_id = self._session_id or previous.session_id
@@ -150,7 +150,9 @@ class PromptInjection:
         if given is None or given.kept is None:
             return None
         with self._injector.database.read() as connection:
-            has_news = stored_blocks.has_news(connection, asked.user_id, given.seq, redact(last.text))
+            has_news = stored_blocks.has_news(
+                connection, asked.user_id, given.seq, redact(last.text), asked.group
+            )
         return None if has_news else given.kept
 
     def _injected(self, last: UserTurn, outcome: _Outcome) -> Injected:
@@ -186,7 +188,9 @@ class PromptInjection:
         recalled = self._recalled(query, room.results)
         with self._injector.database.read() as connection:
             elsewhere = self._session_id if self._after else ""
-            kept = compose(connection, asked.user_id, asked.messages, recalled, room, told, elsewhere)
+            kept = compose(
+                connection, asked.user_id, asked.messages, recalled, room, told, elsewhere, asked.group
+            )
         given = self._given.get(turn.key)
         before = given.kept if given else None
         # What the turn has got already, where that tells the same.
@@ -194,17 +198,22 @@ class PromptInjection:
 
     def _recalled(self, query: TurnQuery, limit: int) -> Recalled:
         """What is found for a query: for one that means little alone, together with what came before it."""
-        asked, find = self._request, self._injector.find
+        asked = self._request
         # What the prompt shows already is among the best found, and is left out.
         most = max(1, limit + min(len(asked.messages), MAX_SHOWN_MESSAGES))
         threshold = self._injector.config().rag_relevance_threshold
         if not query.in_context:
-            return find(asked.user_id, query.text, most, threshold, asked.now, asked.explain)
-        found = find(asked.user_id, query.in_context, most, threshold, asked.now, asked.explain)
+            return self._find(query.text, most, threshold)
+        found = self._find(query.in_context, most, threshold)
         if not found.abstained:
             return found
-        alone = max(threshold, ALONE)
-        return find(asked.user_id, query.text, most, alone, asked.now, asked.explain)
+        return self._find(query.text, most, max(threshold, ALONE))
+
+    def _find(self, query: str, most: int, threshold: float) -> Recalled:
+        asked = self._request
+        return self._injector.find(
+            asked.user_id, query, most, threshold, asked.now, asked.explain, asked.group
+        )
 
     def _saved(
         self, turn: UserTurn, kept: StoredBlock, recalled: Recalled, query: TurnQuery
@@ -212,7 +221,8 @@ class PromptInjection:
         """What the turn gets in the end; None if something in the block is forgotten by now."""
         session = self._session_id
         request = uuid.uuid4().hex[:12]
-        prompt = LoggedPrompt(request, storable_id(session) if session else "", redact(query.text))
+        name = storable_id(session) if session else ""
+        prompt = LoggedPrompt(request, name, redact(query.text), self._request.group)
         try:
             given = self._recorded(turn, kept, prompt, recalled)
         except DatabaseError as error:

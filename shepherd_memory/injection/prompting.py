@@ -9,10 +9,12 @@ from shepherd_memory.injection.stored_blocks import GivenBlock, StoredBlock
 from shepherd_memory.injection.turns import UserTurn
 from shepherd_memory.intake.messages import text_of, typed_by_user
 from shepherd_memory.memory import facts
+from shepherd_memory.memory.entries import FACT
 from shepherd_memory.memory.facts import Fact
 from shepherd_memory.recall import Hit, Recalled
 from shepherd_memory.storage.database import Connection
 from shepherd_memory.text.block_seal import strip_content
+from shepherd_memory.text.groups import GLOBAL_GROUP, MAIN_GROUP
 from shepherd_memory.text.reasoning import without_reasoning
 from shepherd_memory.text.redaction import redact
 
@@ -88,6 +90,7 @@ def compose(
     room: PromptBudget,
     told: ToldBefore,
     elsewhere: str = "",
+    group: str = MAIN_GROUP,
 ) -> StoredBlock:
     """The block for a turn: the user's profile, and what recall found that the prompt does not show yet.
 
@@ -97,25 +100,28 @@ def compose(
     is_spent = left < MIN_TOKENS
     hits = [hit for hit in recalled.hits if hit.confidence >= CERTAIN] if is_spent else list(recalled.hits)
     shown = _shown(messages, any(REDACTED in hit.text for hit in hits))
-    known = facts.listing(connection, user_id)
-    relevant = [hit.text.partition(":")[0].replace(" ", "_") for hit in hits if hit.kind == "fact"]
+    known = facts.profile(connection, user_id, group)
+    relevant = [_fact_of(hit)[0] for hit in hits if hit.kind == FACT and not _is_foreign(hit, group)]
     profile = _profile(known, told, relevant, shown)
-    best = [hit for hit in hits if _is_unseen(hit, shown, elsewhere)][: room.results]
+    best = [hit for hit in hits if _is_unseen(hit, shown, elsewhere, group)][: room.results]
     # What was told is not made up for: what is found beyond the best is less certain.
     untold = [hit for hit in best if hit.id not in told.entry_ids]
     tokens = room.tokens // LATE_SHARE if is_spent else min(room.tokens, left)
-    pieces = [_piece(hit, recalled.words) for hit in untold]
+    pieces = [_piece(hit, recalled.words, group) for hit in untold]
     block = build_block([(fact.key, fact.value) for fact in profile], pieces, tokens, relevant)
     return StoredBlock(None) if block is None else _stored(block, profile, untold)
 
 
 def _stored(block: MemoryBlock, profile: Sequence[Fact], hits: Sequence[Hit]) -> StoredBlock:
     told = [fact for fact in profile if fact.key in block.fact_keys]
+    shown = [hit for hit in hits if hit.id in block.entry_ids]
     return StoredBlock(
         block,
         tuple((fact.key, fact.value) for fact in told),
         tuple(fact.id for fact in told),
-        tuple((hit.kind, hit.id) for hit in hits if hit.id in block.entry_ids),
+        tuple((hit.kind, hit.id) for hit in shown),
+        tuple(fact.group_name for fact in told),
+        tuple((*_fact_of(hit), hit.group) for hit in shown if hit.kind == FACT),
     )
 
 
@@ -135,10 +141,24 @@ def _profile(
     ]
 
 
-def _is_unseen(hit: Hit, shown: set[str], elsewhere: str) -> bool:
-    if hit.kind == "fact" or (elsewhere and hit.session_id == elsewhere):
+def _is_unseen(hit: Hit, shown: set[str], elsewhere: str, group: str) -> bool:
+    if _is_foreign(hit, group):
+        return hit.text.strip() not in shown
+    # Facts of the group and of `global` are in the profile.
+    if hit.kind == FACT or (elsewhere and (hit.session_id, hit.group) == (elsewhere, group)):
         return False
     return hit.text.strip() not in shown
+
+
+def _is_foreign(hit: Hit, group: str) -> bool:
+    """Whether it is of another group, whose facts are not told by themselves."""
+    return hit.group not in (group, GLOBAL_GROUP)
+
+
+def _fact_of(hit: Hit) -> tuple[str, str]:
+    """The key and the value of a fact that was found."""
+    name, _, value = hit.text.partition(": ")
+    return name.replace(" ", "_"), value
 
 
 def _shown(messages: Sequence[Any], redacted: bool) -> set[str]:
@@ -151,7 +171,7 @@ def _shown(messages: Sequence[Any], redacted: bool) -> set[str]:
     return {(redact(text) if redacted else text).strip() for text in texts | answers}
 
 
-def _piece(hit: Hit, words: Sequence[str]) -> RecalledItem:
+def _piece(hit: Hit, words: Sequence[str], group: str) -> RecalledItem:
     question, answer = hit.pair or ("", "")
     return RecalledItem(
         entry_id=hit.id,
@@ -162,4 +182,5 @@ def _piece(hit: Hit, words: Sequence[str]) -> RecalledItem:
         question=question,
         answer=answer,
         words=tuple(words),
+        group=hit.group if _is_foreign(hit, group) else "",
     )

@@ -1,6 +1,6 @@
 """Blocks that were put into prompts, kept so that each message gets the same one again."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -12,7 +12,9 @@ from shepherd_memory.storage import prompt_blocks
 from shepherd_memory.storage.clock import DAY, SECOND
 from shepherd_memory.storage.database import Connection, Row
 from shepherd_memory.storage.prompt_blocks import WITHDRAWN
+from shepherd_memory.storage.visibility import seen_from
 from shepherd_memory.text.canonical import dump_canonical, load_json
+from shepherd_memory.text.groups import MAIN_GROUP
 
 KEPT_DAYS = 30
 """After its last use."""
@@ -41,6 +43,10 @@ class StoredBlock:
     facts: tuple[tuple[str, str], ...] = ()
     fact_ids: tuple[int, ...] = ()
     entries: tuple[tuple[str, int], ...] = ()
+    fact_groups: tuple[str, ...] = ()
+    """Of the facts; without them all are of `main`."""
+    recalled_facts: tuple[tuple[str, str, str], ...] = ()
+    """Those of other groups that are among the entries: key, value and group."""
 
     @property
     def told(self) -> tuple[tuple[str, int], ...]:
@@ -51,11 +57,18 @@ class StoredBlock:
         found = fetch(connection, user_id, self.entries)
         if len(found) != len(self.entries):
             return False
-        return set(self.facts) <= facts.stated(connection, user_id, [key for key, _ in self.facts])
+        keys = [key for key, _ in self.facts]
+        return set(self._grouped_facts()) <= facts.stated(connection, user_id, keys)
+
+    def _grouped_facts(self) -> Iterator[tuple[str, str, str]]:
+        groups = self.fact_groups or (MAIN_GROUP,) * len(self.facts)
+        for (key, value), group in zip(self.facts, groups, strict=True):
+            yield key, value, group
 
     def marks(self) -> str:
         """What it tells, as forgetting looks for it."""
-        told = [mark for key, value in self.facts for mark in prompt_blocks.fact_marks(key, value)]
+        known = [*self._grouped_facts(), *self.recalled_facts]
+        told = [mark for one in known for mark in prompt_blocks.fact_marks(*one)]
         return prompt_blocks.joined(
             [*told, *(prompt_blocks.entry_mark(number) for _, number in self.entries)]
         )
@@ -105,16 +118,18 @@ def load_chain(connection: Connection, user_id: str, group: str, key: str) -> li
     return [_given(row) for row in rows]
 
 
-def has_news(connection: Connection, user_id: str, seq: int, text: str) -> bool:
-    """Whether the user has said anything but this text, or set anything by hand, since `seq`."""
+def has_news(connection: Connection, user_id: str, seq: int, text: str, group: str = MAIN_GROUP) -> bool:
+    """Whether the group has seen the user say anything but this text, or set anything, since `seq`."""
+    among, seen = seen_from(group)
     row = connection.row(
         "select 1 from documents where user_id = :user_id and id > :seq and role not in ('assistant', 'tool')"
-        " and text <> :text union all select 1 from facts where user_id = :user_id and id > :seq"
-        " and session_id = '' union all select 1 from context where user_id = :user_id and id > :seq"
-        " and session_id = '' limit 1",
+        f" and text <> :text{among} union all select 1 from facts where user_id = :user_id and id > :seq"
+        f" and session_id = ''{among} union all select 1 from context where user_id = :user_id and id > :seq"
+        f" and session_id = ''{among} limit 1",
         user_id=user_id,
         seq=seq,
         text=text,
+        **seen,
     )
     return row is not None
 
@@ -178,4 +193,6 @@ def _read(kept: dict[str, Any]) -> StoredBlock:
         tuple((key, value) for key, value in kept["facts"]),
         tuple(kept["fact_ids"]),
         tuple((kind, number) for kind, number in kept["entries"]),
+        tuple(kept.get("fact_groups", ())),
+        tuple((key, value, group) for key, value, group in kept.get("recalled_facts", ())),
     )

@@ -14,6 +14,7 @@ from shepherd_memory.intake.messages import (
 )
 from shepherd_memory.text.block_seal import strip_content, strip_injection
 from shepherd_memory.text.canonical import canonical_text
+from shepherd_memory.text.groups import MAIN_GROUP
 from shepherd_memory.text.ids import digest_of, storable_id
 from shepherd_memory.text.redaction import redact
 
@@ -86,6 +87,7 @@ class AnsweredExchange:
     session_id: str
     said_at: int
     link: ResponseLink = UNLINKED
+    group: str = MAIN_GROUP
 
 
 def read_answered(
@@ -94,6 +96,7 @@ def read_answered(
     session_id: str,
     said_at: int,
     link: ResponseLink = UNLINKED,
+    group: str = MAIN_GROUP,
 ) -> AnsweredExchange | None:
     """The exchange that a request's messages and the answer to them make; None if the user says nothing.
 
@@ -106,7 +109,7 @@ def read_answered(
         return None
     session = _storable(session_id)
     stored = ResponseLink(_storable(link.previous), _storable(link.response), link.block_key)
-    return AnsweredExchange(exchange, storable_answer(answer), session, said_at, stored)
+    return AnsweredExchange(exchange, storable_answer(answer), session, said_at, stored, group)
 
 
 def _storable(id: str) -> str:

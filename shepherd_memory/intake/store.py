@@ -10,7 +10,7 @@ from shepherd_memory.extraction.queue import QueuedMessage
 from shepherd_memory.intake.exchange import GAP_SECONDS, AnsweredExchange, Exchange
 from shepherd_memory.intake.messages import EMPTY, Message, Skipped, kept_as_extra, read_messages
 from shepherd_memory.memory import documents, entries, responses, sessions
-from shepherd_memory.memory.documents import MAIN_GROUP, NewDocument
+from shepherd_memory.memory.documents import NewDocument
 from shepherd_memory.memory.responses import StoredResponse
 from shepherd_memory.storage import erasures, tombstones, users
 from shepherd_memory.storage.clock import SECOND
@@ -93,18 +93,18 @@ def remember_exchange(
     skipped = [Skipped(index, EMPTY) for index, message in enumerate(both) if message.is_empty]
 
     def check(tx: Connection) -> None:
-        _check_wanted(tx, user_id, session, answered.said_at, is_wanted)
+        _check_wanted(tx, user_id, session, answered, is_wanted)
 
     def note(tx: Connection, live: str) -> None:
         if answered.link.response:
             response = StoredResponse(live, exchange.place + 2, block_key)
-            responses.put(tx, user_id, answered.link.response, response, now)
+            responses.put(tx, user_id, answered.link.response, response, now, answered.group)
 
     try:
         if not kept:
             return _noted_only(database, user_id, session, check, note)
         result = store_messages(
-            database, user_id, kept, session, MAIN_GROUP, how, True, now, answered.said_at, check, note
+            database, user_id, kept, session, answered.group, how, True, now, answered.said_at, check, note
         )
     except _LeftOut as reason:
         return Remembered(session, reason=str(reason))
@@ -112,13 +112,18 @@ def remember_exchange(
 
 
 def _check_wanted(
-    tx: Connection, user_id: str, session_id: str, said_at: int, is_wanted: Callable[[], bool]
+    tx: Connection,
+    user_id: str,
+    session_id: str,
+    answered: AnsweredExchange,
+    is_wanted: Callable[[], bool],
 ) -> None:
+    said_at, group = answered.said_at, answered.group
     if not is_wanted():
         raise _LeftOut("nobody waits for it any more")
     if erasures.is_erased_since(tx, user_id, said_at):
         raise _LeftOut("the user was erased after it was said")
-    if tombstones.exists(tx, user_id, tombstones.SESSION, session_id, said_at):
+    if tombstones.exists(tx, user_id, tombstones.SESSION, session_id, said_at, group):
         raise _LeftOut("its session was forgotten after it was said")
 
 
@@ -133,7 +138,7 @@ def _located(database: Database, user_id: str, answered: AnsweredExchange) -> tu
     if not link.previous:
         return answered.session_id or _session_of(database, user_id, answered), exchange, link.block_key
     with database.read() as connection:
-        previous = responses.find(connection, user_id, link.previous, answered.said_at)
+        previous = responses.find(connection, user_id, link.previous, answered.said_at, answered.group)
     if previous is None:
         session = (answered.session_id or digest_of(link.previous)) if exchange.has_words else ""
         return session, exchange, link.block_key
@@ -145,7 +150,9 @@ def _session_of(database: Database, user_id: str, answered: AnsweredExchange) ->
     gap = GAP_SECONDS * SECOND
     since, until = answered.said_at - gap, answered.said_at + gap
     with database.read() as connection:
-        return sessions.continued(connection, user_id, answered.exchange.opening, since, until)
+        return sessions.continued(
+            connection, user_id, answered.exchange.opening, since, until, answered.group
+        )
 
 
 def _noted_only(
@@ -190,23 +197,18 @@ def store_messages(
         return replace(nothing, reason="there is nothing to store in these messages")
     if not how.keep_documents and not (extract and how.can_extract):
         return replace(nothing, reason="memory_documents is off, and no extraction will read these messages")
-    group = _storable_group(group_name)
-    new = [document_of(message, session_id, group) for message in messages]
+    new = [document_of(message, session_id, group_name) for message in messages]
     terms = [entries.terms_of(document.text) if how.keep_documents else Counter() for document in new]
     with database.write() as tx:
         first_id = users.lock(tx, user_id, now, rows=len(new) + 1)
         check(tx)
-        if (live := sessions.live_id(tx, user_id, session_id)) != session_id:
+        if (live := sessions.live_id(tx, user_id, session_id, group_name)) != session_id:
             new = [replace(document, session_id=live) for document in new]
         note(tx, live)
         stored, queued = _store(
             tx, user_id, first_id, new, terms, how, extract, now, now if said_at is None else said_at
         )
     return replace(nothing, session_id=live, stored=stored, known=len(new) - stored, queued=queued)
-
-
-def _storable_group(name: str) -> str:
-    return MAIN_GROUP if not name or name == MAIN_GROUP else storable_id(name)
 
 
 def document_of(message: Message, session_id: str, group_name: str) -> NewDocument:
@@ -252,7 +254,7 @@ def _store(
     queueing = extract and how.can_extract and bool(said) and not how.waits
     if queueing:
         carried = () if how.keep_documents else said
-        queue.put(tx, user_id, first_id + len(new), session_id, last, now, carried)
+        queue.put(tx, user_id, first_id + len(new), session_id, last, now, carried, new[0].group_name)
     sessions.extend(
         tx,
         user_id,
@@ -295,6 +297,7 @@ def entry_of(document_id: int, document: NewDocument, terms: Counter[str]) -> en
         document.speaker_name,
         document.created_at,
         terms,
+        document.group_name,
     )
 
 
@@ -311,9 +314,10 @@ def add_document(
             index(tx, user_id, document_id, [clean], [terms], stored, now)
             return document_id, True
         row = tx.row(
-            "select id from documents where user_id = :user_id and session_id = :session_id"
-            " and message_id = :message_id",
+            "select id from documents where user_id = :user_id and group_name = :group"
+            " and session_id = :session_id and message_id = :message_id",
             user_id=user_id,
+            group=clean.group_name,
             session_id=clean.session_id,
             message_id=clean.message_id,
         )
@@ -331,7 +335,6 @@ def _clean(document: NewDocument, extra: object) -> NewDocument:
         text=text(document.text),
         role=text(document.role),
         speaker_name=text(document.speaker_name),
-        group_name=_storable_group(document.group_name),
         source=text(document.source),
         source_file=text(document.source_file),
         tool_names=text(document.tool_names),

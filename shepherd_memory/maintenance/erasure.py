@@ -9,6 +9,8 @@ from shepherd_memory.memory.entries import number_of
 from shepherd_memory.storage import erasures, transcript_stops, users
 from shepherd_memory.storage.clock import from_us
 from shepherd_memory.storage.database import Connection, Database
+from shepherd_memory.storage.visibility import seen_from
+from shepherd_memory.text.groups import MAIN_GROUP
 
 POSTINGS = "postings"
 """The one table that knows a user by number."""
@@ -82,8 +84,23 @@ def _count(connection: Connection, table: str, user_id: str) -> int:
     return int(row[0]) if row else 0
 
 
-def count_rows(database: Database, user_id: str) -> dict[str, int]:
-    """How many rows a user has in which table."""
+def count_rows(database: Database, user_id: str, group: str = MAIN_GROUP) -> dict[str, int]:
+    """How many rows a user has in which table that a group sees; all tables for the group that sees all."""
     with database.read() as connection:
+        if group != MAIN_GROUP:
+            return _count_seen(database, connection, user_id, group)
         counts = {name: _count(connection, name, user_id) for name in user_tables(database, connection)}
         return {**counts, POSTINGS: _count_postings(connection, number_of(connection, user_id))}
+
+
+def _count_seen(database: Database, connection: Connection, user_id: str, group: str) -> dict[str, int]:
+    among, seen = seen_from(group)
+    tables = database.tables(connection)
+    names = sorted(name for name, columns in tables.items() if {"user_id", "group_name"} <= set(columns))
+    counts = {}
+    for name in names:
+        row = connection.row(
+            f'select count(*) from "{name}" where user_id = :user_id{among}', user_id=user_id, **seen
+        )
+        counts[name] = int(row[0]) if row else 0
+    return counts

@@ -5,11 +5,12 @@ from dataclasses import dataclass
 
 from shepherd_memory.extraction import queue
 from shepherd_memory.intake.messages import MAX_QUERY_CHARS
-from shepherd_memory.memory import context, documents, entries, facts, rejections, responses
+from shepherd_memory.memory import context, documents, entries, facts, rejections, responses, sessions
 from shepherd_memory.storage import prompt_blocks, tombstones, transcript_stops, users
 from shepherd_memory.storage.database import Connection, Database
 from shepherd_memory.storage.tombstones import DOCUMENT, SESSION
 from shepherd_memory.text.canonical import as_text
+from shepherd_memory.text.groups import MAIN_GROUP
 from shepherd_memory.text.redaction import redact
 
 
@@ -26,117 +27,137 @@ class Forgotten:
         return self.facts + self.context + self.documents
 
 
-def forget_fact(database: Database, user_id: str, key: str, now: int) -> Forgotten:
+def forget_fact(database: Database, user_id: str, key: str, now: int, group: str = MAIN_GROUP) -> Forgotten:
     """Delete a fact with its history."""
     with database.write() as tx:
         if users.lock_existing(tx, user_id) is None:
             return Forgotten()
-        return Forgotten(facts=int(facts.delete(tx, user_id, facts.fact_key(key), now)))
+        return Forgotten(facts=int(facts.delete(tx, user_id, facts.fact_key(key), now, group)))
 
 
-def forget_context(database: Database, user_id: str, context_id: int, now: int) -> Forgotten:
+def forget_context(
+    database: Database, user_id: str, context_id: int, now: int, group: str = MAIN_GROUP
+) -> Forgotten:
     """Delete a question and its answer."""
     with database.write() as tx:
         if users.lock_existing(tx, user_id) is None:
             return Forgotten()
-        return Forgotten(context=int(context.delete(tx, user_id, context_id, now)))
+        return Forgotten(context=int(context.delete(tx, user_id, context_id, now, group)))
 
 
-def forget_question(database: Database, user_id: str, question: str, now: int) -> Forgotten:
+def forget_question(
+    database: Database, user_id: str, question: str, now: int, group: str = MAIN_GROUP
+) -> Forgotten:
     """Delete a question with every answer to it, by its exact words."""
     asked = redact(as_text(question)).strip()
     with database.write() as tx:
         if users.lock_existing(tx, user_id) is None:
             return Forgotten()
         rows = tx.rows(
-            "select id from context where user_id = :user_id and question = :question",
+            "select id from context where user_id = :user_id and group_name = :group"
+            " and question = :question",
             user_id=user_id,
+            group=group,
             question=asked,
         )
-        return Forgotten(context=sum(context.delete(tx, user_id, row_id, now) for (row_id,) in rows))
+        return Forgotten(context=sum(context.delete(tx, user_id, row_id, now, group) for (row_id,) in rows))
 
 
-def forget_document(database: Database, user_id: str, document_id: int, now: int) -> Forgotten:
+def forget_document(
+    database: Database, user_id: str, document_id: int, now: int, group: str = MAIN_GROUP
+) -> Forgotten:
     """Delete a document; the same message handed in again stays out."""
     with database.write() as tx:
         if users.lock_existing(tx, user_id) is None:
             return Forgotten()
-        gone = documents.delete(tx, user_id, document_id)
+        gone = documents.delete(tx, user_id, document_id, group)
         if gone is None:
             return Forgotten()
         _bury_document(tx, user_id, gone, now)
-        _forget_prompts(tx, user_id, [gone])
-        queue.remove_document(tx, user_id, gone.session_id, document_id)
+        _forget_prompts(tx, user_id, [gone], group)
+        queue.remove_document(tx, user_id, gone.session_id, document_id, group)
         users.bump_version(tx, user_id)
         return Forgotten(documents=1)
 
 
-def forget_session(database: Database, user_id: str, session_id: str, now: int) -> Forgotten:
+def forget_session(
+    database: Database, user_id: str, session_id: str, now: int, group: str = MAIN_GROUP
+) -> Forgotten:
     """Delete a session's documents and everything that was extracted from them."""
     with database.write() as tx:
         if users.lock_existing(tx, user_id) is None:
             return Forgotten()
-        gone = documents.delete_session(tx, user_id, session_id)
+        gone = documents.delete_session(tx, user_id, session_id, group)
         for document in gone:
             _bury_document(tx, user_id, document, now)
-        _forget_prompts(tx, user_id, gone)
-        pairs = context.of_session(tx, user_id, session_id)
+        _forget_prompts(tx, user_id, gone, group)
+        pairs = context.of_session(tx, user_id, session_id, group)
         for context_id in pairs:
-            context.delete(tx, user_id, context_id, now)
-        rejections.delete_session(tx, user_id, session_id)
-        responses.delete_session(tx, user_id, session_id)
-        removed = facts.delete_session(tx, user_id, session_id, now)
-        _delete_session(tx, user_id, session_id)
+            context.delete(tx, user_id, context_id, now, group)
+        rejections.delete_session(tx, user_id, session_id, group)
+        responses.delete_session(tx, user_id, session_id, group)
+        removed = facts.delete_session(tx, user_id, session_id, now, group)
+        _delete_session(tx, user_id, session_id, group)
         # What was said in it and waits to be stored stays out too.
-        tombstones.add(tx, user_id, SESSION, session_id, now)
+        tombstones.add(tx, user_id, SESSION, session_id, now, group=group)
         users.bump_version(tx, user_id)
         return Forgotten(removed, len(pairs), len(gone))
 
 
 def _bury_document(tx: Connection, user_id: str, document: documents.Document, now: int) -> None:
-    tombstones.add(tx, user_id, DOCUMENT, document.message_id, now, document.session_id)
+    tombstones.add(tx, user_id, DOCUMENT, document.message_id, now, document.session_id, document.group_name)
     entries.remove(tx, user_id, document.id, document.text)
 
 
-def _forget_prompts(tx: Connection, user_id: str, gone: Sequence[documents.Document]) -> None:
+def _forget_prompts(tx: Connection, user_id: str, gone: Sequence[documents.Document], group: str) -> None:
     """Take back the blocks that tell of these, and drop the log of what these themselves asked for."""
     prompt_blocks.withdraw(tx, user_id, [prompt_blocks.entry_mark(document.id) for document in gone])
     said = {document.text.strip()[-MAX_QUERY_CHARS:] for document in gone}
-    rows = tx.rows("select id, query from injections where user_id = :user_id", user_id=user_id)
+    rows = tx.rows(
+        "select id, query from injections where user_id = :user_id and group_name = :group",
+        user_id=user_id,
+        group=group,
+    )
     tx.execute_many(
         "delete from injections where user_id = :user_id and id = :id",
         [{"user_id": user_id, "id": row_id} for row_id, query in rows if query in said],
     )
 
 
-def _delete_session(tx: Connection, user_id: str, session_id: str) -> None:
+def _delete_session(tx: Connection, user_id: str, session_id: str, group: str) -> None:
     """Work on a forgotten session ends too; a running item loses its claim and stores nothing."""
     tx.execute(
-        "delete from injections where user_id = :user_id and session_id = :session_id",
+        "delete from injections where user_id = :user_id and group_name = :group"
+        " and session_id = :session_id",
         user_id=user_id,
+        group=group,
         session_id=session_id,
     )
     tx.execute(
-        "delete from sessions where user_id = :user_id and session_id = :session_id",
+        "delete from sessions where user_id = :user_id and group_name = :group and session_id = :session_id",
         user_id=user_id,
+        group=group,
         session_id=session_id,
     )
     tx.execute(
-        "delete from transcript_conversations where user_id = :user_id and session_id = :session_id",
+        "delete from transcript_conversations where user_id = :user_id and group_name = :group"
+        " and session_id = :session_id",
         user_id=user_id,
+        group=group,
         session_id=session_id,
     )
-    transcript_stops.forget_session(tx, user_id, session_id)
+    transcript_stops.forget_session(tx, user_id, session_id, group)
     # A reader loses its claim on the file; the next one starts after the size that was last seen.
     tx.execute(
         "update transcript_files set token = '', status = 'idle', purging = 0, read_check = '',"
         " read_through = case when size > read_through then size else read_through end"
-        " where user_id = :user_id and session_id = :session_id",
+        " where user_id = :user_id and group_name = :group and session_id = :session_id",
         user_id=user_id,
+        group=group,
         session_id=session_id,
     )
     tx.execute(
-        "delete from jobs where user_id = :user_id and kind = 'extract' and key = :session_id",
+        "delete from jobs where user_id = :user_id and kind = 'extract' and key = :key",
         user_id=user_id,
-        session_id=session_id,
+        key=sessions.work_key(session_id, group),
     )

@@ -19,13 +19,18 @@ from shepherd_memory.storage import tombstones, users
 from shepherd_memory.storage.clock import iso, parse_us, to_us
 from shepherd_memory.storage.database import Connection, Database, Row
 from shepherd_memory.storage.rows import Provenance
+from shepherd_memory.storage.visibility import seen_from
 from shepherd_memory.text.canonical import canonical_json, dump_canonical, load_json
+from shepherd_memory.text.groups import MAIN_GROUP, checked_group
 from shepherd_memory.text.ids import storable_id
 from shepherd_memory.text.json_counts import MAX_VALUES, exceeded_limit
 from shepherd_memory.text.redaction import redact_json
 
 FORMAT = "shepherd-memory"
-VERSION = 1
+VERSION = 2
+WITHOUT_GROUPS = 1
+"""The version before rows had a group: all of them are of `main`."""
+
 BATCH = 500
 MAX_LINE_BYTES = 64 * 1024 * 1024
 MAX_NUMBER = 10**15
@@ -33,7 +38,7 @@ MAX_NUMBER = 10**15
 
 TEXT, NUMBER, MOMENT, MOMENT_OR_NONE, JSON = "text", "number", "moment", "moment or null", "json"
 
-_WHERE = {"source": TEXT, "session_id": TEXT, "message_id": TEXT}
+_WHERE = {"source": TEXT, "session_id": TEXT, "message_id": TEXT, "group_name": TEXT}
 _USE = {"use_count": NUMBER, "last_used_at": MOMENT_OR_NONE}
 
 Line = dict[str, Any]
@@ -54,7 +59,8 @@ class Kind:
 
 def _not_buried(kind: str, key: str, session: str = "''") -> str:
     return (
-        f"where not exists (select 1 from tombstones where user_id = :user_id and kind = '{kind}'"
+        f"where not exists (select 1 from tombstones where user_id = :user_id and group_name = :group_name"
+        f" and kind = '{kind}'"
         f" and session_id = {session} and key = :{key}"
         f"{'' if kind == 'document' else ' and deleted_at >= :stated_at'})"
     )
@@ -63,16 +69,16 @@ def _not_buried(kind: str, key: str, session: str = "''") -> str:
 KINDS: dict[str, Kind] = {
     "tombstone": Kind(
         "tombstones",
-        {"kind": TEXT, "session_id": TEXT, "key": TEXT, "deleted_at": MOMENT},
-        "kind, session_id, key",
-        "where true on conflict (user_id, kind, session_id, key) do nothing",
+        {"group_name": TEXT, "kind": TEXT, "session_id": TEXT, "key": TEXT, "deleted_at": MOMENT},
+        "group_name, kind, session_id, key",
+        "where true on conflict (user_id, group_name, kind, session_id, key) do nothing",
     ),
     "past_fact": Kind(
         "fact_history",
         {"key": TEXT, "value": TEXT, "stated_at": MOMENT, **_WHERE},
         "id",
         _not_buried("fact", "key") + " and not exists (select 1 from fact_history where user_id = :user_id"
-        " and key = :key and value = :value and stated_at = :stated_at)",
+        " and group_name = :group_name and key = :key and value = :value and stated_at = :stated_at)",
         has_id=True,
     ),
     "fact": Kind(
@@ -86,7 +92,7 @@ KINDS: dict[str, Kind] = {
             "updated_at": MOMENT,
             **_USE,
         },
-        "key",
+        "group_name, key",
         _not_buried("fact", "key"),
     ),
     "context": Kind(
@@ -102,7 +108,7 @@ KINDS: dict[str, Kind] = {
             **_USE,
         },
         "id",
-        _not_buried("context", "digest") + " on conflict (user_id, digest) do nothing",
+        _not_buried("context", "digest") + " on conflict (user_id, group_name, digest) do nothing",
         has_id=True,
     ),
     "document": Kind(
@@ -128,7 +134,7 @@ KINDS: dict[str, Kind] = {
         },
         "id",
         _not_buried("document", "message_id", ":session_id")
-        + " on conflict (user_id, session_id, message_id) do nothing",
+        + " on conflict (user_id, group_name, session_id, message_id) do nothing",
         has_id=True,
     ),
     "rejection": Kind(
@@ -144,7 +150,8 @@ KINDS: dict[str, Kind] = {
             "created_at": MOMENT,
         },
         "id",
-        "where not exists (select 1 from rejections where user_id = :user_id and kind = :kind"
+        "where not exists (select 1 from rejections where user_id = :user_id and group_name = :group_name"
+        " and kind = :kind"
         " and name = :name and content = :content and stated_at = :stated_at)",
         has_id=True,
     ),
@@ -185,46 +192,60 @@ class Imported:
     lines: dict[str, int]
 
 
-def export(database: Database, user_id: str, now: int) -> Generator[bytes, None, None]:
-    """Everything of a user, as it is at this moment, a line at a time; to be closed if it is not read up."""
+def export(
+    database: Database, user_id: str, now: int, group: str = MAIN_GROUP
+) -> Generator[bytes, None, None]:
+    """Everything of a user that a group sees now, a line at a time; to be closed if it is not read up."""
     yield _dump({"format": FORMAT, "version": VERSION, "exported_at": iso(now)})
     with database.read() as connection:
         for name, kind in KINDS.items():
-            for row in _rows(connection, kind, user_id):
+            # What a memory has cost is not told apart by group.
+            if group != MAIN_GROUP and "group_name" not in kind.columns:
+                continue
+            for row in _rows(connection, kind, user_id, group):
                 yield _dump({"line": name, **_to_line(kind.columns, row)})
-        for row in _session_rows(connection, user_id):
+        for row in _session_rows(connection, user_id, group):
             yield _dump({"line": SESSION, **_to_line(_SESSION_COLUMNS, row)})
 
 
-def _rows(connection: Connection, kind: Kind, user_id: str) -> Iterator[Row]:
+def _rows(connection: Connection, kind: Kind, user_id: str, group: str) -> Iterator[Row]:
     """The rows of a kind; tables that may be large are read a page at a time."""
+    among, seen = seen_from(group)
     columns = ", ".join(kind.columns)
     if not kind.has_id:
-        select = f"select {columns} from {kind.table} where user_id = :user_id order by {kind.order}"
-        yield from connection.rows(select, user_id=user_id)
+        select = f"select {columns} from {kind.table} where user_id = :user_id{among} order by {kind.order}"
+        yield from connection.rows(select, user_id=user_id, **seen)
         return
     after = 0
     while page := connection.rows(
-        f"select id, {columns} from {kind.table} where user_id = :user_id and id > :after order by id"
+        f"select id, {columns} from {kind.table} where user_id = :user_id and id > :after{among} order by id"
         " limit :limit",
         user_id=user_id,
         after=after,
         limit=BATCH,
+        **seen,
     ):
         yield from (row[1:] for row in page)
         after = page[-1][0]
 
 
-def _session_rows(connection: Connection, user_id: str) -> list[Row]:
+_LAST_MESSAGE = (
+    "select message_id from documents d where d.user_id = s.user_id and d.group_name = s.group_name"
+    " and d.session_id = s.session_id"
+)
+
+
+def _session_rows(connection: Connection, user_id: str, group: str) -> list[Row]:
     """Sessions with their watermarks as message ids, which mean the same in every database."""
+    among, seen = seen_from(group)
     return connection.rows(
         "select session_id, group_name,"
-        " coalesce((select message_id from documents d where d.user_id = s.user_id"
-        " and d.session_id = s.session_id and d.id <= s.wanted_through order by d.id desc limit 1), ''),"
-        " coalesce((select message_id from documents d where d.user_id = s.user_id"
-        " and d.session_id = s.session_id and d.id <= s.extracted_through order by d.id desc limit 1), ''),"
-        " created_at, updated_at from sessions s where user_id = :user_id order by created_at, session_id",
+        f" coalesce(({_LAST_MESSAGE} and d.id <= s.wanted_through order by d.id desc limit 1), ''),"
+        f" coalesce(({_LAST_MESSAGE} and d.id <= s.extracted_through order by d.id desc limit 1), ''),"
+        f" created_at, updated_at from sessions s where user_id = :user_id{among}"
+        " order by created_at, session_id, group_name",
         user_id=user_id,
+        **seen,
     )
 
 
@@ -246,20 +267,27 @@ def _dump(line: Line) -> bytes:
 
 
 def import_user(
-    database: Database, user_id: str, lines: BinaryIO, now: int, progress: Callable[[int], None]
+    database: Database,
+    user_id: str,
+    lines: BinaryIO,
+    now: int,
+    progress: Callable[[int], None],
+    group: str = MAIN_GROUP,
 ) -> Imported:
     """Import what `export` wrote, in bounded batches: what is there already stays, a second run adds nothing.
 
     `progress` is told the bytes of each batch. An error names the line; the batches before it are stored,
-    and running the import again goes on from there.
+    and running the import again goes on from there. From `main` each row goes to the group that it was in,
+    from another group all go to that one.
     """
     counts: dict[str, int] = {}
     numbered = enumerate(iter(lambda: lines.readline(MAX_LINE_BYTES), b""), 1)
     header = next(numbered, (1, b""))[1]
-    _check_header(header)
+    version = _check_header(header)
+    only = group if group != MAIN_GROUP or version == WITHOUT_GROUPS else ""
     progress(len(header))
     while batch := _next_batch(numbered):
-        read = [_read(number, raw) for number, raw in batch]
+        read = [_read(number, raw, only) for number, raw in batch]
         # Outside of the transaction: it takes longer than storing.
         terms = [_terms(name, values) for name, values in read]
         with database.write() as tx:
@@ -286,15 +314,17 @@ def _next_batch(numbered: Iterator[tuple[int, bytes]]) -> list[tuple[int, bytes]
     return batch
 
 
-def _check_header(raw: bytes) -> None:
+def _check_header(raw: bytes) -> int:
+    """The version of the file."""
     header = _parse(1, raw)
     if header.get("format") != FORMAT:
         raise InvalidInput("line 1: this is not an export of shepherd-memory")
-    if header.get("version") != VERSION:
+    version = header.get("version")
+    if version not in (WITHOUT_GROUPS, VERSION):
         raise InvalidInput(
-            f"line 1: the export has version {header.get('version')!r}, this program reads {VERSION}:"
-            " upgrade it"
+            f"line 1: the export has version {version!r}, this program reads up to {VERSION}: upgrade it"
         )
+    return int(version)
 
 
 def _parse(number: int, raw: bytes) -> Line:
@@ -313,12 +343,15 @@ def _parse(number: int, raw: bytes) -> Line:
     return line
 
 
-def _read(number: int, raw: bytes) -> tuple[str, Line]:
+def _read(number: int, raw: bytes, only: str) -> tuple[str, Line]:
+    """A line and its kind; `only`: the group that all rows go to, whatever the line says."""
     line = _parse(number, raw)
     name = line.pop("line", None)
     columns = _COLUMNS.get(name) if isinstance(name, str) else None
     if columns is None:
         raise InvalidInput(f"line {number}: unknown kind of line {name!r}")
+    if only and "group_name" in columns:
+        line["group_name"] = only
     if set(line) != set(columns):
         odd = sorted(set(line) ^ set(columns))
         raise InvalidInput(
@@ -354,6 +387,8 @@ def _recomputed(name: str, values: Line) -> Line:
     for column in ("session_id", "message_id", "key", "day", "purpose"):
         if column in values:
             values[column] = storable_id(values[column])
+    if "group_name" in values:
+        checked_group(values["group_name"])
     if name in ("tombstone", "rejection") and values["kind"] not in _KINDS_OF[name]:
         raise InvalidInput(f"the kind of a {name} is one of {', '.join(_KINDS_OF[name])}")
     if name in ("fact", "past_fact") or (name == "tombstone" and values["kind"] == tombstones.FACT):
@@ -383,7 +418,8 @@ def _entry(row_id: int, name: str, values: Line, terms: Counter[str] | None) -> 
         return None
     said_at = values["created_at" if name == "document" else "stated_at"]
     role, speaker = values.get("role", "user"), values.get("speaker_name", "")
-    return entries.Entry(row_id, name, values["session_id"], role, speaker, said_at, terms)
+    group = values["group_name"]
+    return entries.Entry(row_id, name, values["session_id"], role, speaker, said_at, terms, group)
 
 
 def _insert(tx: Connection, user_id: str, row_id: int, name: str, values: Line) -> bool:
@@ -413,23 +449,26 @@ def _insert(tx: Connection, user_id: str, row_id: int, name: str, values: Line) 
 
 def _join_fact(tx: Connection, user_id: str, row_id: int, values: Line) -> bool:
     """Whether the user has this fact already: then the newer statement is in view, the older in history."""
-    current = facts.get(tx, user_id, values["key"])
+    current = facts.get(tx, user_id, values["key"], values["group_name"])
     if current is None:
         return False
     if values["stated_at"] != to_us(current.stated_at):
-        where = Provenance(values["stated_at"], values["source"], values["session_id"], values["message_id"])
+        said_in = (values["session_id"], values["message_id"], values["group_name"])
+        where = Provenance(values["stated_at"], values["source"], *said_in)
         facts.put(tx, user_id, values["key"], values["value"], where, values["updated_at"], row_id)
     return True
 
 
 def _insert_session(tx: Connection, user_id: str, values: Line) -> None:
     marks = {
-        column: _document_of(tx, user_id, values["session_id"], values[column])
+        column: _document_of(tx, user_id, values["group_name"], values["session_id"], values[column])
         for column in ("wanted_through", "extracted_through")
     }
     last = tx.row(
-        "select coalesce(max(id), 0) from documents where user_id = :user_id and session_id = :session_id",
+        "select coalesce(max(id), 0) from documents where user_id = :user_id and group_name = :group_name"
+        " and session_id = :session_id",
         user_id=user_id,
+        group_name=values["group_name"],
         session_id=values["session_id"],
     )
     tx.execute(
@@ -437,18 +476,19 @@ def _insert_session(tx: Connection, user_id: str, values: Line) -> None:
         " queued_through, extracted_through, created_at, updated_at)"
         " values (:user_id, :session_id, :group_name, :last_document,"
         " :wanted_through, :extracted_through, :extracted_through, :created_at, :updated_at)"
-        " on conflict (user_id, session_id) do update set last_document = excluded.last_document",
+        " on conflict (user_id, group_name, session_id) do update set last_document = excluded.last_document",
         user_id=user_id,
         last_document=last[0] if last else 0,
         **{**values, **marks},
     )
 
 
-def _document_of(tx: Connection, user_id: str, session_id: str, message_id: str) -> int:
+def _document_of(tx: Connection, user_id: str, group: str, session_id: str, message_id: str) -> int:
     row = tx.row(
-        "select id from documents where user_id = :user_id and session_id = :session_id"
-        " and message_id = :message_id",
+        "select id from documents where user_id = :user_id and group_name = :group"
+        " and session_id = :session_id and message_id = :message_id",
         user_id=user_id,
+        group=group,
         session_id=session_id,
         message_id=message_id,
     )

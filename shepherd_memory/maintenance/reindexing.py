@@ -59,7 +59,7 @@ def _number_facts(database: Database, user_id: str, now: int) -> None:
     """Facts that were inserted without an id get one."""
     with database.read() as connection:
         rows = connection.rows(
-            "select key from facts where user_id = :user_id and id = 0 limit :limit",
+            "select key, group_name from facts where user_id = :user_id and id = 0 limit :limit",
             user_id=user_id,
             limit=BATCH,
         )
@@ -70,24 +70,30 @@ def _number_facts(database: Database, user_id: str, now: int) -> None:
         if first_id is None:
             return
         tx.execute_many(
-            "update facts set id = :id where user_id = :user_id and key = :key and id = 0",
-            [{"user_id": user_id, "key": key, "id": first_id + at} for at, (key,) in enumerate(rows)],
+            "update facts set id = :id where user_id = :user_id and group_name = :group and key = :key"
+            " and id = 0",
+            [
+                {"user_id": user_id, "group": group, "key": key, "id": first_id + at}
+                for at, (key, group) in enumerate(rows)
+            ],
         )
 
 
 def _missing(connection: Connection, user_id: str) -> Iterator[Entry]:
-    facts = _rows(connection, user_id, "facts", "t.session_id, t.stated_at, t.key, t.value", " and t.id <> 0")
-    for row_id, session_id, stated_at, key, value in facts:
-        yield Entry(row_id, FACT, session_id, "user", "", stated_at, terms_of(fact_text(key, value)))
-    pairs = _rows(connection, user_id, "context", "t.session_id, t.stated_at, t.question, t.answer")
-    for row_id, session_id, stated_at, question, answer in pairs:
+    about = "t.group_name, t.session_id, t.stated_at"
+    facts = _rows(connection, user_id, "facts", f"{about}, t.key, t.value", " and t.id <> 0")
+    for row_id, group, session_id, stated_at, key, value in facts:
+        terms = terms_of(fact_text(key, value))
+        yield Entry(row_id, FACT, session_id, "user", "", stated_at, terms, group)
+    pairs = _rows(connection, user_id, "context", f"{about}, t.question, t.answer")
+    for row_id, group, session_id, stated_at, question, answer in pairs:
         terms = terms_of(context_text(question, answer))
-        yield Entry(row_id, CONTEXT, session_id, "user", "", stated_at, terms)
-    columns = "t.session_id, t.created_at, t.text, t.role, t.speaker_name"
-    for row_id, session_id, said_at, text, role, speaker in _rows(
+        yield Entry(row_id, CONTEXT, session_id, "user", "", stated_at, terms, group)
+    columns = "t.group_name, t.session_id, t.created_at, t.text, t.role, t.speaker_name"
+    for row_id, group, session_id, said_at, text, role, speaker in _rows(
         connection, user_id, "documents", columns, " and t.text <> ''"
     ):
-        yield Entry(row_id, DOCUMENT, session_id, role, speaker, said_at, terms_of(text))
+        yield Entry(row_id, DOCUMENT, session_id, role, speaker, said_at, terms_of(text), group)
 
 
 def _rows(connection: Connection, user_id: str, table: str, columns: str, condition: str = "") -> list[Row]:

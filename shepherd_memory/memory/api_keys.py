@@ -13,6 +13,7 @@ from shepherd_memory.errors import InvalidInput, NotFound
 from shepherd_memory.storage.database import Connection, Database, Row
 from shepherd_memory.storage.rows import build
 from shepherd_memory.text.canonical import canonical_text
+from shepherd_memory.text.groups import checked_group
 from shepherd_memory.text.redaction import redact
 
 KEY_PREFIX = "shp_"
@@ -23,7 +24,8 @@ MAX_NAMESPACE_CHARS = 64
 MAX_LIMIT = 2**40
 
 COLUMNS = (
-    "id, name, any_user, namespace, rate_per_minute, max_request_bytes, created_at, last_used_at, revoked_at"
+    "id, name, any_user, namespace, rate_per_minute, max_request_bytes, created_at, last_used_at, revoked_at,"
+    " group_name"
 )
 
 # The id has no `_` in it, so that the first one ends it; the secret part may have some.
@@ -37,7 +39,7 @@ class ApiKey:
     """What a key may do. The key itself is known only to whoever was given it.
 
     Its requests are for the user `name`, or with `any_user` for whomever they name; a limit of 0 is the
-    server's own.
+    server's own. With a `group_name` they are about that group and no other.
     """
 
     id: str
@@ -49,6 +51,7 @@ class ApiKey:
     created_at: datetime
     last_used_at: datetime | None
     revoked_at: datetime | None
+    group_name: str = ""
 
 
 def create(
@@ -59,12 +62,14 @@ def create(
     namespace: str = "",
     rate_per_minute: int = 0,
     max_request_bytes: int = 0,
+    group: str = "",
     now: int,
 ) -> tuple[ApiKey, str]:
     """A new key and its text, which cannot be had again; a name that other keys have may be given anew."""
     limits = {"rate_per_minute": rate_per_minute, "max_request_bytes": max_request_bytes}
     _check_name(name)
     _check_namespace(namespace)
+    place = checked_group(group) if group else ""
     for limit, value in limits.items():
         _check_limit(limit, value)
     key_id = secrets.token_hex(6)
@@ -72,14 +77,15 @@ def create(
     with database.write() as tx:
         row = tx.row(
             "insert into api_keys (id, name, any_user, namespace, rate_per_minute, max_request_bytes, hash,"
-            " created_at) values (:id, :name, :any_user, :namespace, :rate_per_minute, :max_request_bytes,"
-            f" :hash, :now) returning {COLUMNS}",
+            " created_at, group_name) values (:id, :name, :any_user, :namespace, :rate_per_minute,"
+            f" :max_request_bytes, :hash, :now, :group) returning {COLUMNS}",
             id=key_id,
             name=name,
             any_user=int(any_user),
             namespace=namespace,
             hash=_hash(text),
             now=now,
+            group=place,
             **limits,
         )
     assert row is not None

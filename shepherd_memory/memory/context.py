@@ -12,11 +12,13 @@ from shepherd_memory.storage.database import Connection
 from shepherd_memory.storage.rows import Provenance, build
 from shepherd_memory.storage.tombstones import CONTEXT, add, after_deletion, exists
 from shepherd_memory.storage.users import bump_version
+from shepherd_memory.storage.visibility import seen_from
+from shepherd_memory.text.groups import MAIN_GROUP
 from shepherd_memory.text.words import content_stems, words
 
 COLUMNS = (
     "id, question, answer, stated_at, source, session_id, message_id, created_at, updated_at, use_count,"
-    " last_used_at"
+    " last_used_at, group_name"
 )
 NEAR_DUPLICATE = 0.8
 """Share of content words that two pairs must have in common to count as the same."""
@@ -39,6 +41,7 @@ class Context:
     updated_at: datetime
     use_count: int
     last_used_at: datetime | None
+    group_name: str = MAIN_GROUP
 
 
 def digest(question: str, answer: str) -> str:
@@ -62,16 +65,17 @@ def put(
     Returns STORED, REFRESHED or DELETED (the user deleted this pair later than it was stated).
     """
     mark = digest(question, answer)
-    if exists(tx, user_id, CONTEXT, mark, where.stated_at):
+    if exists(tx, user_id, CONTEXT, mark, where.stated_at, where.group_name):
         return DELETED
     if same_as is not None and _refresh(tx, user_id, same_as, question, answer, mark, where, now):
         return REFRESHED
     row = tx.row(
-        "insert into context (user_id, id, question, answer, digest, stated_at, source, session_id,"
-        " message_id, created_at, updated_at)"
-        " values (:user_id, :id, :question, :answer, :digest, :stated_at, :source, :session_id,"
+        "insert into context (user_id, group_name, id, question, answer, digest, stated_at, source,"
+        " session_id, message_id, created_at, updated_at)"
+        " values (:user_id, :group_name, :id, :question, :answer, :digest, :stated_at, :source, :session_id,"
         " :message_id, :now, :now)"
-        " on conflict (user_id, digest) do update set updated_at = excluded.updated_at, stated_at ="
+        " on conflict (user_id, group_name, digest) do update set updated_at = excluded.updated_at,"
+        " stated_at ="
         " case when excluded.stated_at > context.stated_at then excluded.stated_at else context.stated_at end"
         " returning id",
         user_id=user_id,
@@ -92,7 +96,7 @@ def put_by_hand(
     tx: Connection, user_id: str, context_id: int, question: str, answer: str, where: Provenance, now: int
 ) -> str:
     """Store what the user gives or accepts now: STORED or REFRESHED, even if they deleted it before."""
-    stated_at = after_deletion(tx, user_id, CONTEXT, digest(question, answer), now)
+    stated_at = after_deletion(tx, user_id, CONTEXT, digest(question, answer), now, where.group_name)
     return put(tx, user_id, context_id, question, answer, replace(where, stated_at=stated_at), now)
 
 
@@ -101,21 +105,25 @@ def replace_answer(
 ) -> Context | None:
     """Give a question another answer, as the user says it now; the pair that has it. None: no such pair.
 
-    The pair before is deleted: older statements of it will not bring it back.
+    The pair before is deleted: older statements of it will not bring it back. `where` has its group.
     """
     old = get(tx, user_id, context_id)
-    if old is None:
+    if old is None or old.group_name != where.group_name:
         return None
-    delete(tx, user_id, context_id, now)
+    delete(tx, user_id, context_id, now, where.group_name)
     put_by_hand(tx, user_id, new_id, old.question, answer, where, now)
-    kept = _of_digest(tx, user_id, digest(old.question, answer))
+    kept = _of_digest(tx, user_id, digest(old.question, answer), where.group_name)
     return None if kept is None else get(tx, user_id, kept)
 
 
-def get(connection: Connection, user_id: str, context_id: int) -> Context | None:
-    """One pair."""
+def get(connection: Connection, user_id: str, context_id: int, group: str = MAIN_GROUP) -> Context | None:
+    """One pair that a group sees."""
+    among, seen = seen_from(group)
     row = connection.row(
-        f"select {COLUMNS} from context where user_id = :user_id and id = :id", user_id=user_id, id=context_id
+        f"select {COLUMNS} from context where user_id = :user_id and id = :id{among}",
+        user_id=user_id,
+        id=context_id,
+        **seen,
     )
     return None if row is None else build(Context, row)
 
@@ -132,13 +140,16 @@ def _refresh(
 ) -> bool:
     """Give an existing pair the newer wording; an older statement leaves it as it is."""
     found = tx.row(
-        "select stated_at, digest, question, answer from context where user_id = :user_id and id = :id",
+        "select stated_at, digest, question, answer from context where user_id = :user_id"
+        " and group_name = :group and id = :id",
         user_id=user_id,
+        group=where.group_name,
         id=context_id,
     )
     if found is None:
         return False
-    if where.stated_at >= found[0] and (mark == found[1] or _of_digest(tx, user_id, mark) is None):
+    is_free = mark == found[1] or _of_digest(tx, user_id, mark, where.group_name) is None
+    if where.stated_at >= found[0] and is_free:
         entries.remove(tx, user_id, context_id, entries.context_text(found[2], found[3]))
         bump_version(tx, user_id)
         _add_entry(tx, user_id, context_id, question, answer, where, now)
@@ -161,13 +172,18 @@ def _add_entry(
     tx: Connection, user_id: str, context_id: int, question: str, answer: str, where: Provenance, now: int
 ) -> None:
     terms = entries.terms_of(entries.context_text(question, answer))
-    entry = entries.Entry(context_id, entries.CONTEXT, where.session_id, "user", "", where.stated_at, terms)
+    entry = entries.Entry(
+        context_id, entries.CONTEXT, where.session_id, "user", "", where.stated_at, terms, where.group_name
+    )
     entries.add(tx, user_id, [entry], now)
 
 
-def _of_digest(connection: Connection, user_id: str, mark: str) -> int | None:
+def _of_digest(connection: Connection, user_id: str, mark: str, group: str) -> int | None:
     row = connection.row(
-        "select id from context where user_id = :user_id and digest = :digest", user_id=user_id, digest=mark
+        "select id from context where user_id = :user_id and group_name = :group and digest = :digest",
+        user_id=user_id,
+        group=group,
+        digest=mark,
     )
     return None if row is None else int(row[0])
 
@@ -194,61 +210,74 @@ def _overlap(left: frozenset[str], right: frozenset[str]) -> float:
     return len(left & right) / len(left | right) if left and right else 0.0
 
 
-def listing(connection: Connection, user_id: str, after_id: int = 0, limit: int = 1000) -> list[Context]:
-    """The user's pairs in the order they were stored."""
+def listing(
+    connection: Connection, user_id: str, after_id: int = 0, limit: int = 1000, group: str = MAIN_GROUP
+) -> list[Context]:
+    """The user's pairs that a group sees, in the order they were stored."""
+    among, seen = seen_from(group)
     rows = connection.rows(
-        f"select {COLUMNS} from context where user_id = :user_id and id > :after_id order by id limit :limit",
+        f"select {COLUMNS} from context where user_id = :user_id and id > :after_id{among}"
+        " order by id limit :limit",
         user_id=user_id,
         after_id=after_id,
         limit=limit,
+        **seen,
     )
     return [build(Context, row) for row in rows]
 
 
-def of_message(connection: Connection, user_id: str, session_id: str, message_id: str) -> list[Context]:
+def of_message(
+    connection: Connection, user_id: str, session_id: str, message_id: str, group: str = MAIN_GROUP
+) -> list[Context]:
     """The pairs that were stated in a message, in the order they were stored."""
     rows = connection.rows(
-        f"select {COLUMNS} from context where user_id = :user_id and session_id = :session_id"
-        " and message_id = :message_id order by id",
+        f"select {COLUMNS} from context where user_id = :user_id and group_name = :group"
+        " and session_id = :session_id and message_id = :message_id order by id",
         user_id=user_id,
+        group=group,
         session_id=session_id,
         message_id=message_id,
     )
     return [build(Context, row) for row in rows]
 
 
-def newest(connection: Connection, user_id: str, limit: int) -> list[Context]:
-    """The pairs that were stored last, newest first."""
+def newest(connection: Connection, user_id: str, limit: int, group: str = MAIN_GROUP) -> list[Context]:
+    """The pairs of a group that were stored last, newest first."""
     rows = connection.rows(
-        f"select {COLUMNS} from context where user_id = :user_id order by id desc limit :limit",
+        f"select {COLUMNS} from context where user_id = :user_id and group_name = :group"
+        " order by id desc limit :limit",
         user_id=user_id,
+        group=group,
         limit=limit,
     )
     return [build(Context, row) for row in rows]
 
 
-def delete(tx: Connection, user_id: str, context_id: int, now: int) -> bool:
-    """Delete a pair; older statements of it will not bring it back."""
+def delete(tx: Connection, user_id: str, context_id: int, now: int, group: str = MAIN_GROUP) -> bool:
+    """Delete a pair of a group; older statements of it will not bring it back."""
     row = tx.row(
-        "delete from context where user_id = :user_id and id = :id"
+        "delete from context where user_id = :user_id and group_name = :group and id = :id"
         " returning digest, stated_at, question, answer",
         user_id=user_id,
+        group=group,
         id=context_id,
     )
     if row is None:
         return False
     entries.remove(tx, user_id, context_id, entries.context_text(row[2], row[3]))
     prompt_blocks.withdraw(tx, user_id, [prompt_blocks.entry_mark(context_id)])
-    add(tx, user_id, CONTEXT, row[0], max(now, row[1]))
+    add(tx, user_id, CONTEXT, row[0], max(now, row[1]), group=group)
     bump_version(tx, user_id)
     return True
 
 
-def of_session(connection: Connection, user_id: str, session_id: str) -> list[int]:
+def of_session(connection: Connection, user_id: str, session_id: str, group: str = MAIN_GROUP) -> list[int]:
     """The ids of the pairs that were stated in a session."""
     rows = connection.rows(
-        "select id from context where user_id = :user_id and session_id = :session_id",
+        "select id from context where user_id = :user_id and group_name = :group"
+        " and session_id = :session_id",
         user_id=user_id,
+        group=group,
         session_id=session_id,
     )
     return [row[0] for row in rows]

@@ -7,11 +7,12 @@ from operator import attrgetter
 
 from shepherd_memory.storage.database import Connection, Row
 from shepherd_memory.storage.rows import build
+from shepherd_memory.storage.visibility import seen_from
+from shepherd_memory.text.groups import MAIN_GROUP
 
 TYPES = ("message", "artifact", "learning", "marker", "teaching")
 CATEGORIES = ("transcript", "identity", "knowledge", "operational")
 SPEAKER_TYPES = ("human", "agent")
-MAIN_GROUP = "main"
 
 LOOKED_UP = 48
 """Messages that are looked for in one query: with more than 50 parameters psycopg reads it anew each time."""
@@ -81,7 +82,7 @@ def insert(tx: Connection, user_id: str, first_id: int, new: Sequence[NewDocumen
     known = _known(tx, user_id, new)
     rows: list[Row] = []
     for document_id, document in enumerate(new, first_id):
-        name = (document.session_id, document.message_id)
+        name = (document.group_name, document.session_id, document.message_id)
         if name not in known:
             known.add(name)
             rows.append((user_id, document_id, now, *_new_values(document)))
@@ -89,27 +90,31 @@ def insert(tx: Connection, user_id: str, first_id: int, new: Sequence[NewDocumen
     return {row[1] for row in rows}
 
 
-def _known(tx: Connection, user_id: str, new: Sequence[NewDocument]) -> set[tuple[str, str]]:
+def _known(tx: Connection, user_id: str, new: Sequence[NewDocument]) -> set[tuple[str, str, str]]:
     """Which of the messages are there, or were deleted by the user."""
-    sessions: dict[str, list[str]] = {}
+    sessions: dict[tuple[str, str], list[str]] = {}
     for document in new:
-        sessions.setdefault(document.session_id, []).append(document.message_id)
+        sessions.setdefault((document.group_name, document.session_id), []).append(document.message_id)
     return {
-        (session_id, message_id)
-        for session_id, message_ids in sessions.items()
+        (group, session_id, message_id)
+        for (group, session_id), message_ids in sessions.items()
         for at in range(0, len(message_ids), LOOKED_UP)
-        for message_id in _known_in(tx, user_id, session_id, message_ids[at : at + LOOKED_UP])
+        for message_id in _known_in(tx, user_id, group, session_id, message_ids[at : at + LOOKED_UP])
     }
 
 
-def _known_in(tx: Connection, user_id: str, session_id: str, message_ids: Sequence[str]) -> Iterator[str]:
+def _known_in(
+    tx: Connection, user_id: str, group: str, session_id: str, message_ids: Sequence[str]
+) -> Iterator[str]:
     names = {f"m{index}": message_id for index, message_id in enumerate(message_ids)}
     listed = ", ".join(f":{name}" for name in names)
     rows = tx.rows(
-        "select message_id from documents where user_id = :user_id and session_id = :session_id"
-        f" and message_id in ({listed}) union all select key from tombstones where user_id = :user_id"
+        "select message_id from documents where user_id = :user_id and group_name = :group"
+        f" and session_id = :session_id and message_id in ({listed})"
+        " union all select key from tombstones where user_id = :user_id and group_name = :group"
         f" and kind = 'document' and session_id = :session_id and key in ({listed})",
         user_id=user_id,
+        group=group,
         session_id=session_id,
         **names,
     )
@@ -126,7 +131,6 @@ class Facets:
     role: str = ""
     speaker_name: str = ""
     speaker_type: str = ""
-    group_name: str = ""
     source: str = ""
 
 
@@ -139,14 +143,17 @@ def select(
     limit: int = 1000,
     newest: bool = False,
     before_id: int | None = None,
+    group: str = MAIN_GROUP,
 ) -> list[Document]:
-    """The user's documents with these facets, in the order they were stored.
+    """The user's documents with these facets that a group sees, in the order they were stored.
 
     `newest` takes the last ones where `limit` leaves some out, `before_id` only those before that document.
     """
     values = {field.name: getattr(facets, field.name) for field in fields(Facets)}
     filters: dict[str, str | int] = {name: value for name, value in values.items() if value}
-    conditions = "".join(f" and {name} = :{name}" for name in filters)
+    among, seen = seen_from(group)
+    conditions = "".join(f" and {name} = :{name}" for name in filters) + among
+    filters.update(seen)
     if since is not None:
         conditions += " and created_at >= :since"
         filters["since"] = since
@@ -164,46 +171,61 @@ def select(
     return [build(Document, row) for row in (reversed(rows) if newest else rows)]
 
 
-def get(connection: Connection, user_id: str, document_id: int) -> Document | None:
-    """One document."""
+def get(connection: Connection, user_id: str, document_id: int, group: str = MAIN_GROUP) -> Document | None:
+    """One document that a group sees."""
+    among, seen = seen_from(group)
     row = connection.row(
-        f"select {COLUMNS} from documents where user_id = :user_id and id = :id",
+        f"select {COLUMNS} from documents where user_id = :user_id and id = :id{among}",
         user_id=user_id,
         id=document_id,
+        **seen,
     )
     return None if row is None else build(Document, row)
 
 
-def get_message(connection: Connection, user_id: str, session_id: str, message_id: str) -> Document | None:
+def get_message(
+    connection: Connection, user_id: str, session_id: str, message_id: str, group: str = MAIN_GROUP
+) -> Document | None:
     """One message of a session."""
     row = connection.row(
-        f"select {COLUMNS} from documents where user_id = :user_id and session_id = :session_id"
-        " and message_id = :message_id",
+        f"select {COLUMNS} from documents where user_id = :user_id and group_name = :group"
+        " and session_id = :session_id and message_id = :message_id",
         user_id=user_id,
+        group=group,
         session_id=session_id,
         message_id=message_id,
     )
     return None if row is None else build(Document, row)
 
 
-def message_ids(connection: Connection, user_id: str, session_id: str) -> set[str]:
+def message_ids(connection: Connection, user_id: str, session_id: str, group: str = MAIN_GROUP) -> set[str]:
     """The ids of a session's messages."""
     rows = connection.rows(
-        "select message_id from documents where user_id = :user_id and session_id = :session_id",
+        "select message_id from documents where user_id = :user_id and group_name = :group"
+        " and session_id = :session_id",
         user_id=user_id,
+        group=group,
         session_id=session_id,
     )
     return {row[0] for row in rows}
 
 
 def statements(
-    connection: Connection, user_id: str, session_id: str, after: int, through: int, limit: int
+    connection: Connection,
+    user_id: str,
+    session_id: str,
+    after: int,
+    through: int,
+    limit: int,
+    group: str = MAIN_GROUP,
 ) -> list[Document]:
     """What the user said in a stretch of a session: the first `limit` user messages with any text."""
     rows = connection.rows(
-        f"select {COLUMNS} from documents where user_id = :user_id and session_id = :session_id"
+        f"select {COLUMNS} from documents where user_id = :user_id and group_name = :group"
+        " and session_id = :session_id"
         " and id > :after and id <= :through and role = 'user' and text <> '' order by id limit :limit",
         user_id=user_id,
+        group=group,
         session_id=session_id,
         after=after,
         through=through,
@@ -213,13 +235,21 @@ def statements(
 
 
 def of_session(
-    connection: Connection, user_id: str, session_id: str, limit: int, first: int = 0, last: int | None = None
+    connection: Connection,
+    user_id: str,
+    session_id: str,
+    limit: int,
+    first: int = 0,
+    last: int | None = None,
+    group: str = MAIN_GROUP,
 ) -> list[Document]:
     """What was said in a session, from one document to another, in its order."""
     rows = connection.rows(
-        f"select {COLUMNS} from documents where user_id = :user_id and session_id = :session_id"
+        f"select {COLUMNS} from documents where user_id = :user_id and group_name = :group"
+        " and session_id = :session_id"
         f" and id >= :first{' and id <= :last' if last is not None else ''} order by id limit :limit",
         user_id=user_id,
+        group=group,
         session_id=session_id,
         first=first,
         limit=limit,
@@ -231,8 +261,9 @@ def of_session(
 def count_imported(connection: Connection, user_id: str) -> int:
     """How many documents a user has that were read from files."""
     row = connection.row(
-        "select count(*) from documents where user_id = :user_id and session_id in"
-        " (select session_id from transcript_files where user_id = :user_id)",
+        "select count(*) from documents d where user_id = :user_id and exists"
+        " (select 1 from transcript_files f where f.user_id = d.user_id and f.group_name = d.group_name"
+        " and f.session_id = d.session_id)",
         user_id=user_id,
     )
     return int(row[0]) if row else 0
@@ -241,9 +272,10 @@ def count_imported(connection: Connection, user_id: str) -> int:
 def grow(tx: Connection, user_id: str, document: NewDocument) -> tuple[int, str] | None:
     """Replace a stored message that turns out to be longer; its id and what it was, or None if it is not."""
     row = tx.row(
-        "select id, text from documents where user_id = :user_id and session_id = :session_id"
-        " and message_id = :message_id",
+        "select id, text from documents where user_id = :user_id and group_name = :group"
+        " and session_id = :session_id and message_id = :message_id",
         user_id=user_id,
+        group=document.group_name,
         session_id=document.session_id,
         message_id=document.message_id,
     )
@@ -266,13 +298,19 @@ def _is_grown(before: str, after: str) -> bool:
 
 
 def of_file(
-    connection: Connection, user_id: str, session_id: str, source_file: str, limit: int
+    connection: Connection,
+    user_id: str,
+    session_id: str,
+    source_file: str,
+    limit: int,
+    group: str = MAIN_GROUP,
 ) -> list[Document]:
     """The first documents of a session that were read from a file."""
     rows = connection.rows(
-        f"select {COLUMNS} from documents where user_id = :user_id and session_id = :session_id"
-        " and source_file = :source_file order by id limit :limit",
+        f"select {COLUMNS} from documents where user_id = :user_id and group_name = :group"
+        " and session_id = :session_id and source_file = :source_file order by id limit :limit",
         user_id=user_id,
+        group=group,
         session_id=session_id,
         source_file=source_file,
         limit=limit,
@@ -280,42 +318,51 @@ def of_file(
     return [build(Document, row) for row in rows]
 
 
-def around(connection: Connection, user_id: str, document_id: int, turns: int) -> list[Document]:
-    """A document with its neighbours in its session, in order; nothing if there is no such document."""
+def around(
+    connection: Connection, user_id: str, document_id: int, turns: int, group: str = MAIN_GROUP
+) -> list[Document]:
+    """A document with its neighbours in its session, in order; nothing if a group sees no such document."""
+    among, seen = seen_from(group)
     found = connection.row(
-        "select session_id from documents where user_id = :user_id and id = :id",
+        f"select session_id, group_name from documents where user_id = :user_id and id = :id{among}",
         user_id=user_id,
         id=document_id,
+        **seen,
     )
     if found is None:
         return []
     before = connection.rows(
-        f"select {COLUMNS} from documents where user_id = :user_id and session_id = :session_id"
-        " and id < :id order by id desc limit :turns",
+        f"select {COLUMNS} from documents where user_id = :user_id and group_name = :group"
+        " and session_id = :session_id and id < :id order by id desc limit :turns",
         user_id=user_id,
+        group=found[1],
         session_id=found[0],
         id=document_id,
         turns=turns,
     )
-    after = of_session(connection, user_id, found[0], turns + 1, first=document_id)
+    after = of_session(connection, user_id, found[0], turns + 1, first=document_id, group=found[1])
     return [*(build(Document, row) for row in reversed(before)), *after]
 
 
-def delete(tx: Connection, user_id: str, document_id: int) -> Document | None:
-    """Delete one document; what it was, or None if there is none."""
+def delete(tx: Connection, user_id: str, document_id: int, group: str = MAIN_GROUP) -> Document | None:
+    """Delete one document of a group; what it was, or None if there is none."""
     row = tx.row(
-        f"delete from documents where user_id = :user_id and id = :id returning {COLUMNS}",
+        f"delete from documents where user_id = :user_id and group_name = :group and id = :id"
+        f" returning {COLUMNS}",
         user_id=user_id,
+        group=group,
         id=document_id,
     )
     return None if row is None else build(Document, row)
 
 
-def delete_session(tx: Connection, user_id: str, session_id: str) -> list[Document]:
+def delete_session(tx: Connection, user_id: str, session_id: str, group: str = MAIN_GROUP) -> list[Document]:
     """Delete a session's documents; what they were."""
     rows = tx.rows(
-        f"delete from documents where user_id = :user_id and session_id = :session_id returning {COLUMNS}",
+        f"delete from documents where user_id = :user_id and group_name = :group"
+        f" and session_id = :session_id returning {COLUMNS}",
         user_id=user_id,
+        group=group,
         session_id=session_id,
     )
     return [build(Document, row) for row in rows]

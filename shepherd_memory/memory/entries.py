@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from shepherd_memory.storage.database import Connection, Row
+from shepherd_memory.text.groups import MAIN_GROUP
 from shepherd_memory.text.words import content_stems
 
 FACT, CONTEXT, DOCUMENT = "fact", "context", "document"
@@ -24,6 +25,7 @@ class Entry:
     speaker_name: str
     stated_at: int
     terms: Counter[str]
+    group_name: str = MAIN_GROUP
 
 
 def terms_of(text: str) -> Counter[str]:
@@ -47,7 +49,17 @@ def add(tx: Connection, user_id: str, entries: Sequence[Entry], now: int) -> Non
     )
 
 
-_COLUMNS = ("user_id", "id", "kind", "session_id", "role", "speaker_name", "stated_at", "length")
+_COLUMNS = (
+    "user_id",
+    "id",
+    "kind",
+    "session_id",
+    "role",
+    "speaker_name",
+    "stated_at",
+    "length",
+    "group_name",
+)
 
 
 def _row(user_id: str, entry: Entry) -> Row:
@@ -60,6 +72,7 @@ def _row(user_id: str, entry: Entry) -> Row:
         entry.speaker_name,
         entry.stated_at,
         entry.terms.total(),
+        entry.group_name,
     )
 
 

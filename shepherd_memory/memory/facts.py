@@ -13,13 +13,15 @@ from shepherd_memory.storage.database import Connection
 from shepherd_memory.storage.rows import Provenance, build
 from shepherd_memory.storage.tombstones import FACT, add, after_deletion, exists
 from shepherd_memory.storage.users import bump_version, lock
+from shepherd_memory.storage.visibility import seen_from
 from shepherd_memory.text.canonical import as_text
+from shepherd_memory.text.groups import GLOBAL_GROUP, MAIN_GROUP, nearness
 
 COLUMNS = (
     "id, key, value, stated_at, source, session_id, message_id, created_at, updated_at, use_count,"
-    " last_used_at"
+    " last_used_at, group_name"
 )
-HISTORY_COLUMNS = "key, value, stated_at, source, session_id, message_id"
+HISTORY_COLUMNS = "key, value, stated_at, source, session_id, message_id, group_name"
 
 STORED, UNCHANGED, OLDER, DELETED = "stored", "unchanged", "older", "deleted"
 
@@ -39,6 +41,7 @@ class Fact:
     updated_at: datetime
     use_count: int
     last_used_at: datetime | None
+    group_name: str = MAIN_GROUP
 
 
 @dataclass(frozen=True)
@@ -51,6 +54,7 @@ class PastFact:
     source: str
     session_id: str
     message_id: str
+    group_name: str = MAIN_GROUP
     ended_at: datetime | None = None
 
 
@@ -66,8 +70,8 @@ def put_by_hand(
     tx: Connection, user_id: str, key: str, value: str, where: Provenance, now: int, row_id: int
 ) -> str:
     """Take in what the user sets or accepts now: it wins, whatever times the older statements bear."""
-    current = get(tx, user_id, key)
-    stated_at = after_deletion(tx, user_id, FACT, key, now)
+    current = get(tx, user_id, key, where.group_name)
+    stated_at = after_deletion(tx, user_id, FACT, key, now, where.group_name)
     if current is not None:
         stated_at = max(stated_at, to_us(current.stated_at))
     return put(tx, user_id, key, value, replace(where, stated_at=stated_at), now, row_id)
@@ -78,9 +82,9 @@ def put(tx: Connection, user_id: str, key: str, value: str, where: Provenance, n
 
     Returns STORED, UNCHANGED, OLDER (it went to history) or DELETED (the user deleted the key later).
     """
-    if exists(tx, user_id, FACT, key, where.stated_at):
+    if exists(tx, user_id, FACT, key, where.stated_at, where.group_name):
         return DELETED
-    current = get(tx, user_id, key)
+    current = get(tx, user_id, key, where.group_name)
     if current is None:
         _insert(tx, user_id, row_id, key, value, where, now)
         return STORED
@@ -96,7 +100,7 @@ def _replace(
     tx: Connection, user_id: str, current: Fact, value: str, where: Provenance, now: int, row_id: int
 ) -> str:
     if value != current.value:
-        before = Provenance(to_us(current.stated_at), current.source, current.session_id, current.message_id)
+        before = _provenance(current)
         _insert_past(tx, user_id, row_id, current.key, current.value, before)
         _remove_entry(tx, user_id, current)
         _add_entry(tx, user_id, row_id, current.key, value, where, now)
@@ -105,7 +109,7 @@ def _replace(
     tx.execute(
         "update facts set id = :id, value = :value, stated_at = :stated_at, source = :source,"
         " session_id = :session_id, message_id = :message_id, updated_at = :now"
-        " where user_id = :user_id and key = :key",
+        " where user_id = :user_id and group_name = :group_name and key = :key",
         user_id=user_id,
         key=current.key,
         id=row_id if value != current.value else current.id,
@@ -121,9 +125,9 @@ def _insert(
 ) -> None:
     _add_entry(tx, user_id, row_id, key, value, where, now)
     tx.execute(
-        "insert into facts (user_id, id, key, value, stated_at, source, session_id, message_id, created_at,"
-        " updated_at) values (:user_id, :id, :key, :value, :stated_at, :source, :session_id, :message_id,"
-        " :now, :now)",
+        "insert into facts (user_id, group_name, id, key, value, stated_at, source, session_id, message_id,"
+        " created_at, updated_at) values (:user_id, :group_name, :id, :key, :value, :stated_at, :source,"
+        " :session_id, :message_id, :now, :now)",
         user_id=user_id,
         id=row_id,
         key=key,
@@ -137,7 +141,9 @@ def _add_entry(
     tx: Connection, user_id: str, row_id: int, key: str, value: str, where: Provenance, now: int
 ) -> None:
     terms = entries.terms_of(entries.fact_text(key, value))
-    entry = entries.Entry(row_id, entries.FACT, where.session_id, "user", "", where.stated_at, terms)
+    entry = entries.Entry(
+        row_id, entries.FACT, where.session_id, "user", "", where.stated_at, terms, where.group_name
+    )
     entries.add(tx, user_id, [entry], now)
 
 
@@ -152,8 +158,9 @@ def _insert_past(
     """Once: the same value of the same statement is not put into history twice."""
     tx.execute(
         f"insert into fact_history (user_id, id, {HISTORY_COLUMNS})"
-        " select :user_id, :id, :key, :value, :stated_at, :source, :session_id, :message_id"
-        " where not exists (select 1 from fact_history where user_id = :user_id and key = :key"
+        " select :user_id, :id, :key, :value, :stated_at, :source, :session_id, :message_id, :group_name"
+        " where not exists (select 1 from fact_history where user_id = :user_id"
+        " and group_name = :group_name and key = :key"
         " and value = :value and stated_at = :stated_at)",
         user_id=user_id,
         id=history_id,
@@ -163,115 +170,186 @@ def _insert_past(
     )
 
 
-def get(connection: Connection, user_id: str, key: str) -> Fact | None:
-    """The current value of a key."""
+def get(connection: Connection, user_id: str, key: str, group: str = MAIN_GROUP) -> Fact | None:
+    """The current value that a key has in a group."""
     row = connection.row(
-        f"select {COLUMNS} from facts where user_id = :user_id and key = :key", user_id=user_id, key=key
+        f"select {COLUMNS} from facts where user_id = :user_id and group_name = :group and key = :key",
+        user_id=user_id,
+        group=group,
+        key=key,
     )
     return None if row is None else build(Fact, row)
 
 
-def listing(connection: Connection, user_id: str) -> list[Fact]:
-    """All current facts of a user, by key."""
+def nearest(connection: Connection, user_id: str, key: str, group: str) -> Fact | None:
+    """The current value of a key as a group sees it: its own, else that of `global`, else of another."""
+    among, seen = seen_from(group)
     rows = connection.rows(
-        f"select {COLUMNS} from facts where user_id = :user_id order by key", user_id=user_id
+        f"select {COLUMNS} from facts where user_id = :user_id and key = :key{among}",
+        user_id=user_id,
+        key=key,
+        **seen,
     )
-    return [build(Fact, row) for row in rows]
+    found = [build(Fact, row) for row in rows]
+    return min(found, key=lambda fact: nearness(group, fact.group_name), default=None)
 
 
-def of_message(connection: Connection, user_id: str, session_id: str, message_id: str) -> list[Fact]:
+def nearest_told(connection: Connection, user_id: str, key: str, group: str) -> Fact | None:
+    """The current value of a key as a group's prompts are told it: its own, else that of `global`."""
+    return get(connection, user_id, key, group) or get(connection, user_id, key, GLOBAL_GROUP)
+
+
+def listing(connection: Connection, user_id: str, group: str = MAIN_GROUP) -> list[Fact]:
+    """All current facts that a group sees, by key, and of one key the nearest first."""
+    among, seen = seen_from(group)
+    rows = connection.rows(
+        f"select {COLUMNS} from facts where user_id = :user_id{among} order by key", user_id=user_id, **seen
+    )
+    found = [build(Fact, row) for row in rows]
+    return sorted(found, key=lambda fact: (fact.key, nearness(group, fact.group_name)))
+
+
+def profile(connection: Connection, user_id: str, group: str) -> list[Fact]:
+    """What a group's prompts are told: its own facts by key, then those of `global` that it has not."""
+    rows = connection.rows(
+        f"select {COLUMNS} from facts where user_id = :user_id and group_name in (:group, '{GLOBAL_GROUP}')"
+        " order by key",
+        user_id=user_id,
+        group=group,
+    )
+    found = [build(Fact, row) for row in rows]
+    own = [fact for fact in found if fact.group_name == group]
+    keys = {fact.key for fact in own}
+    return [*own, *(fact for fact in found if fact.group_name != group and fact.key not in keys)]
+
+
+def of_message(
+    connection: Connection, user_id: str, session_id: str, message_id: str, group: str = MAIN_GROUP
+) -> list[Fact]:
     """The current facts that were stated in a message, by key."""
     rows = connection.rows(
-        f"select {COLUMNS} from facts where user_id = :user_id and session_id = :session_id"
-        " and message_id = :message_id order by key",
+        f"select {COLUMNS} from facts where user_id = :user_id and group_name = :group"
+        " and session_id = :session_id and message_id = :message_id order by key",
         user_id=user_id,
+        group=group,
         session_id=session_id,
         message_id=message_id,
     )
     return [build(Fact, row) for row in rows]
 
 
-def history(connection: Connection, user_id: str, key: str) -> list[PastFact]:
-    """The timeline of a key, oldest first; the current value is the last, with no end."""
+def history(connection: Connection, user_id: str, key: str, group: str = MAIN_GROUP) -> list[PastFact]:
+    """The timeline of a key in a group, oldest first; the current value is the last, with no end."""
     rows = connection.rows(
-        f"select {HISTORY_COLUMNS} from fact_history where user_id = :user_id and key = :key"
-        " order by stated_at, id",
+        f"select {HISTORY_COLUMNS} from fact_history where user_id = :user_id and group_name = :group"
+        " and key = :key order by stated_at, id",
         user_id=user_id,
+        group=group,
         key=key,
     )
     timeline = [build(PastFact, row) for row in rows]
-    current = get(connection, user_id, key)
+    current = get(connection, user_id, key, group)
     if current is not None:
-        timeline.append(
-            PastFact(
-                key, current.value, current.stated_at, current.source, current.session_id, current.message_id
-            )
-        )
+        timeline.append(_as_past(current))
     ends = [entry.stated_at for entry in timeline[1:]]
     return [replace(entry, ended_at=end) for entry, end in zip(timeline, [*ends, None], strict=False)]
 
 
-def stated(connection: Connection, user_id: str, keys: Sequence[str]) -> set[tuple[str, str]]:
-    """The keys with every value that they have or had."""
+def stated(connection: Connection, user_id: str, keys: Sequence[str]) -> set[tuple[str, str, str]]:
+    """The keys with every value that they have or had, and the group that says so."""
     names = {f"key{number}": key for number, key in enumerate(keys)}
     if not names:
         return set()
     chosen = f"where user_id = :user_id and key in ({', '.join(f':{name}' for name in names)})"
     rows = connection.rows(
-        f"select key, value from facts {chosen} union select key, value from fact_history {chosen}",
+        f"select key, value, group_name from facts {chosen}"
+        f" union select key, value, group_name from fact_history {chosen}",
         user_id=user_id,
         **names,
     )
-    return {(key, value) for key, value in rows}
+    return {(key, value, group) for key, value, group in rows}
 
 
-def delete(tx: Connection, user_id: str, key: str, now: int) -> bool:
+def nearest_history(connection: Connection, user_id: str, key: str, group: str) -> list[PastFact]:
+    """The timeline of a key in the nearest of the groups that a group sees and that know the key."""
+    among, seen = seen_from(group)
+    rows = connection.rows(
+        f"select group_name from facts where user_id = :user_id and key = :key{among}"
+        f" union select group_name from fact_history where user_id = :user_id and key = :key{among}",
+        user_id=user_id,
+        key=key,
+        **seen,
+    )
+    knowing = min((name for (name,) in rows), key=lambda name: nearness(group, name), default=group)
+    return history(connection, user_id, key, knowing)
+
+
+def _as_past(fact: Fact) -> PastFact:
+    return PastFact(
+        fact.key,
+        fact.value,
+        fact.stated_at,
+        fact.source,
+        fact.session_id,
+        fact.message_id,
+        fact.group_name,
+    )
+
+
+def _provenance(fact: Fact | PastFact) -> Provenance:
+    return Provenance(to_us(fact.stated_at), fact.source, fact.session_id, fact.message_id, fact.group_name)
+
+
+def delete(tx: Connection, user_id: str, key: str, now: int, group: str = MAIN_GROUP) -> bool:
     """Delete a fact and its history; older statements will not bring it back."""
-    found = get(tx, user_id, key)
+    found = get(tx, user_id, key, group)
     if found is not None:
         _remove_entry(tx, user_id, found)
-    tx.execute("delete from facts where user_id = :user_id and key = :key", user_id=user_id, key=key)
-    past = tx.execute(
-        "delete from fact_history where user_id = :user_id and key = :key", user_id=user_id, key=key
-    )
-    prompt_blocks.withdraw(tx, user_id, [prompt_blocks.key_mark(key)])
-    add(tx, user_id, FACT, key, max(now, to_us(found.stated_at)) if found else now)
+    where = "where user_id = :user_id and group_name = :group and key = :key"
+    tx.execute(f"delete from facts {where}", user_id=user_id, group=group, key=key)
+    past = tx.execute(f"delete from fact_history {where}", user_id=user_id, group=group, key=key)
+    prompt_blocks.withdraw(tx, user_id, [prompt_blocks.key_mark(key, group)])
+    add(tx, user_id, FACT, key, max(now, to_us(found.stated_at)) if found else now, group=group)
     bump_version(tx, user_id)
     return bool(found or past)
 
 
-def delete_session(tx: Connection, user_id: str, session_id: str, now: int) -> int:
+def delete_session(tx: Connection, user_id: str, session_id: str, now: int, group: str = MAIN_GROUP) -> int:
     """Delete the values, current and past, that were stated in a session; how many.
 
     A key that had another value before has that one again.
     """
     past = tx.rows(
-        "delete from fact_history where user_id = :user_id and session_id = :session_id returning key, value",
+        "delete from fact_history where user_id = :user_id and group_name = :group"
+        " and session_id = :session_id returning key, value",
         user_id=user_id,
+        group=group,
         session_id=session_id,
     )
-    prompt_blocks.withdraw(tx, user_id, [prompt_blocks.value_mark(key, value) for key, value in past])
+    prompt_blocks.withdraw(tx, user_id, [prompt_blocks.value_mark(key, value, group) for key, value in past])
     rows = tx.rows(
-        "select key from facts where user_id = :user_id and session_id = :session_id",
+        "select key from facts where user_id = :user_id and group_name = :group and session_id = :session_id",
         user_id=user_id,
+        group=group,
         session_id=session_id,
     )
     for (key,) in rows:
-        _step_back(tx, user_id, key, now)
+        _step_back(tx, user_id, key, now, group)
     return len(rows) + len(past)
 
 
-def _step_back(tx: Connection, user_id: str, key: str, now: int) -> None:
+def _step_back(tx: Connection, user_id: str, key: str, now: int, group: str) -> None:
     """Delete the current value of a key; the newest one in its history takes its place."""
-    earlier = history(tx, user_id, key)[:-1]
-    delete(tx, user_id, key, now)
+    earlier = history(tx, user_id, key, group)[:-1]
+    delete(tx, user_id, key, now, group)
     if not earlier:
         return
     tx.execute(
-        "delete from tombstones where user_id = :user_id and kind = 'fact' and key = :key",
+        "delete from tombstones where user_id = :user_id and group_name = :group and kind = 'fact'"
+        " and key = :key",
         user_id=user_id,
+        group=group,
         key=key,
     )
     for past in earlier:
-        where = Provenance(to_us(past.stated_at), past.source, past.session_id, past.message_id)
-        put(tx, user_id, key, past.value, where, now, lock(tx, user_id, now))
+        put(tx, user_id, key, past.value, _provenance(past), now, lock(tx, user_id, now))

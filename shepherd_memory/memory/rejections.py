@@ -5,9 +5,15 @@ from datetime import datetime
 
 from shepherd_memory.storage.database import Connection
 from shepherd_memory.storage.rows import Provenance, build
+from shepherd_memory.storage.visibility import seen_from
+from shepherd_memory.text.groups import MAIN_GROUP
 
-COLUMNS = "id, kind, name, content, reason, detail, stated_at, source, session_id, message_id, created_at"
+COLUMNS = (
+    "id, kind, name, content, reason, detail, stated_at, source, session_id, message_id, created_at,"
+    " group_name"
+)
 KEPT_PER_USER = 1000
+"""In each group."""
 
 
 @dataclass(frozen=True)
@@ -25,6 +31,7 @@ class Rejection:
     session_id: str
     message_id: str
     created_at: datetime
+    group_name: str = MAIN_GROUP
 
 
 @dataclass(frozen=True)
@@ -43,7 +50,7 @@ def insert(tx: Connection, user_id: str, rejection_id: int, refused: NewRejectio
     """Record a rejection; the oldest ones give way beyond a limit."""
     tx.execute(
         f"insert into rejections (user_id, {COLUMNS}) values (:user_id, :id, :kind, :name, :content, :reason,"
-        " :detail, :stated_at, :source, :session_id, :message_id, :now)",
+        " :detail, :stated_at, :source, :session_id, :message_id, :now, :group_name)",
         user_id=user_id,
         id=rejection_id,
         kind=refused.kind,
@@ -55,41 +62,44 @@ def insert(tx: Connection, user_id: str, rejection_id: int, refused: NewRejectio
         **asdict(refused.where),
     )
     tx.execute(
-        "delete from rejections where user_id = :user_id and id <= (select id from rejections"
-        " where user_id = :user_id order by id desc limit 1 offset :kept)",
+        "delete from rejections where user_id = :user_id and group_name = :group and id <= (select id"
+        " from rejections where user_id = :user_id and group_name = :group"
+        " order by id desc limit 1 offset :kept)",
         user_id=user_id,
+        group=refused.where.group_name,
         kept=KEPT_PER_USER,
     )
 
 
-def listing(connection: Connection, user_id: str) -> list[Rejection]:
-    """What was refused of a user, oldest first."""
+def listing(connection: Connection, user_id: str, group: str = MAIN_GROUP) -> list[Rejection]:
+    """What was refused of a user, in the groups that a group sees, oldest first."""
+    among, seen = seen_from(group)
     rows = connection.rows(
-        f"select {COLUMNS} from rejections where user_id = :user_id order by id", user_id=user_id
+        f"select {COLUMNS} from rejections where user_id = :user_id{among} order by id",
+        user_id=user_id,
+        **seen,
     )
     return [build(Rejection, row) for row in rows]
 
 
-def count(connection: Connection) -> int:
-    """How many there are of all users: for whoever runs the machine."""
-    row = connection.row("select count(*) from rejections")
-    return int(row[0]) if row else 0
-
-
-def take(tx: Connection, user_id: str, rejection_id: int) -> Rejection | None:
-    """Remove a rejection and return it."""
+def take(tx: Connection, user_id: str, rejection_id: int, group: str = MAIN_GROUP) -> Rejection | None:
+    """Remove a rejection of a group and return it."""
     row = tx.row(
-        f"delete from rejections where user_id = :user_id and id = :id returning {COLUMNS}",
+        f"delete from rejections where user_id = :user_id and group_name = :group and id = :id"
+        f" returning {COLUMNS}",
         user_id=user_id,
+        group=group,
         id=rejection_id,
     )
     return None if row is None else build(Rejection, row)
 
 
-def delete_session(tx: Connection, user_id: str, session_id: str) -> int:
+def delete_session(tx: Connection, user_id: str, session_id: str, group: str = MAIN_GROUP) -> int:
     """Delete what was refused of a session; how many."""
     return tx.execute(
-        "delete from rejections where user_id = :user_id and session_id = :session_id",
+        "delete from rejections where user_id = :user_id and group_name = :group"
+        " and session_id = :session_id",
         user_id=user_id,
+        group=group,
         session_id=session_id,
     )

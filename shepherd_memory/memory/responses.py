@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from shepherd_memory.storage.clock import DAY
 from shepherd_memory.storage.database import Connection
+from shepherd_memory.text.groups import MAIN_GROUP
 
 KEPT_DAYS = 30
 """As long as OpenAI keeps them."""
@@ -21,7 +22,14 @@ class StoredResponse:
     block_key: str = ""
 
 
-def put(tx: Connection, user_id: str, response_id: str, response: StoredResponse, now: int) -> None:
+def put(
+    tx: Connection,
+    user_id: str,
+    response_id: str,
+    response: StoredResponse,
+    now: int,
+    group: str = MAIN_GROUP,
+) -> None:
     """Keep where a response stands, and drop what is too old; one that comes again stays where it was."""
     tx.execute(
         "delete from responses where user_id = :user_id and created_at < :oldest",
@@ -29,10 +37,12 @@ def put(tx: Connection, user_id: str, response_id: str, response: StoredResponse
         oldest=now - KEPT_DAYS * DAY,
     )
     tx.execute(
-        "insert into responses (user_id, response_id, session_id, messages, block_key, created_at)"
-        " values (:user_id, :response_id, :session_id, :messages, :block_key, :now)"
-        " on conflict (user_id, response_id) do nothing",
+        "insert into responses (user_id, group_name, response_id, session_id, messages, block_key,"
+        " created_at)"
+        " values (:user_id, :group, :response_id, :session_id, :messages, :block_key, :now)"
+        " on conflict (user_id, group_name, response_id) do nothing",
         user_id=user_id,
+        group=group,
         response_id=response_id,
         session_id=response.session_id,
         messages=response.messages,
@@ -41,22 +51,26 @@ def put(tx: Connection, user_id: str, response_id: str, response: StoredResponse
     )
 
 
-def find(connection: Connection, user_id: str, response_id: str, now: int) -> StoredResponse | None:
-    """A response of this user; None if there is none, or it is too old by now."""
+def find(
+    connection: Connection, user_id: str, response_id: str, now: int, group: str = MAIN_GROUP
+) -> StoredResponse | None:
+    """A response in a group of this user; None if there is none, or it is too old by now."""
     row = connection.row(
         "select session_id, messages, block_key from responses where user_id = :user_id"
-        " and response_id = :response_id and created_at >= :oldest",
+        " and group_name = :group and response_id = :response_id and created_at >= :oldest",
         user_id=user_id,
+        group=group,
         response_id=response_id,
         oldest=now - KEPT_DAYS * DAY,
     )
     return None if row is None else StoredResponse(*row)
 
 
-def delete_session(tx: Connection, user_id: str, session_id: str) -> None:
+def delete_session(tx: Connection, user_id: str, session_id: str, group: str = MAIN_GROUP) -> None:
     """Forget the responses of a session: whoever goes on from one begins another."""
     tx.execute(
-        "delete from responses where user_id = :user_id and session_id = :session_id",
+        "delete from responses where user_id = :user_id and group_name = :group and session_id = :session_id",
         user_id=user_id,
+        group=group,
         session_id=session_id,
     )

@@ -5,11 +5,17 @@ from datetime import datetime
 
 from shepherd_memory.storage.database import Connection
 from shepherd_memory.storage.rows import build
+from shepherd_memory.storage.visibility import seen_from
+from shepherd_memory.text.groups import MAIN_GROUP
 
 COLUMNS = (
     "session_id, group_name, last_document, wanted_through, queued_through, extracted_through, created_at,"
     " updated_at"
 )
+
+
+KEY_MARK = "\x1f"
+"""Between a group and a session in the key of a work item: no group has it in its name."""
 
 
 @dataclass(frozen=True)
@@ -57,7 +63,7 @@ def extend(
         " queued_through, extract_after, created_at, updated_at)"
         " values (:user_id, :session_id, :group_name, :last, :wanted, :queued, :extract_after, :said_at,"
         " :said_at)"
-        " on conflict (user_id, session_id) do update set last_document = excluded.last_document,"
+        " on conflict (user_id, group_name, session_id) do update set last_document = excluded.last_document,"
         " wanted_through = case when excluded.wanted_through > 0 then excluded.wanted_through"
         " else sessions.wanted_through end,"
         " queued_through = case when excluded.queued_through > 0 then excluded.queued_through"
@@ -75,37 +81,57 @@ def extend(
     )
 
 
-def get(connection: Connection, user_id: str, session_id: str) -> Session | None:
-    """One session."""
+def work_key(session_id: str, group: str) -> str:
+    """The key of the work items of a session: of one in `main` its id."""
+    is_plain = group == MAIN_GROUP and KEY_MARK not in session_id
+    return session_id if is_plain else f"{group}{KEY_MARK}{session_id}"
+
+
+def of_work_key(key: str) -> tuple[str, str]:
+    """The id of the session that a work item is about, and its group."""
+    group, mark, session_id = key.partition(KEY_MARK)
+    return (session_id, group) if mark else (key, MAIN_GROUP)
+
+
+def get(connection: Connection, user_id: str, session_id: str, group: str = MAIN_GROUP) -> Session | None:
+    """One session of a group."""
     row = connection.row(
-        f"select {COLUMNS} from sessions where user_id = :user_id and session_id = :session_id",
+        f"select {COLUMNS} from sessions where user_id = :user_id and group_name = :group"
+        " and session_id = :session_id",
         user_id=user_id,
+        group=group,
         session_id=session_id,
     )
     return None if row is None else build(Session, row)
 
 
-def size(connection: Connection, user_id: str, session_id: str) -> SessionSize:
+def size(connection: Connection, user_id: str, session_id: str, group: str = MAIN_GROUP) -> SessionSize:
     """How many documents a session has, and how many facts, pairs and rejections came of it."""
     counts = ", ".join(
-        f"(select count(*) from {table} where user_id = :user_id and session_id = :session_id)"
+        f"(select count(*) from {table} where user_id = :user_id and group_name = :group"
+        " and session_id = :session_id)"
         for table in ("documents", "facts", "context", "rejections")
     )
-    row = connection.row(f"select {counts}", user_id=user_id, session_id=session_id)
+    row = connection.row(f"select {counts}", user_id=user_id, group=group, session_id=session_id)
     assert row is not None
     return SessionSize(*map(int, row))
 
 
-def listing(connection: Connection, user_id: str) -> list[Session]:
-    """A user's sessions, the oldest first."""
+def listing(connection: Connection, user_id: str, group: str = MAIN_GROUP) -> list[Session]:
+    """A user's sessions that a group sees, the oldest first."""
+    among, seen = seen_from(group)
     rows = connection.rows(
-        f"select {COLUMNS} from sessions where user_id = :user_id order by created_at, session_id",
+        f"select {COLUMNS} from sessions where user_id = :user_id{among}"
+        " order by created_at, session_id, group_name",
         user_id=user_id,
+        **seen,
     )
     return [build(Session, row) for row in rows]
 
 
-def continued(connection: Connection, user_id: str, opening: str, since: int, until: int) -> str:
+def continued(
+    connection: Connection, user_id: str, opening: str, since: int, until: int, group: str = MAIN_GROUP
+) -> str:
     """The session of a conversation that is known by how it opened.
 
     It is the last one that opened so, by `until`, if it went on after `since`, else a new one: two
@@ -114,8 +140,9 @@ def continued(connection: Connection, user_id: str, opening: str, since: int, un
     """
     rows = connection.rows(
         "select session_id, created_at, updated_at from sessions where user_id = :user_id"
-        " and session_id >= :first and session_id < :behind",
+        " and group_name = :group and session_id >= :first and session_id < :behind",
         user_id=user_id,
+        group=group,
         first=f"{opening}-",
         behind=f"{opening}.",
     )
@@ -124,54 +151,60 @@ def continued(connection: Connection, user_id: str, opening: str, since: int, un
     return str(last[0]) if last is not None and last[2] >= since else f"{opening}-{len(rows) + 1}"
 
 
-def live_id(connection: Connection, user_id: str, session_id: str) -> str:
+def live_id(connection: Connection, user_id: str, session_id: str, group: str = MAIN_GROUP) -> str:
     """The id of a live session; another one where a transcript of the same session was taken in.
 
     What was taken in reaches extraction by its conversations only.
     """
     taken = connection.row(
-        "select 1 from transcript_files where user_id = :user_id and session_id = :session_id",
+        "select 1 from transcript_files where user_id = :user_id and group_name = :group"
+        " and session_id = :session_id",
         user_id=user_id,
+        group=group,
         session_id=session_id,
     )
     return session_id if taken is None else f"{session_id}@live"
 
 
-def mark_queued(tx: Connection, user_id: str, session_id: str, through: int) -> None:
+def mark_queued(tx: Connection, user_id: str, session_id: str, through: int, group: str = MAIN_GROUP) -> None:
     """Move the queued watermark on, never back; what is queued is also wanted."""
     tx.execute(
         "update sessions set queued_through ="
         " case when queued_through > :through then queued_through else :through end, wanted_through ="
         " case when wanted_through > :through then wanted_through else :through end"
-        " where user_id = :user_id and session_id = :session_id",
+        " where user_id = :user_id and group_name = :group and session_id = :session_id",
         user_id=user_id,
+        group=group,
         session_id=session_id,
         through=through,
     )
 
 
-def settle(tx: Connection, user_id: str, session_id: str, kind: str) -> None:
-    """Move the extracted watermark up to the first item of the session that is still open."""
+def settle(tx: Connection, user_id: str, key: str, kind: str) -> None:
+    """Move the extracted watermark of the session with this work key up to its first item that is open."""
+    session_id, group = of_work_key(key)
     tx.execute(
         "update sessions set extracted_through = coalesce((select min(watermark_from) from jobs"
-        " where user_id = :user_id and kind = :kind and key = :session_id"
+        " where user_id = :user_id and kind = :kind and key = :key"
         " and status in ('waiting', 'running')), queued_through)"
-        " where user_id = :user_id and session_id = :session_id",
+        " where user_id = :user_id and group_name = :group and session_id = :session_id",
         user_id=user_id,
+        group=group,
         session_id=session_id,
+        key=key,
         kind=kind,
     )
 
 
-def to_catch_up(connection: Connection, now: int, limit: int) -> list[tuple[str, str]]:
-    """(user, session) pairs with statements that are wanted and not queued.
+def to_catch_up(connection: Connection, now: int, limit: int) -> list[tuple[str, str, str]]:
+    """(user, session, group) with statements that are wanted and not queued.
 
     They were said while no endpoint was configured, or in a chat that has been silent since.
     """
     rows = connection.rows(
-        "select user_id, session_id from sessions where wanted_through > queued_through"
-        " and extract_after <= :now order by user_id, session_id limit :limit",
+        "select user_id, session_id, group_name from sessions where wanted_through > queued_through"
+        " and extract_after <= :now order by user_id, group_name, session_id limit :limit",
         now=now,
         limit=limit,
     )
-    return [(user_id, session_id) for user_id, session_id in rows]
+    return [(user_id, session_id, group) for user_id, session_id, group in rows]

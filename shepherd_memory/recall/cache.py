@@ -10,6 +10,7 @@ import numpy as np
 
 from shepherd_memory.recall.user_index import UserIndex, Version, empty, extend, version_of
 from shepherd_memory.storage.database import Connection, Database
+from shepherd_memory.text.groups import MAIN_GROUP
 
 if TYPE_CHECKING:
     from shepherd_memory.recall.user_index import Ints
@@ -58,6 +59,7 @@ class IndexSnapshot:
     """A user's index for one transaction, which sees `version`: other threads may have brought it further."""
 
     user_id: str
+    group: str
     index: UserIndex
     version: Version
     slot: _Slot
@@ -68,15 +70,15 @@ class IndexCache:
 
     def __init__(self, most_bytes: Callable[[], int]) -> None:
         self._most_bytes = most_bytes
-        self._slots: OrderedDict[str, _Slot] = OrderedDict()
+        self._slots: OrderedDict[tuple[str, str], _Slot] = OrderedDict()
         self._guard = threading.Lock()
         self.bytes = 0
         """Roughly what all indexes take."""
 
-    def last_seen(self, user_id: str, model: str) -> UserIndex | None:
+    def last_seen(self, user_id: str, model: str, group: str = MAIN_GROUP) -> UserIndex | None:
         """The user's index as it is here, however old; None if it is not."""
         with self._guard:
-            slot = self._slots.get(user_id)
+            slot = self._slots.get((user_id, group))
         return slot.index if slot is not None and slot.model == model else None
 
     def view(
@@ -86,8 +88,9 @@ class IndexCache:
         user_id: str,
         model: str,
         loaded: UserIndex | None = None,
+        group: str = MAIN_GROUP,
     ) -> IndexSnapshot | None:
-        """The user's index as of this transaction; None if there is no such user.
+        """The user's index as of this transaction, as a group sees it; None if there is no such user.
 
         `loaded` is one that the caller has, for where the cache could not keep it.
         """
@@ -95,31 +98,31 @@ class IndexCache:
         if version is None:
             self._drop(user_id)
             return None
-        slot = self._slot(user_id)
+        slot = self._slot(user_id, group)
         with slot.lock:
             known = slot.index if slot.index is not None and slot.model == model else loaded
             if known is None or not known.version.differs_by_additions(version):
                 known = empty(version)
             if known.version.seq < version.seq:
-                known = extend(database, connection, known, user_id, version, model)
+                known = extend(database, connection, known, user_id, version, model, group)
             if slot.index is None or not slot.index.version.differs_by_additions(version):
                 slot.postings.clear()
                 slot.postings_bytes = 0
             # Another thread may have read a later state: its index has the user's own newer rows too.
             slot.index, slot.model = known, model
-        self._account(user_id, slot)
-        return IndexSnapshot(user_id, known, version, slot)
+        self._account(user_id, group, slot)
+        return IndexSnapshot(user_id, group, known, version, slot)
 
-    def _slot(self, user_id: str) -> _Slot:
+    def _slot(self, user_id: str, group: str) -> _Slot:
         with self._guard:
-            slot = self._slots.setdefault(user_id, _Slot())
-            self._slots.move_to_end(user_id)
+            slot = self._slots.setdefault((user_id, group), _Slot())
+            self._slots.move_to_end((user_id, group))
             return slot
 
-    def _account(self, user_id: str, slot: _Slot) -> None:
+    def _account(self, user_id: str, group: str, slot: _Slot) -> None:
         """Count what a user takes now, and let go of those used longest ago where it is too much."""
         with self._guard:
-            if self._slots.get(user_id) is not slot:
+            if self._slots.get((user_id, group)) is not slot:
                 return
             taken = slot.bytes()
             self.bytes += taken - slot.counted_bytes
@@ -129,8 +132,8 @@ class IndexCache:
 
     def _drop(self, user_id: str) -> None:
         with self._guard:
-            slot = self._slots.pop(user_id, None)
-            self.bytes -= slot.counted_bytes if slot is not None else 0
+            for key in [key for key in self._slots if key[0] == user_id]:
+                self.bytes -= self._slots.pop(key).counted_bytes
 
     def postings(
         self, connection: Connection, view: IndexSnapshot, terms: Sequence[str], fetch: "Fetch"
@@ -143,13 +146,13 @@ class IndexCache:
             if slot.index is None or not slot.index.version.differs_by_additions(view.version):
                 # Something was deleted since: what this transaction still sees is not for others.
                 found = fetch(connection, view.version.number, terms, 0)
-                return {term: _up_to(*found[term], newest) for term in terms}
+                return {term: _seen(view, *_up_to(*found[term], newest)) for term in terms}
             _catch_up(connection, view, terms, fetch)
             kept = {term: slot.postings[term] for term in terms}
             for term in list(slot.postings)[: max(0, len(slot.postings) - max(KEPT_TERMS, len(terms)))]:
                 slot.keep(term, None)
-        self._account(view.user_id, slot)
-        return {term: _up_to(one.ids, one.counts, newest) for term, one in kept.items()}
+        self._account(view.user_id, view.group, slot)
+        return {term: _seen(view, *_up_to(one.ids, one.counts, newest)) for term, one in kept.items()}
 
 
 def _catch_up(connection: Connection, view: IndexSnapshot, terms: Sequence[str], fetch: "Fetch") -> None:
@@ -170,6 +173,15 @@ def _catch_up(connection: Connection, view: IndexSnapshot, terms: Sequence[str],
             if known is not None:
                 ids, counts = np.concatenate([known.ids, ids]), np.concatenate([known.counts, counts])
             view.slot.keep(term, _Kept(max(target, int(ids[-1]) if len(ids) else 0), ids, counts))
+
+
+def _seen(view: IndexSnapshot, ids: "Ints", counts: "Ints") -> "tuple[Ints, Ints]":
+    """Of where a term stands, what the group sees: rarity is counted over that only."""
+    if view.group == MAIN_GROUP:
+        return ids, counts
+    places = np.minimum(np.searchsorted(view.index.ids, ids), view.index.size - 1)
+    is_seen = view.index.ids[places] == ids
+    return ids[is_seen], counts[is_seen]
 
 
 def _up_to(ids: "Ints", counts: "Ints", newest: int) -> "tuple[Ints, Ints]":

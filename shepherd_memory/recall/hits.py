@@ -3,6 +3,8 @@
 from dataclasses import dataclass, field
 from datetime import datetime
 
+from shepherd_memory.text.groups import MAIN_GROUP
+
 
 @dataclass(frozen=True)
 class Scope:
@@ -33,6 +35,7 @@ class Hit:
     pair: tuple[str, str] | None = None
     source: str = ""
     cwd: str = ""
+    group: str = MAIN_GROUP
 
 
 @dataclass(frozen=True)

@@ -21,6 +21,7 @@ from shepherd_memory.recall.ranking import POOL, Query, RankedEntry, rank, said_
 from shepherd_memory.recall.rows import HitRow, fetch
 from shepherd_memory.recall.user_index import KINDS, UserIndex
 from shepherd_memory.storage.database import Connection, Database
+from shepherd_memory.text.groups import MAIN_GROUP
 from shepherd_memory.text.redaction import redact
 from shepherd_memory.text.words import words
 
@@ -68,19 +69,20 @@ class RecallEngine:
         now: datetime,
         scope: Scope,
         explain: bool,
+        group: str = MAIN_GROUP,
     ) -> Recalled:
-        """The user's entries that the query is about, best first, none below the threshold."""
+        """The user's entries that the query is about and the group sees, best first, by the threshold."""
         if not query.strip():
             return Recalled(abstained=True, reason=EMPTY_QUERY)
         embedder = self._embedder()
         model = embedder.model if embedder else ""
-        seen = self._cache.last_seen(user_id, model) or self._load(user_id, model)
+        seen = self._cache.last_seen(user_id, model, group) or self._load(user_id, model, group)
         if seen is None:
             return Recalled(abstained=True, reason=NOTHING_STORED)
         # Before the transaction: a server may take its time, and connections are few.
         asked = self._asked(embedder, seen, query)
         with self._database.read() as connection:
-            view = self._cache.view(self._database, connection, user_id, model, seen)
+            view = self._cache.view(self._database, connection, user_id, model, seen, group)
             if view is None or not view.index.size:
                 return Recalled(abstained=True, reason=NOTHING_STORED)
             if speakers_named(view.index, query)[1] != asked.bare:
@@ -92,9 +94,9 @@ class RecallEngine:
             return Recalled((), True, NOTHING_CLOSE, terms)
         return Recalled(tuple(hits), words=terms)
 
-    def _load(self, user_id: str, model: str) -> UserIndex | None:
+    def _load(self, user_id: str, model: str, group: str) -> UserIndex | None:
         with self._database.read() as connection:
-            view = self._cache.view(self._database, connection, user_id, model)
+            view = self._cache.view(self._database, connection, user_id, model, group=group)
         return None if view is None else view.index
 
     def _asked(self, embedder: Embedder | None, index: UserIndex, query: str) -> "_Asked":
@@ -196,4 +198,5 @@ def _hit(found: HitRow, ranked: RankedEntry, position: int, confidence: float, e
         found.pair,
         found.source,
         found.cwd,
+        found.group,
     )

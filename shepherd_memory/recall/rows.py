@@ -7,6 +7,7 @@ from datetime import datetime
 from shepherd_memory.memory.entries import context_text, fact_text
 from shepherd_memory.storage.clock import from_us
 from shepherd_memory.storage.database import Connection
+from shepherd_memory.text.groups import MAIN_GROUP
 
 
 @dataclass(frozen=True)
@@ -24,6 +25,7 @@ class HitRow:
     pair: tuple[str, str] | None = None
     source: str = ""
     cwd: str = ""
+    group: str = MAIN_GROUP
 
 
 def fetch(connection: Connection, user_id: str, wanted: Sequence[tuple[str, int]]) -> dict[int, HitRow]:
@@ -40,15 +42,16 @@ def fetch(connection: Connection, user_id: str, wanted: Sequence[tuple[str, int]
     return found
 
 
-def _fact(row_id: int, key: str, value: str, at: int, session_id: str, message_id: str) -> HitRow:
-    return HitRow(row_id, "fact", fact_text(key, value), from_us(at), session_id, message_id, "user", "")
+def _fact(row_id: int, key: str, value: str, at: int, session_id: str, message_id: str, group: str) -> HitRow:
+    text = fact_text(key, value)
+    return HitRow(row_id, "fact", text, from_us(at), session_id, message_id, "user", "", group=group)
 
 
-def _context(row_id: int, question: str, answer: str, at: int, session_id: str, message_id: str) -> HitRow:
-    text = context_text(question, answer)
-    return HitRow(
-        row_id, "context", text, from_us(at), session_id, message_id, "user", "", (question, answer)
-    )
+def _context(
+    row_id: int, question: str, answer: str, at: int, session_id: str, message_id: str, group: str
+) -> HitRow:
+    text, pair = context_text(question, answer), (question, answer)
+    return HitRow(row_id, "context", text, from_us(at), session_id, message_id, "user", "", pair, group=group)
 
 
 def _document(
@@ -61,16 +64,23 @@ def _document(
     speaker: str,
     source: str,
     cwd: str,
+    group: str,
 ) -> HitRow:
     said_at = from_us(at)
-    return HitRow(row_id, "document", text, said_at, session_id, message_id, role, speaker, None, source, cwd)
+    return HitRow(
+        row_id, "document", text, said_at, session_id, message_id, role, speaker, None, source, cwd, group
+    )
 
 
 _KINDS: dict[str, tuple[str, Callable[..., HitRow]]] = {
-    "fact": ("select id, key, value, stated_at, session_id, message_id from facts", _fact),
-    "context": ("select id, question, answer, stated_at, session_id, message_id from context", _context),
+    "fact": ("select id, key, value, stated_at, session_id, message_id, group_name from facts", _fact),
+    "context": (
+        "select id, question, answer, stated_at, session_id, message_id, group_name from context",
+        _context,
+    ),
     "document": (
-        "select id, text, created_at, session_id, message_id, role, speaker_name, source, cwd from documents",
+        "select id, text, created_at, session_id, message_id, role, speaker_name, source, cwd, group_name"
+        " from documents",
         _document,
     ),
 }

@@ -6,8 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from shepherd_memory.memory.sessions import work_key
 from shepherd_memory.recall.vectors import Vectors
 from shepherd_memory.storage.database import Connection, Database, Row
+from shepherd_memory.storage.visibility import seen_from
+from shepherd_memory.text.groups import MAIN_GROUP
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -97,14 +100,25 @@ def empty(version: Version) -> UserIndex:
 
 
 def extend(
-    database: Database, connection: Connection, index: UserIndex, user_id: str, version: Version, model: str
+    database: Database,
+    connection: Connection,
+    index: UserIndex,
+    user_id: str,
+    version: Version,
+    model: str,
+    group: str = MAIN_GROUP,
 ) -> UserIndex:
-    """The index with what was added since its version, and with when facts were last said."""
+    """The index with what was added since its version, and with when facts were last said.
+
+    It has what the group sees, and nothing else: what is counted over an index tells nothing of other groups.
+    """
+    among, visible = seen_from(group)
     entries = connection.rows(
-        "select id, kind, session_id, role, speaker_name, stated_at, length from entries"
-        " where user_id = :user_id and id > :seen order by id",
+        "select id, kind, session_id, role, speaker_name, stated_at, length, group_name from entries"
+        f" where user_id = :user_id and id > :seen{among} order by id",
         user_id=user_id,
         seen=index.version.seq,
+        **visible,
     )
     grown = _restated(connection, index, user_id)
     grown = _with_entries(grown, entries) if entries else grown
@@ -131,7 +145,10 @@ def _restated(connection: Connection, index: UserIndex, user_id: str) -> UserInd
 
 
 def _with_entries(index: UserIndex, rows: list[Row]) -> UserIndex:
-    ids, kinds, sessions, roles, speakers, stated_at, lengths = ([row[at] for row in rows] for at in range(7))
+    ids, kinds, names, roles, speakers, stated_at, lengths, groups = (
+        [row[at] for row in rows] for at in range(8)
+    )
+    sessions = map(work_key, names, groups)
     role_names, role_codes = _coded(index.roles, roles)
     speaker_names, speaker_codes = _coded(index.speakers, speakers)
     codes = dict(index.session_codes)
@@ -190,10 +207,14 @@ def _neighbours(
 
 
 def _with_vectors(index: UserIndex, ids: "Ints", vectors: "Floats") -> UserIndex:
+    if not index.size:
+        return index
     owners = np.searchsorted(index.ids, ids)
     known = (owners < index.size) & (index.ids[np.minimum(owners, index.size - 1)] == ids)
     # None of them left out is how it nearly always is, and a mask would copy them all.
     kept = vectors if known.all() else vectors[known]
+    if not len(kept):
+        return index
     if index.vectors.width != kept.shape[1]:
         # The first ones; or a server has another model under the same name, and what it gave before is void.
         return replace(index, vectors=Vectors().with_rows(kept), owners=owners[known])

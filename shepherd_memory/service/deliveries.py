@@ -8,6 +8,7 @@ from typing import Any
 from shepherd_memory.intake.exchange import UNLINKED, AnsweredExchange, ResponseLink, read_answered
 from shepherd_memory.service.messages import MessageService
 from shepherd_memory.spool.spool import Spool
+from shepherd_memory.text.groups import MAIN_GROUP, checked_group
 
 Store = Callable[[str, AnsweredExchange, Callable[[], bool]], object]
 
@@ -69,12 +70,14 @@ class DeliveryService(MessageService):
         answer: str | None,
         session_id: str,
         link: ResponseLink = UNLINKED,
+        *,
+        group: str = MAIN_GROUP,
     ) -> Delivery:
         """An exchange that was said now; nothing is done with it yet."""
-        said_at = self._clock()
+        said_at, place = self._clock(), checked_group(group)
         return Delivery(
             self.spool,
             self.store_exchange,
             user_id,
-            lambda: read_answered(messages, answer, session_id, said_at, link),
+            lambda: read_answered(messages, answer, session_id, said_at, link, place),
         )

@@ -25,6 +25,7 @@ from shepherd_memory.service.arguments import (
 )
 from shepherd_memory.service.parts import ServiceParts
 from shepherd_memory.storage.clock import SECOND
+from shepherd_memory.text.groups import MAIN_GROUP, checked_group
 from shepherd_memory.text.ids import storable_id
 from shepherd_memory.work import jobs
 
@@ -41,7 +42,7 @@ class MessageService(ServiceParts):
         session_id: str | None = None,
         *,
         extract: bool = True,
-        group: str = documents.MAIN_GROUP,
+        group: str = MAIN_GROUP,
         rest_seconds: float = 0.0,
     ) -> Remembered:
         """Store messages, and queue what the user said for extraction if an endpoint is configured.
@@ -53,9 +54,9 @@ class MessageService(ServiceParts):
         if not is_known_user(user_id):
             return Remembered(session_id or "", reason=UNKNOWN_USER)
         how = self._intake_options(rest_seconds)
-        given = _message_list(messages)
+        given, place = _message_list(messages), checked_group(group)
         return self._stored(
-            store.remember(self.database, user_id, given, session_id, group, how, extract, self._clock())
+            store.remember(self.database, user_id, given, session_id, place, how, extract, self._clock())
         )
 
     def _intake_options(self, rest_seconds: float = 0.0) -> IntakeOptions:
@@ -75,13 +76,16 @@ class MessageService(ServiceParts):
         messages: Sequence[Any],
         answer: str | None,
         session_id: str | None = None,
+        *,
+        group: str = MAIN_GROUP,
     ) -> Remembered:
         """Store what the user said last in a chat request, and the answer to it, if there is one yet.
 
         However often the same request comes, in a tool loop or because a client tries again, it is stored
         once. Without a `session_id` the requests of one conversation are known by its first words.
         """
-        answered = read_answered(_message_list(messages), answer, session_id or "", self._clock())
+        given, place = _message_list(messages), checked_group(group)
+        answered = read_answered(given, answer, session_id or "", self._clock(), group=place)
         if answered is None:
             return Remembered(session_id or "", reason="there is nothing to store in these messages")
         return self.store_exchange(user_id, answered)
@@ -110,7 +114,7 @@ class MessageService(ServiceParts):
         speaker_type: str = "human",
         speaker_name: str = "",
         created_at: datetime | str | None = None,
-        group: str = documents.MAIN_GROUP,
+        group: str = MAIN_GROUP,
         source: str = "user",
         source_file: str = "",
         tool_names: str = "",
@@ -133,7 +137,7 @@ class MessageService(ServiceParts):
             role=role,
             speaker_type=speaker_type,
             speaker_name=speaker_name,
-            group_name=group,
+            group_name=checked_group(group),
             source=source,
             source_file=source_file,
             tool_names=tool_names,
@@ -144,13 +148,14 @@ class MessageService(ServiceParts):
         return document_id
 
     @empty_for_unknown_user(bool)
-    def extract(self, user_id: str, session_id: str) -> bool:
+    def extract(self, user_id: str, session_id: str, *, group: str = MAIN_GROUP) -> bool:
         """Queue what is new in a session since its watermark; False if nothing is, or nothing can extract."""
+        place = checked_group(group)
         if extraction_endpoint(self.config) is None:
             return False
         with self.database.read() as connection:
-            session = sessions.live_id(connection, user_id, storable_id(session_id))
-        queued = queue.queue_session(self.database, user_id, session, self._clock())
+            session = sessions.live_id(connection, user_id, storable_id(session_id), place)
+        queued = queue.queue_session(self.database, user_id, session, self._clock(), group=place)
         if queued:
             self._queued(self.config)
         return queued

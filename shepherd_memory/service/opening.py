@@ -56,9 +56,7 @@ def open_service(
         for folder in own_folders():
             private_files.tighten(folder)
         database = stack.enter_context(closing(open_database(url)))
-        legacy.import_legacy_tables(database, clock())
-        if reindexing.is_needed(database):
-            reindexing.reindex_all_users(database, clock())
+        _take_over_old_rows(database, clock)
         embedding = EmbeddingThread(database, live.current, clock)
         client = stack.enter_context(closing(extraction_client()))
         thread = Worker(database, live.current, clock, client)
@@ -70,6 +68,7 @@ def open_service(
         stack.callback(embedding.stop)
         if worker:
             embedding.start()
+            stack.enter_context(service.tallies.counting())
             watcher.start()
             replayer.start()
             stack.callback(replayer.stop)
@@ -86,6 +85,13 @@ def _run_lanes(stack: ExitStack, lanes: Sequence[Lane[Any, Any]]) -> None:
     for lane in lanes:
         lane.start()
     stack.callback(stop_lanes, lanes)
+
+
+def _take_over_old_rows(database: Database, clock: Clock) -> None:
+    """What a version before this one stored, or the original shepherd."""
+    legacy.import_legacy_tables(database, clock())
+    if reindexing.is_needed(database):
+        reindexing.reindex_all_users(database, clock())
 
 
 def _spool(url: str, database: Database, live: LiveConfig, clock: Clock) -> Spool:

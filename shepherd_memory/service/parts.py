@@ -3,6 +3,7 @@
 from shepherd_memory.config import Config, LiveConfig
 from shepherd_memory.embedding.thread import EmbeddingThread
 from shepherd_memory.extraction.worker import Worker
+from shepherd_memory.maintenance.tallies import Tallies
 from shepherd_memory.spool.spool import Spool
 from shepherd_memory.storage.clock import Clock
 from shepherd_memory.storage.database import Database
@@ -27,6 +28,7 @@ class ServiceParts:
         self.database = database
         self.worker = worker
         self.embedding = embedding
+        self.tallies = Tallies(database, clock)
         self._live = live
         self._clock = clock
 

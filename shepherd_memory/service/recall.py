@@ -13,13 +13,13 @@ from shepherd_memory.injection.log import Injection
 from shepherd_memory.injection.prompt_injection import PromptInjection
 from shepherd_memory.injection.prompting import Injected
 from shepherd_memory.memory import entries
-from shepherd_memory.memory.documents import MAIN_GROUP
 from shepherd_memory.recall import Recalled
 from shepherd_memory.recall.hits import Scope
 from shepherd_memory.service.arguments import UNKNOWN_USER, empty_for_unknown_user, is_known_user, time_us
 from shepherd_memory.service.parts import ServiceParts
 from shepherd_memory.storage.clock import from_us
 from shepherd_memory.text.canonical import as_text, canonical_text
+from shepherd_memory.text.groups import MAIN_GROUP, checked_group
 
 if TYPE_CHECKING:
     from shepherd_memory.recall.recall import RecallEngine
@@ -42,8 +42,9 @@ class RecallService(ServiceParts):
         source: str = "",
         since: datetime | str | None = None,
         until: datetime | str | None = None,
+        group: str = MAIN_GROUP,
     ) -> Recalled:
-        """Find what a query is about among the user's facts, context and documents, best first.
+        """Find what a query is about among the facts, context and documents that the group sees, best first.
 
         `project` is a folder or the name of one, `source` where a document came from, such as `claude-code`:
         these are found among documents only.
@@ -58,7 +59,8 @@ class RecallService(ServiceParts):
             None if since is None else time_us(since, 0),
             None if until is None else time_us(until, 0),
         )
-        return self._find(user_id, as_text(query), max(1, limit), cut, now, scope, explain)
+        place = checked_group(group)
+        return self._find(user_id, as_text(query), max(1, limit), cut, now, scope, explain, place)
 
     def _find(
         self,
@@ -69,10 +71,11 @@ class RecallService(ServiceParts):
         now: datetime | None,
         scope: Scope,
         explain: bool,
+        group: str,
     ) -> Recalled:
         """Recall for arguments that were checked."""
         asked_at = _in_utc(now or from_us(self._clock()))
-        return self._recall.recall(user_id, query, limit, threshold, asked_at, scope, explain)
+        return self._recall.recall(user_id, query, limit, threshold, asked_at, scope, explain, group)
 
     @cached_property
     def _recall(self) -> "RecallEngine":
@@ -103,7 +106,8 @@ class RecallService(ServiceParts):
         """
         if not is_known_user(user_id):
             return Injected(list(messages), reason=UNKNOWN_USER)
-        request = InjectionRequest(user_id, messages, session_id, group, after, now, explain)
+        place = checked_group(group)
+        request = InjectionRequest(user_id, messages, session_id, place, after, now, explain)
         return PromptInjection(self.injector, request).run()
 
     @cached_property
@@ -119,15 +123,25 @@ class RecallService(ServiceParts):
         )
 
     def _find_for_prompt(
-        self, user_id: str, query: str, limit: int, threshold: float, now: datetime | None, explain: bool
+        self,
+        user_id: str,
+        query: str,
+        limit: int,
+        threshold: float,
+        now: datetime | None,
+        explain: bool,
+        group: str,
     ) -> Recalled:
-        return self._find(user_id, query, limit, threshold, now, Scope(), explain)
+        return self._find(user_id, query, limit, threshold, now, Scope(), explain, group)
 
     @empty_for_unknown_user(list)
-    def why(self, user_id: str, request: str = "", limit: int = 100) -> list[Injection]:
-        """What was put into the user's prompts, newest first, and how it was ranked."""
+    def why(
+        self, user_id: str, request: str = "", limit: int = 100, *, group: str = MAIN_GROUP
+    ) -> list[Injection]:
+        """What was put into the prompts that the group sees, newest first, and how it was ranked."""
+        place = checked_group(group)
         with self.database.read() as connection:
-            return log.listing(connection, user_id, request, limit)
+            return log.listing(connection, user_id, request, limit, place)
 
     def reembed(self) -> int:
         """Let everything that has no vector of the current model be embedded again; how many entries wait."""
@@ -149,10 +163,11 @@ class RecallService(ServiceParts):
         return backlog.embed_batch(self.database, embedder, self._clock())
 
     @empty_for_unknown_user(int)
-    def unembedded(self, user_id: str) -> int:
-        """How many of the user's entries are found by keyword only, until they are embedded."""
+    def unembedded(self, user_id: str, *, group: str = MAIN_GROUP) -> int:
+        """How many of the entries that the group sees are found by keyword only, until they are embedded."""
+        place = checked_group(group)
         with self.database.read() as connection:
-            return backlog.size_of(connection, user_id)
+            return backlog.size_of(connection, user_id, place)
 
 
 def _kinds(kinds: Sequence[str] | None) -> tuple[str, ...] | None:

@@ -18,6 +18,7 @@ from shepherd_memory.service.arguments import (
 )
 from shepherd_memory.service.parts import ServiceParts
 from shepherd_memory.storage.clock import to_us
+from shepherd_memory.text.groups import MAIN_GROUP, checked_group
 from shepherd_memory.text.ids import checked_user_id, storable_id
 from shepherd_memory.work import ledger
 
@@ -36,8 +37,9 @@ class UserDataService(ServiceParts):
         document: int | None = None,
         session: str | None = None,
         question: str | None = None,
+        group: str = MAIN_GROUP,
     ) -> Forgotten:
-        """Delete one thing for good: a fact by its key, a pair or document by its id, or a whole session.
+        """Delete one thing of the group for good: a fact by its key, a pair or document by its id, a session.
 
         Or a question, by its exact words, with every answer to it.
         """
@@ -56,20 +58,23 @@ class UserDataService(ServiceParts):
         if not is_known_user(user_id):
             return Forgotten()
         value, forget = given[0]
-        messages = self._messages_in(user_id, document, session)
+        place = checked_group(group)
+        messages = self._messages_in(user_id, document, session, place)
         _forget_saved(user_id, messages, session)
-        gone = forget(self.database, user_id, value, self._clock())
+        gone = forget(self.database, user_id, value, self._clock(), place)
         # Again: a chat may have saved itself in between.
         _forget_saved(user_id, messages, session)
         return gone
 
-    def _messages_in(self, user_id: str, document: int | None, session: str | None) -> list[Document]:
+    def _messages_in(
+        self, user_id: str, document: int | None, session: str | None, group: str
+    ) -> list[Document]:
         """The messages that are to be forgotten: a chat may have saved them."""
         with self.database.read() as connection:
             if session:
-                return documents.of_session(connection, user_id, storable_id(session), NO_LIMIT)
-            one = None if document is None else documents.get(connection, user_id, document)
-        return [] if one is None else [one]
+                return documents.of_session(connection, user_id, storable_id(session), NO_LIMIT, group=group)
+            one = None if document is None else documents.get(connection, user_id, document, group)
+        return [] if one is None or one.group_name != group else [one]
 
     def erase(self, user_id: str) -> Receipt:
         """Remove a user everywhere; the receipt says what was removed and that nothing is left."""
@@ -85,18 +90,27 @@ class UserDataService(ServiceParts):
             receipt, rows=receipt.rows | {name: number for name, number in elsewhere.items() if number}
         )
 
-    def export(self, user_id: str) -> Generator[bytes, None, None]:
-        """Everything of a user as JSON lines; to be closed if they are not read up."""
+    def export(self, user_id: str, *, group: str = MAIN_GROUP) -> Generator[bytes, None, None]:
+        """Everything of a user that the group sees, as JSON lines; to be closed if they are not read up."""
         check_known_user(user_id)
-        return portability.export(self.database, user_id, self._clock())
+        return portability.export(self.database, user_id, self._clock(), checked_group(group))
 
     def import_lines(
-        self, user_id: str, lines: BinaryIO, progress: Callable[[int], None] = lambda size: None
+        self,
+        user_id: str,
+        lines: BinaryIO,
+        progress: Callable[[int], None] = lambda size: None,
+        *,
+        group: str = MAIN_GROUP,
     ) -> portability.Imported:
-        """Take in what `export` wrote; what is there already stays as it is."""
+        """Take in what `export` wrote; what is there already stays as it is.
+
+        From `main` each row goes to the group that it was in; from another group all go to that one.
+        """
+        place = checked_group(group)
         check_known_user(user_id)
         try:
-            return portability.import_user(self.database, user_id, lines, self._clock(), progress)
+            return portability.import_user(self.database, user_id, lines, self._clock(), progress, place)
         finally:
             self.embedding.wake()
 
@@ -106,10 +120,10 @@ class UserDataService(ServiceParts):
         with self.database.read() as connection:
             return ledger.listing(connection, user_id)
 
-    def row_counts(self, user_id: str) -> dict[str, int]:
-        """How many rows a user has in which table."""
+    def row_counts(self, user_id: str, *, group: str = MAIN_GROUP) -> dict[str, int]:
+        """How many rows a user has in which table; those that the group sees, where it does not see all."""
         checked_user_id(user_id)
-        return erasure.count_rows(self.database, user_id)
+        return erasure.count_rows(self.database, user_id, checked_group(group))
 
 
 def _forget_saved(user_id: str, messages: Sequence[Document], session: str | None) -> None:

@@ -1,9 +1,14 @@
 """The extraction queue, and how the memory is doing."""
 
+from collections import Counter
+
 from shepherd_memory.extraction import queue
-from shepherd_memory.maintenance.status import Status, Totals, read_status, read_totals
-from shepherd_memory.service.arguments import empty_for_unknown_user
+from shepherd_memory.maintenance.status import Status, Totals, read_health, read_status
+from shepherd_memory.memory.sessions import of_work_key, work_key
+from shepherd_memory.service.arguments import NO_LIMIT, empty_for_unknown_user
 from shepherd_memory.service.parts import ServiceParts
+from shepherd_memory.storage.clock import to_us
+from shepherd_memory.text.groups import MAIN_GROUP, checked_group, visible
 from shepherd_memory.text.ids import storable_id
 from shepherd_memory.work import endpoint_state, jobs, ledger
 from shepherd_memory.work.endpoint_state import EndpointState
@@ -22,22 +27,37 @@ class WorkService(ServiceParts):
         session_id: str | None = None,
         limit: int = 1000,
         newest: bool = False,
+        group: str = MAIN_GROUP,
     ) -> list[Job]:
-        """The user's work items, oldest first; `newest` takes the last ones where `limit` leaves some out."""
-        session = storable_id(session_id) if session_id else None
+        """The work items that the group sees, oldest first; `newest` takes the last ones of them.
+
+        With a `session_id` those of that session of the group.
+        """
+        place = checked_group(group)
+        key = work_key(storable_id(session_id), place) if session_id else None
+        sees_all = place == MAIN_GROUP or key is not None
         with self.database.read() as connection:
-            return jobs.listing(connection, user_id, queue.KIND, status, limit, session, newest)
+            most = limit if sees_all else NO_LIMIT
+            found = jobs.listing(connection, user_id, queue.KIND, status, most, key, newest)
+        seen = found if sees_all else [job for job in found if _is_seen(job, place)]
+        return seen[-limit:] if newest else seen[:limit]
 
     @empty_for_unknown_user(int)
-    def count_items(self, user_id: str, *statuses: str, due: bool = False) -> int:
-        """How many of the user's items are in one of these states; `due` leaves out what is put off."""
+    def count_items(self, user_id: str, *statuses: str, due: bool = False, group: str = MAIN_GROUP) -> int:
+        """How many of the items are in one of these states; `due` leaves out what is put off."""
         due_by = self._clock() if due else None
+        if checked_group(group) != MAIN_GROUP:
+            found = self.items(user_id, limit=NO_LIMIT, group=group)
+            return sum(job.status in statuses and _is_due(job, due_by) for job in found)
         with self.database.read() as connection:
             return jobs.count_of(connection, user_id, queue.KIND, statuses, due_by)
 
     @empty_for_unknown_user(lambda: dict.fromkeys(jobs.STATUSES, 0))
-    def item_counts(self, user_id: str) -> dict[str, int]:
-        """How many of the user's items are in which state, at one moment."""
+    def item_counts(self, user_id: str, *, group: str = MAIN_GROUP) -> dict[str, int]:
+        """How many of the items that the group sees are in which state, at one moment."""
+        if checked_group(group) != MAIN_GROUP:
+            found = Counter(job.status for job in self.items(user_id, limit=NO_LIMIT, group=group))
+            return {status: found[status] for status in jobs.STATUSES}
         with self.database.read() as connection:
             return jobs.count_by_status(connection, user_id, queue.KIND)
 
@@ -69,12 +89,31 @@ class WorkService(ServiceParts):
         with self.database.read() as connection:
             return endpoint_state.get(connection, endpoint_state.EXTRACTION)
 
+    def problems(self) -> tuple[str, ...]:
+        """Why the memory is not healthy; cheap, whatever is stored."""
+        with self.database.read() as connection:
+            return read_health(connection, self.config, self._live.problem, self._clock()).problems
+
     def status(self) -> Status:
-        """How the memory is doing: database, queue, endpoint, health."""
+        """How the memory is doing: database, queue, endpoint, health; large numbers may be a minute old."""
         return read_status(
-            self.database, self.config, self._live.problem, self.embedding.trouble(), self._clock()
+            self.database,
+            self.config,
+            self._live.problem,
+            self.embedding.trouble(),
+            self.tallies.read(),
+            self._clock(),
         )
 
     def totals(self) -> Totals:
         """What `status` leaves out: sums over all users, for whoever runs the machine."""
-        return read_totals(self.database)
+        numbers = self.tallies.read()
+        return Totals(numbers.rejections, numbers.tokens)
+
+
+def _is_seen(job: Job, group: str) -> bool:
+    return of_work_key(job.key)[1] in (visible(group) or ())
+
+
+def _is_due(job: Job, due_by: int | None) -> bool:
+    return due_by is None or to_us(job.run_at) <= due_by

@@ -7,6 +7,7 @@ from typing import Any
 import orjson
 
 from shepherd_memory.intake.exchange import AnsweredExchange, Exchange, ResponseLink
+from shepherd_memory.text.groups import MAIN_GROUP
 
 CHECKSUM_CHARS = 8
 
@@ -54,6 +55,7 @@ def encode(record: Record) -> bytes:
             **asdict(answered.exchange),
             "answer": answered.answer,
             **asdict(answered.link),
+            "group": answered.group,
         }
     )
 
@@ -64,10 +66,11 @@ def decode(line: bytes) -> Record:
     text = {name: fields.get(name) for name in ("user_id", "session_id", "opening", "text", "name")}
     numbers = {name: fields.get(name) for name in ("said_at", "place")}
     answer = fields.get("answer")
-    # Lines of versions that knew no responses have none of these.
+    # Lines of versions that knew no responses, or no groups, have none of these.
     link = {name: fields.get(name, "") for name in ("previous", "response", "block_key")}
+    group = fields.get("group", MAIN_GROUP)
     is_whole = (
-        all(isinstance(value, str) for value in (*text.values(), *link.values()))
+        all(isinstance(value, str) for value in (*text.values(), *link.values(), group))
         and all(type(value) is int for value in numbers.values())
         and (answer is None or isinstance(answer, str))
     )
@@ -75,6 +78,6 @@ def decode(line: bytes) -> Record:
         raise DamagedLine("something is missing in it")
     exchange = Exchange(fields["opening"], fields["place"], fields["text"], fields["name"])
     answered = AnsweredExchange(
-        exchange, answer, fields["session_id"], fields["said_at"], ResponseLink(**link)
+        exchange, answer, fields["session_id"], fields["said_at"], ResponseLink(**link), group
     )
     return Record(fields["user_id"], answered)

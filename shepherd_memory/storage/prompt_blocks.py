@@ -4,22 +4,27 @@ import hashlib
 from collections.abc import Collection, Iterable
 
 from shepherd_memory.storage.database import Connection
+from shepherd_memory.text.groups import MAIN_GROUP
 
 WITHDRAWN = ""
 """What is kept of a block that was taken back: its message gets another."""
 
 
-def fact_marks(key: str, value: str) -> tuple[str, str]:
+def fact_marks(key: str, value: str, group: str = MAIN_GROUP) -> tuple[str, str]:
     """What stands for a fact in `told`: one mark for the key, one for the key with this value."""
-    return key_mark(key), value_mark(key, value)
+    return key_mark(key, group), value_mark(key, value, group)
 
 
-def key_mark(key: str) -> str:
-    return f"k{_digest(key)}"
+def key_mark(key: str, group: str = MAIN_GROUP) -> str:
+    return f"k{_digest(_within(group, key))}"
 
 
-def value_mark(key: str, value: str) -> str:
-    return f"v{_digest(f'{key}={value}')}"
+def value_mark(key: str, value: str, group: str = MAIN_GROUP) -> str:
+    return f"v{_digest(_within(group, f'{key}={value}'))}"
+
+
+def _within(group: str, text: str) -> str:
+    return text if group == MAIN_GROUP else f"{group}\0{text}"
 
 
 def entry_mark(entry_id: int) -> str:

@@ -8,6 +8,7 @@ from typing import Any, TypeVar, cast
 
 from shepherd_memory.storage.clock import from_us, iso, to_us
 from shepherd_memory.storage.database import Row
+from shepherd_memory.text.groups import MAIN_GROUP
 
 T = TypeVar("T")
 
@@ -20,6 +21,7 @@ class Provenance:
     source: str
     session_id: str = ""
     message_id: str = ""
+    group_name: str = MAIN_GROUP
 
 
 def build(cls: type[T], row: Row) -> T:

@@ -7,6 +7,7 @@ import hashlib
 from collections.abc import Mapping
 
 from shepherd_memory.storage.database import Connection
+from shepherd_memory.text.groups import MAIN_GROUP
 
 
 def stopped_at(connection: Connection, user_id: str, file_key: str) -> int:
@@ -32,12 +33,13 @@ def record_erased(tx: Connection, user_id: str) -> None:
     )
 
 
-def forget_session(tx: Connection, user_id: str, session_id: str) -> None:
+def forget_session(tx: Connection, user_id: str, session_id: str, group: str = MAIN_GROUP) -> None:
     """A session is forgotten: what was in its file then stays out for good, also what was not stored yet."""
     known = tx.rows(
         "select file_key, size, read_through from transcript_files"
-        " where user_id = :user_id and session_id = :session_id",
+        " where user_id = :user_id and group_name = :group and session_id = :session_id",
         user_id=user_id,
+        group=group,
         session_id=session_id,
     )
     _raise_to(tx, {_digest(user_id, key, _FORGOTTEN): max(size, through) for key, size, through in known})

@@ -8,6 +8,7 @@ from shepherd_memory.config.identity import is_known
 from shepherd_memory.errors import InvalidInput, ShepherdError
 from shepherd_memory.service import UNKNOWN_USER
 from shepherd_memory.text.canonical import as_text
+from shepherd_memory.text.groups import MAIN_GROUP, checked_group
 from shepherd_memory.text.ids import checked_user_id
 from shepherd_memory.tools.advanced import ADVANCED_TOOLS
 from shepherd_memory.tools.basic import BASIC_TOOLS
@@ -29,13 +30,13 @@ _BASIC: Mapping[str, Tool] = {tool.name: tool for tool in BASIC_TOOLS}
 logger = logging.getLogger(__name__)
 
 
-def execute(service: "Service", user_id: str, name: str, arguments: object) -> str:
+def execute(service: "Service", user_id: str, name: str, arguments: object, group: str = MAIN_GROUP) -> str:
     """What a basic tool answers, for the model: an error begins with `Error:`, and none is raised.
 
-    `arguments` are an object or its JSON text. Whose memory it is only the caller says: a `_user_id` among
-    the arguments counts for nothing.
+    `arguments` are an object or its JSON text. Whose memory it is, and which group's, only the caller says: a
+    `_user_id` among the arguments counts for nothing.
     """
-    return answer(service, user_id, name, arguments, _BASIC).text
+    return answer(service, user_id, name, arguments, _BASIC, group).text
 
 
 def answer(
@@ -44,6 +45,7 @@ def answer(
     name: str,
     arguments: object,
     offered: Mapping[str, Tool] = ALL_TOOLS,
+    group: str = MAIN_GROUP,
 ) -> ToolOutput:
     """The same of any tool that is offered, and as data where there is some."""
     try:
@@ -52,7 +54,7 @@ def answer(
         tool = offered.get(name)
         if tool is None:
             raise InvalidInput(f"there is no tool {as_text(name)[:80]!r}; there are {', '.join(offered)}")
-        return tool.call(service, user_id, Arguments(arguments))
+        return tool.call(service, user_id, Arguments(arguments, checked_group(group)))
     except InvalidInput as error:
         return ToolOutput(f"{ERROR} {error}")
     except ShepherdError as error:

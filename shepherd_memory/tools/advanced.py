@@ -10,6 +10,7 @@ from shepherd_memory.storage.clock import iso, to_us
 from shepherd_memory.tools.basic import (
     DEFAULT_RESULTS,
     MAX_RESULTS,
+    labelled,
     no_such_fact,
     said,
     spelled_alike,
@@ -46,8 +47,10 @@ NUMBER = {"type": "number"}
 def recall(service: "Service", user_id: str, given: Arguments) -> ToolOutput:
     query = given.text("query")
     most = given.count("max_results", DEFAULT_RESULTS, MAX_RESULTS)
-    found = service.recall(user_id, query, most, given.share("min_confidence"), explain=True)
-    names = _fact_keys(service, user_id, found.hits)
+    found = service.recall(
+        user_id, query, most, given.share("min_confidence"), explain=True, group=given.group
+    )
+    names = _fact_keys(service, user_id, found.hits, given.group)
     hits = [_hit(hit, names.get(hit.id, "") if hit.kind == FACT else "") for hit in found.hits]
     data = {"abstained": found.abstained, "reason": found.reason, "hits": hits}
     if not hits:
@@ -58,11 +61,11 @@ def recall(service: "Service", user_id: str, given: Arguments) -> ToolOutput:
     )
 
 
-def _fact_keys(service: "Service", user_id: str, hits: Sequence["Hit"]) -> Mapping[int, str]:
+def _fact_keys(service: "Service", user_id: str, hits: Sequence["Hit"], group: str) -> Mapping[int, str]:
     """By row id: a fact is known to everybody else by its key."""
     if not any(hit.kind == FACT for hit in hits):
         return {}
-    return {fact.id: fact.key for fact in service.facts(user_id)}
+    return {fact.id: fact.key for fact in service.facts(user_id, group=group)}
 
 
 def _hit(hit: "Hit", key: str) -> dict[str, Any]:
@@ -72,6 +75,7 @@ def _hit(hit: "Hit", key: str) -> dict[str, Any]:
         "text": said(hit),
         "date": _moment(hit.created_at),
         "session": hit.session_id,
+        "group": hit.group,
         "confidence": round(hit.confidence, 3),
         "score": round(hit.score, 3),
         "parts": {name: round(part, 3) for name, part in (hit.parts or {}).items() if round(part, 3)},
@@ -82,32 +86,37 @@ def _explained(place: int, hit: Mapping[str, Any]) -> str:
     parts = " + ".join(f"{name} {part:g}" for name, part in hit["parts"].items())
     session = f", session {hit['session']}" if hit["session"] else ""
     about = f"{hit['kind']} {hit['id']}, {hit['date'][:10]}, confidence {hit['confidence']:.2f}{session}"
+    about += labelled(hit["group"])
     return f"{place}. [{about}] {hit['text']}\n   score {hit['score']:g} = {parts or '0'}"
 
 
 def list_facts(service: "Service", user_id: str, given: Arguments) -> ToolOutput:
     wanted = given.text_or_nothing("contains").casefold()
     most = given.count("max_results", DEFAULT_FACTS, MAX_FACTS)
-    found = [fact for fact in service.facts(user_id) if wanted in f"{fact.key} {fact.value}".casefold()]
+    known = service.facts(user_id, group=given.group)
+    found = [fact for fact in known if wanted in f"{fact.key} {fact.value}".casefold()]
     shown = [_fact(fact) for fact in found[:most]]
     data = {"facts": shown, "total": len(found)}
     if not shown:
         return ToolOutput("There are no such facts." if wanted else "There are no facts yet.", data)
     more = f", the first {most}" if len(found) > most else ""
-    lines = (f"{fact['key']} = {fact['value']} (since {fact['stated_at'][:10]})" for fact in shown)
+    lines = (
+        f"{fact['key']} = {fact['value']} (since {fact['stated_at'][:10]}{labelled(fact['group'])})"
+        for fact in shown
+    )
     return ToolOutput("\n".join([f"{counted(len(found), 'fact', 'facts')}{more}:", *lines]), data)
 
 
 def _fact(fact: Fact) -> dict[str, str]:
     value = shortened(fact.value, MAX_VALUE_CHARS)
-    return {"key": fact.key, "value": value, "stated_at": _moment(fact.stated_at)}
+    return {"key": fact.key, "value": value, "stated_at": _moment(fact.stated_at), "group": fact.group_name}
 
 
 def fact_history(service: "Service", user_id: str, given: Arguments) -> ToolOutput:
     key = given.text("key")
-    past = service.fact_history(user_id, key)
-    if not past and (fact := spelled_alike(service, user_id, key)):
-        past = service.fact_history(user_id, fact.key)
+    past = service.fact_history(user_id, key, group=given.group)
+    if not past and (fact := spelled_alike(service, user_id, key, given.group)):
+        past = service.fact_history(user_id, fact.key, group=given.group)
     if not past:
         return no_such_fact(key)
     return ToolOutput("\n".join([f"{past[0].key}, oldest first:", *map(_past, past)]))
@@ -122,7 +131,7 @@ def forget(service: "Service", user_id: str, given: Arguments) -> ToolOutput:
     kind = given.choice("kind", KINDS)
     by_number = kind in (CONTEXT, DOCUMENT)
     which: Any = given.row_id("id") if by_number else given.text("id")
-    gone = service.forget(user_id, **{kind: which})
+    gone = service.forget(user_id, group=given.group, **{kind: which})
     if not gone.total:
         return ToolOutput(f"Not found: there is no {kind} {str(which)!r}.")
     return ToolOutput(f"Deleted {_counts(gone)}." if kind == SESSION else f"Deleted {kind} {which}.")
@@ -171,6 +180,7 @@ ADVANCED_TOOLS = (
                     text=text(),
                     date=MOMENT,
                     session=text("Empty if it was said in none"),
+                    group=text("The group of the memory that it is in"),
                     confidence=NUMBER,
                     score=NUMBER,
                     parts={"type": "object", "additionalProperties": NUMBER},
@@ -190,7 +200,7 @@ ADVANCED_TOOLS = (
         ),
         list_facts,
         holding(
-            facts=many(holding(key=text(), value=text(), stated_at=MOMENT)),
+            facts=many(holding(key=text(), value=text(), stated_at=MOMENT, group=text())),
             total={"type": "integer", "description": "How many there are; not all may be shown"},
         ),
     ),

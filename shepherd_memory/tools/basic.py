@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING
 
 from shepherd_memory.memory.facts import Fact, fact_key
+from shepherd_memory.text.groups import MAIN_GROUP
 from shepherd_memory.tools.tool import (
     Arguments,
     Effect,
@@ -25,7 +26,9 @@ DEFAULT_RESULTS, MAX_RESULTS = 5, 50
 
 def search_memory(service: "Service", user_id: str, given: Arguments) -> ToolOutput:
     query = given.text("query")
-    found = service.recall(user_id, query, given.count("max_results", DEFAULT_RESULTS, MAX_RESULTS))
+    found = service.recall(
+        user_id, query, given.count("max_results", DEFAULT_RESULTS, MAX_RESULTS), group=given.group
+    )
     if not found.hits:
         return ToolOutput(f"No memories match {query!r}: {found.reason}.")
     heading = f"Found {counted(len(found.hits), 'memory', 'memories')}:"
@@ -33,7 +36,14 @@ def search_memory(service: "Service", user_id: str, given: Arguments) -> ToolOut
 
 
 def _shown(place: int, hit: "Hit") -> str:
-    return f"{place}. [relevance {hit.confidence:.2f}, {hit.created_at.date()}] {said(hit)}"
+    return (
+        f"{place}. [relevance {hit.confidence:.2f}, {hit.created_at.date()}{labelled(hit.group)}] {said(hit)}"
+    )
+
+
+def labelled(group: str) -> str:
+    """What is said of a group behind a comma: nothing of `main`."""
+    return "" if group == MAIN_GROUP else f", group {group}"
 
 
 def said(hit: "Hit") -> str:
@@ -45,33 +55,37 @@ def said(hit: "Hit") -> str:
 
 def store_memory(service: "Service", user_id: str, given: Arguments) -> ToolOutput:
     question = given.text("question", "key")
-    service.add_context(user_id, question, given.text("answer", "value"), source=SOURCE)
+    service.add_context(user_id, question, given.text("answer", "value"), source=SOURCE, group=given.group)
     return ToolOutput(f"Stored: {question}")
 
 
 def clear_memory(service: "Service", user_id: str, given: Arguments) -> ToolOutput:
     question = given.text("question", "key")
-    gone = service.forget(user_id, question=question)
+    gone = service.forget(user_id, question=question, group=given.group)
     return ToolOutput(
         f"Deleted: {question}" if gone.total else f"Not found: there is no memory {question!r}."
     )
 
 
 def set_fact(service: "Service", user_id: str, given: Arguments) -> ToolOutput:
-    fact = service.set_fact(user_id, given.text("key"), given.text("value"), source=SOURCE)
+    key, value = given.text("key"), given.text("value")
+    fact = service.set_fact(user_id, key, value, source=SOURCE, group=given.group)
     return ToolOutput(f"Stored: {fact.key} = {fact.value}")
 
 
 def get_fact(service: "Service", user_id: str, given: Arguments) -> ToolOutput:
     key = given.text("key")
-    fact = service.get_fact(user_id, key) or spelled_alike(service, user_id, key)
+    fact = service.get_fact(user_id, key, group=given.group) or spelled_alike(
+        service, user_id, key, given.group
+    )
     return ToolOutput(f"{fact.key} = {fact.value}") if fact else no_such_fact(key)
 
 
-def spelled_alike(service: "Service", user_id: str, key: str) -> Fact | None:
+def spelled_alike(service: "Service", user_id: str, key: str, group: str) -> Fact | None:
     """The fact whose key differs from this one by underscores only."""
     wanted = fact_key(key).replace("_", "")
-    return next((fact for fact in service.facts(user_id) if fact.key.replace("_", "") == wanted), None)
+    known = service.facts(user_id, group=group)
+    return next((fact for fact in known if fact.key.replace("_", "") == wanted), None)
 
 
 def no_such_fact(key: str) -> ToolOutput:
@@ -80,7 +94,7 @@ def no_such_fact(key: str) -> ToolOutput:
 
 def clear_fact(service: "Service", user_id: str, given: Arguments) -> ToolOutput:
     key = given.text("key")
-    gone = service.forget(user_id, fact=key)
+    gone = service.forget(user_id, fact=key, group=given.group)
     return ToolOutput(f"Deleted: {key}") if gone.total else no_such_fact(key)
 
 

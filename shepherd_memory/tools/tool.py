@@ -9,6 +9,7 @@ import msgspec
 
 from shepherd_memory.errors import InvalidInput
 from shepherd_memory.text.canonical import as_text
+from shepherd_memory.text.groups import MAIN_GROUP
 
 if TYPE_CHECKING:
     from shepherd_memory.service import Service
@@ -29,10 +30,14 @@ class Effect(Enum):
 
 
 class Arguments:
-    """What a model passes to a tool, which may be anything: an object, or its JSON text."""
+    """What a model passes to a tool, which may be anything: an object, or its JSON text.
 
-    def __init__(self, raw: object) -> None:
+    `group` is not the model's to say: whoever runs the tool does.
+    """
+
+    def __init__(self, raw: object, group: str = MAIN_GROUP) -> None:
         self._values = _decoded(raw)
+        self.group = group
 
     def text(self, *names: str) -> str:
         """The argument of this name or alias; numbers and truth values count as their text."""

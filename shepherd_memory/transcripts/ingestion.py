@@ -13,12 +13,13 @@ from shepherd_memory.errors import DatabaseError, InvalidInput
 from shepherd_memory.extraction import queue
 from shepherd_memory.intake import store
 from shepherd_memory.memory import documents, entries, sessions
-from shepherd_memory.memory.documents import MAIN_GROUP, NewDocument
+from shepherd_memory.memory.documents import NewDocument
 from shepherd_memory.storage import prompt_blocks, transcript_stops, users
 from shepherd_memory.storage.clock import SECOND, Clock, to_us
 from shepherd_memory.storage.database import Connection, Database
 from shepherd_memory.storage.lease_owner import new_owner
 from shepherd_memory.text.canonical import canonical_text, dump_json, load_json
+from shepherd_memory.text.groups import MAIN_GROUP
 from shepherd_memory.text.ids import storable_id
 from shepherd_memory.text.redaction import redact
 from shepherd_memory.transcripts import conversations, files, reading

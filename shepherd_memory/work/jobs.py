@@ -581,10 +581,29 @@ def oldest_waiting(
     return None if row is None else (row[0], row[1], row[2])
 
 
-def count(connection: Connection, kind: str) -> dict[str, int]:
-    """How many jobs are in which state, over all users."""
-    rows = connection.rows("select status, count(*) from jobs where kind = :kind group by status", kind=kind)
-    return {**dict.fromkeys(STATUSES, 0), **dict(rows)}
+_COUNTED_BY = {
+    WAITING: "turn, queued_at",
+    RUNNING: "kind",
+    DONE: "ended_at",
+    FAILED: "ended_at",
+    DROPPED: "ended_at",
+}
+"""The order that an index of each state has: with it no statistics lead a planner to read the whole table."""
+
+
+def count(connection: Connection, kind: str, most: int = 1000) -> dict[str, int]:
+    """How many jobs are in which state, over all users; no further than `most` is counted of each."""
+    return {status: _count_few(connection, kind, status, most) for status in STATUSES}
+
+
+def _count_few(connection: Connection, kind: str, status: str, most: int) -> int:
+    row = connection.row(
+        f"select count(*) from (select 1 from jobs where kind = :kind and status = '{status}'"
+        f" order by {_COUNTED_BY[status]} limit :most) few",
+        kind=kind,
+        most=most,
+    )
+    return 0 if row is None else int(row[0])
 
 
 def count_by_status(connection: Connection, user_id: str, kind: str) -> dict[str, int]:
@@ -665,11 +684,38 @@ def prune(database: Database, kind: str, done_before: int) -> int:
     )
 
 
+MAX_LOOKED_AT = 1000
+"""Of the jobs that were tried before and are due again, so many are looked at for the oldest."""
+
+
+def oldest_due(connection: Connection, kind: str, due_by: int) -> int | None:
+    """Since when the job has waited that has waited longest, without those that are put off for longer.
+
+    Most wait for nothing but their turn: of these an index has the oldest first. Those that have a time are
+    in the order of it.
+    """
+    rows = connection.rows(
+        "select min(queued_at) from jobs where kind = :kind and status = 'waiting' and run_at = 0"
+        " union all select min(queued_at) from (select queued_at from jobs where kind = :kind"
+        " and status = 'waiting' and run_at > 0 and run_at <= :due_by order by run_at, queued_at"
+        " limit :most) tried",
+        kind=kind,
+        due_by=due_by,
+        most=MAX_LOOKED_AT,
+    )
+    return min((row[0] for row in rows if row[0] is not None), default=None)
+
+
+def is_any_waiting(connection: Connection, kind: str) -> bool:
+    """Whether any job waits, even one that is put off."""
+    return _count_few(connection, kind, WAITING, 1) > 0
+
+
 def progressed_since(connection: Connection, kind: str, since: int) -> bool:
     """Whether any job has been done since then."""
     row = connection.row(
-        "select 1 from jobs where kind = :kind and status in ('done', 'dropped') and status = 'done'"
-        " and ended_at >= :since limit 1",
+        "select 1 from jobs where kind = :kind and status = 'done' and ended_at >= :since"
+        " order by ended_at limit 1",
         kind=kind,
         since=since,
     )

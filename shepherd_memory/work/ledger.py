@@ -59,14 +59,6 @@ def spent_on(connection: Connection, user_id: str, purpose: str, now: int) -> in
     return 0 if row is None else int(row[0])
 
 
-def totals(connection: Connection) -> dict[str, tuple[int, int]]:
-    """Prompt and completion tokens of all users by purpose: for whoever runs the machine."""
-    rows = connection.rows(
-        "select purpose, sum(prompt_tokens), sum(completion_tokens) from token_usage group by purpose"
-    )
-    return {purpose: (int(prompt), int(completion)) for purpose, prompt, completion in rows}
-
-
 @dataclass(frozen=True)
 class Usage:
     """A line of the ledger."""

@@ -4,28 +4,13 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from shepherd_memory.storage.database import Connection, open_database
+from shepherd_memory.storage.database import open_database
 from shepherd_memory.transcripts import conversations
 from shepherd_memory.transcripts.conversations import TokenAllowance
 from shepherd_memory.work import jobs
+from tests.query_plans import QUERY_PLAN, Explaining
 
 ADA = "ada"
-
-
-class Explaining:
-    """A connection that keeps how SQLite goes about each query."""
-
-    def __init__(self, connection: Connection) -> None:
-        self._connection = connection
-        self.plans: list[str] = []
-
-    def rows(self, sql: str, **parameters: Any) -> list[Any]:
-        plan = self._connection.rows(f"explain query plan {sql}", **parameters)
-        self.plans += [row[-1] for row in plan]
-        return self._connection.rows(sql, **parameters)
-
-    def row(self, sql: str, **parameters: Any) -> Any:
-        return next(iter(self.rows(sql, **parameters)), None)
 
 
 JOB_INDEXES = (("jobs_open", "<"), ("jobs_of_key", "="), ("jobs_of_key", "<"))
@@ -33,7 +18,7 @@ JOB_INDEXES = (("jobs_open", "<"), ("jobs_of_key", "="), ("jobs_of_key", "<"))
 
 def test_a_poll_looks_only_at_what_is_open_and_at_its_own_items(tmp_path: Path) -> None:
     with closing(open_database(f"{tmp_path}/memory.db")) as database, database.read() as connection:
-        explaining: Any = Explaining(connection)
+        explaining: Any = Explaining(connection, QUERY_PLAN)
         conversations.is_any_open(explaining)
         conversations.next_to_queue(explaining, "extract", TokenAllowance(9, "2026-02-14"), 9)
         conversations.to_give_back(explaining, "extract", TokenAllowance(9, "2026-02-14"), 9)

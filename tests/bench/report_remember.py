@@ -10,10 +10,10 @@ from shepherd_memory.intake import store
 from shepherd_memory.intake.messages import read_messages
 from shepherd_memory.intake.store import IntakeOptions
 from shepherd_memory.memory import documents, entries, sessions
-from shepherd_memory.memory.documents import MAIN_GROUP
 from shepherd_memory.storage import users
 from shepherd_memory.storage.database import Database
 from shepherd_memory.text.canonical import canonical_text
+from shepherd_memory.text.groups import MAIN_GROUP
 from shepherd_memory.text.redaction import redact
 from tests.bench.figures import each_database, write_line, write_shares
 from tests.bench.workload import START, exchange

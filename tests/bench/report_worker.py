@@ -13,9 +13,9 @@ from shepherd_memory.extraction.worker import Worker
 from shepherd_memory.intake import store
 from shepherd_memory.intake.store import IntakeOptions
 from shepherd_memory.llm.client import Client
-from shepherd_memory.memory.documents import MAIN_GROUP
 from shepherd_memory.storage.clock import now_us
 from shepherd_memory.storage.database import Connection, Database
+from shepherd_memory.text.groups import MAIN_GROUP
 from tests.bench.figures import each_database, write_line, write_shares
 from tests.bench.instant_endpoint import instant_endpoint
 from tests.bench.workload import START, exchange

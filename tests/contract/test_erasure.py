@@ -46,6 +46,7 @@ def test_tables_with_users_are_found_in_the_database_itself(database: Database) 
         "api_keys",
         "transcript_stops",
         "erasures",
+        "tallies",
     }
 
 

@@ -221,7 +221,7 @@ def test_a_database_of_version_four_keeps_its_sessions(
         found = sessions.get(connection, "ada", "chat")
         assert found is not None
         assert (found.last_document, found.wanted_through, found.queued_through) == (5, 5, 0)
-        assert sessions.to_catch_up(connection, NOON, 10) == [("ada", "chat")], "it rests no longer"
+        assert sessions.to_catch_up(connection, NOON, 10) == [("ada", "chat", "main")], "it rests no longer"
     with memory(database_url, clock, endpoint.url) as service:
         assert queue.catch_up(service.database, clock()) == 1
         say(service, "my pet is Rex")

@@ -13,6 +13,7 @@ AT_START = {
     "frontends/api/app.py": {"_open_state"},
     "frontends/cli/chat.py": {"_chat_here"},
     "frontends/cli/cli_server.py": {"cli_server"},
+    "frontends/cli/mcp.py": {"_serve"},
     "frontends/cli/serve.py": {"serve"},
     "frontends/cli/tui.py": {"_run"},
     "frontends/session_server/app.py": {"session_application.make"},

@@ -24,8 +24,8 @@ class Client:
         named = {} if path == "/v1/tools" else {"user": self.user}
         return requests.get(self._url(path), params={**named, **query}, timeout=60)
 
-    def delete(self, path: str) -> requests.Response:
-        return requests.delete(self._url(path), params={"user": self.user}, timeout=60)
+    def delete(self, path: str, **query: Any) -> requests.Response:
+        return requests.delete(self._url(path), params={"user": self.user, **query}, timeout=60)
 
     def post(self, path: str, body: dict[str, Any]) -> requests.Response:
         return requests.post(self._url(path), json={"user": self.user, **body}, timeout=60)

@@ -197,7 +197,7 @@ class Failing(Service):
 
     error: type[Exception] = ZeroDivisionError
 
-    def facts(self, user_id: str) -> list[Any]:
+    def facts(self, user_id: str, **_: Any) -> list[Any]:
         raise self.error(f"Key (value)=({SECRET}) already exists")
 
     def _find(self, *_: Any, **__: Any) -> Any:

@@ -87,6 +87,7 @@ def test_keys_as_json_have_everything_but_their_text_and_hash() -> None:
         "name",
         "any_user",
         "namespace",
+        "group_name",
         "rate_per_minute",
         "max_request_bytes",
         "created_at",

@@ -65,7 +65,7 @@ HELLO = {
         "clientInfo": {"name": "claude-code", "version": "1"},
     },
 }
-MAY_GREET = ("config", "errors", "frontends", "text.canonical", "text.ids")
+MAY_GREET = ("config", "errors", "frontends", "text.canonical", "text.groups", "text.ids")
 """Of ours, what may be imported before an agent has its first answer: nothing that knows a memory."""
 
 

@@ -24,6 +24,7 @@ from shepherd_memory.errors import ConfigError, NotFound
 
 DESIGNED = {
     "user_id": "",
+    "group": "main",
     "memory_database": "",
     "memory_documents": True,
     "memory_extraction": False,

@@ -22,8 +22,8 @@ from shepherd_memory.injection.prompting import Injected
 from shepherd_memory.intake.exchange import ResponseLink
 from shepherd_memory.intake.messages import last_user_message
 from shepherd_memory.llm.request import ReadAnswer
-from shepherd_memory.memory.documents import MAIN_GROUP
 from shepherd_memory.service.deliveries import Delivery
+from shepherd_memory.text.groups import MAIN_GROUP
 
 UNKNOWN_USER, FAILED, TIMEOUT = "unknown-user", "failed", "timeout"
 NONE = "none"
@@ -64,6 +64,7 @@ class ChatMemory:
         recalls: bool = True,
         previous_response: str = "",
         is_linked: bool = False,
+        group: str = MAIN_GROUP,
     ) -> None:
         self.status = wanted.word if is_known(user_id) or not wanted else UNKNOWN_USER
         self._remembers = wanted.remembers and is_known(user_id)
@@ -73,6 +74,7 @@ class ChatMemory:
         self._user_id = user_id
         self._messages = messages if self._remembers or self._injects else []
         self._session_id = session_id
+        self._group = group
         self._recalls = recalls
         self._previous_response = previous_response
         self._is_linked = is_linked
@@ -85,9 +87,9 @@ class ChatMemory:
         self._became = ""
 
     @property
-    def user_and_session(self) -> tuple[str, str]:
-        """Whose chat it is, and the session that it says it belongs to."""
-        return self._user_id, self._session_id
+    def belonging(self) -> tuple[str, str, str]:
+        """Whose chat it is, the session that it says it belongs to, and the group."""
+        return self._user_id, self._session_id, self._group
 
     @property
     def is_on(self) -> bool:
@@ -119,7 +121,7 @@ class ChatMemory:
             self._user_id,
             self._messages,
             self._session_id,
-            MAIN_GROUP,
+            self._group,
             previous_response=self._previous_response,
         )
         injection = PromptInjection(self._state.service.injector, asked)
@@ -189,7 +191,9 @@ class ChatMemory:
         turns = self._injected.turns if self._injected else ()
         last_turn = turns[-1].key if turns else ""
         link = ResponseLink(self._previous_response, response_id if self._is_linked else "", last_turn)
-        return self._state.service.deliver(self._user_id, self._messages, answer, self._session_id, link)
+        return self._state.service.deliver(
+            self._user_id, self._messages, answer, self._session_id, link, group=self._group
+        )
 
     def _store_or_spool(self, delivery: Delivery) -> str:
         """What became of it; runs in a thread, and may end when nobody waits for it any more."""

@@ -47,6 +47,7 @@ from shepherd_memory.memory.documents import Document
 from shepherd_memory.memory.facts import Fact
 from shepherd_memory.memory.rejections import Rejection
 from shepherd_memory.recall import Recalled
+from shepherd_memory.text.groups import MAIN_GROUP
 
 USER_ROW = "users"
 
@@ -56,7 +57,7 @@ T = TypeVar("T")
 def remember(given: BodyInput[OperationInput, Remember]) -> Remembered:
     said = given.body
     return given.service.remember(
-        given.user_id, said.messages, said.session_id, extract=said.extract, group=said.group
+        given.user_id, said.messages, said.session_id, extract=said.extract, group=given.group
     )
 
 
@@ -70,51 +71,60 @@ def recall_by_body(given: BodyInput[OperationInput, Recall]) -> Recalled:
 
 def _recall(given: BodyInput[Recall, None] | BodyInput[OperationInput, Recall], asked: Recall) -> Recalled:
     return given.service.recall(
-        given.user_id, asked.query, asked.limit, asked.threshold, asked.now, asked.kinds, asked.explain
+        given.user_id,
+        asked.query,
+        asked.limit,
+        asked.threshold,
+        asked.now,
+        asked.kinds,
+        asked.explain,
+        group=given.group,
     )
 
 
 def list_facts(given: BodyInput[ForUser, None]) -> Facts:
-    return Facts(given.service.facts(given.user_id))
+    return Facts(given.service.facts(given.user_id, group=given.group))
 
 
 def get_fact(given: BodyInput[FactOf, None]) -> Fact:
-    fact = given.service.get_fact(given.user_id, given.parameters.key)
+    fact = given.service.get_fact(given.user_id, given.parameters.key, group=given.group)
     return _found(fact, "fact", given.parameters.key)
 
 
 def put_fact(given: BodyInput[FactKey, FactValue]) -> Fact:
-    return given.service.set_fact(given.user_id, given.parameters.key, given.body.value)
+    return given.service.set_fact(given.user_id, given.parameters.key, given.body.value, group=given.group)
 
 
 def delete_fact(given: BodyInput[FactOf, None]) -> Forgotten:
-    gone = given.service.forget(given.user_id, fact=given.parameters.key)
+    gone = given.service.forget(given.user_id, fact=given.parameters.key, group=given.group)
     return _forgotten(gone, "fact", given.parameters.key)
 
 
 def fact_history(given: BodyInput[FactOf, None]) -> History:
-    past = given.service.fact_history(given.user_id, given.parameters.key)
+    past = given.service.fact_history(given.user_id, given.parameters.key, group=given.group)
     return History(_found(past, "fact", given.parameters.key))
 
 
 def list_context(given: BodyInput[Page, None]) -> ContextPage:
     page = given.parameters
-    pairs = given.service.context(given.user_id, after_id=page.after_id, limit=page.limit)
+    pairs = given.service.context(given.user_id, after_id=page.after_id, limit=page.limit, group=given.group)
     return ContextPage(pairs, _next_after(pairs, page))
 
 
 def add_context(given: BodyInput[OperationInput, Pair]) -> PairStored:
-    result = given.service.add_context(given.user_id, given.body.question, given.body.answer)
+    result = given.service.add_context(
+        given.user_id, given.body.question, given.body.answer, group=given.group
+    )
     return PairStored(cast(Literal["stored", "refreshed"], result))
 
 
 def get_context(given: BodyInput[RowOf, None]) -> Context:
-    pair = given.service.get_context(given.user_id, given.parameters.id)
+    pair = given.service.get_context(given.user_id, given.parameters.id, group=given.group)
     return _found(pair, "context", given.parameters.id)
 
 
 def delete_context(given: BodyInput[RowOf, None]) -> Forgotten:
-    gone = given.service.forget(given.user_id, context=given.parameters.id)
+    gone = given.service.forget(given.user_id, context=given.parameters.id, group=given.group)
     return _forgotten(gone, "context", given.parameters.id)
 
 
@@ -128,7 +138,7 @@ def list_documents(given: BodyInput[DocumentPage, None]) -> Documents:
         role=page.role,
         speaker_name=page.speaker_name,
         speaker_type=page.speaker_type,
-        group=page.group,
+        group=given.group,
         source=page.source,
         since=page.since,
         after_id=page.after_id,
@@ -151,7 +161,7 @@ def add_document(given: BodyInput[OperationInput, DocumentGiven]) -> DocumentSto
         speaker_type=document.speaker_type,
         speaker_name=document.speaker_name,
         created_at=document.created_at,
-        group=document.group,
+        group=given.group,
         source=document.source,
         source_file=document.source_file,
         tool_names=document.tool_names,
@@ -162,48 +172,57 @@ def add_document(given: BodyInput[OperationInput, DocumentGiven]) -> DocumentSto
 
 
 def get_document(given: BodyInput[RowOf, None]) -> Document:
-    document = given.service.get_document(given.user_id, given.parameters.id)
+    document = given.service.get_document(given.user_id, given.parameters.id, group=given.group)
     return _found(document, "document", given.parameters.id)
 
 
 def delete_document(given: BodyInput[RowOf, None]) -> Forgotten:
-    gone = given.service.forget(given.user_id, document=given.parameters.id)
+    gone = given.service.forget(given.user_id, document=given.parameters.id, group=given.group)
     return _forgotten(gone, "document", given.parameters.id)
 
 
 def delete_session(given: BodyInput[SessionOf, None]) -> Forgotten:
-    gone = given.service.forget(given.user_id, session=given.parameters.session_id)
+    gone = given.service.forget(given.user_id, session=given.parameters.session_id, group=given.group)
     return _forgotten(gone, "session", given.parameters.session_id)
 
 
 def stats(given: BodyInput[ForUser, None]) -> Stats:
-    service, user_id = given.service, given.user_id
-    rows = {table: number for table, number in service.row_counts(user_id).items() if table != USER_ROW}
-    return Stats(user_id, rows, service.unembedded(user_id), service.usage(user_id))
+    service, user_id, group = given.service, given.user_id, given.group
+    counts = service.row_counts(user_id, group=group)
+    rows = {table: number for table, number in counts.items() if table != USER_ROW}
+    # What a user's memory has cost is not told apart by group.
+    usage = service.usage(user_id) if group == MAIN_GROUP else []
+    return Stats(user_id, rows, service.unembedded(user_id, group=group), usage)
 
 
 def rejected(given: BodyInput[ForUser, None]) -> Rejected:
-    return Rejected(given.service.rejected(given.user_id))
+    return Rejected(given.service.rejected(given.user_id, group=given.group))
 
 
 def accept(given: BodyInput[RowId, ForUser]) -> Rejection:
-    return given.service.accept(given.user_id, given.parameters.id)
+    return given.service.accept(given.user_id, given.parameters.id, group=given.group)
 
 
 def why(given: BodyInput[Why, None]) -> Injections:
     asked = given.parameters
-    return Injections(given.service.why(given.user_id, asked.request, asked.limit))
+    return Injections(given.service.why(given.user_id, asked.request, asked.limit, group=given.group))
 
 
 def export(given: BodyInput[ForUser, None]) -> ExportResponse:
-    return ExportResponse(given.threads, given.service.export(given.user_id))
+    return ExportResponse(given.threads, given.service.export(given.user_id, group=given.group))
 
 
 def import_(given: BodyInput[ForUser, bytes]) -> Imported:
-    return given.service.import_lines(given.user_id, io.BytesIO(given.body))
+    return given.service.import_lines(given.user_id, io.BytesIO(given.body), group=given.group)
 
 
 def erase(given: BodyInput[OperationInput, ForUser]) -> Receipt:
+    if given.group != MAIN_GROUP:
+        raise HttpError(
+            403,
+            "a user is erased in all groups: that takes a request of the group 'main'",
+            code="group_not_allowed",
+        )
     return given.service.erase(given.user_id)
 
 

@@ -9,7 +9,7 @@ from msgspec import Meta
 from shepherd_memory.frontends.api.operations import ForUser, OperationInput
 from shepherd_memory.injection.log import Injection
 from shepherd_memory.memory.context import Context
-from shepherd_memory.memory.documents import CATEGORIES, MAIN_GROUP, SPEAKER_TYPES, TYPES, Document
+from shepherd_memory.memory.documents import CATEGORIES, SPEAKER_TYPES, TYPES, Document
 from shepherd_memory.memory.facts import Fact, PastFact
 from shepherd_memory.memory.rejections import Rejection
 from shepherd_memory.work.ledger import Usage
@@ -40,7 +40,6 @@ class Remember(ForUser, frozen=True, kw_only=True):
         ),
     ]
     session_id: Annotated[str, Meta(description="The chat they belong to; empty: a new one.")] = ""
-    group: str = MAIN_GROUP
     extract: Annotated[bool, Meta(description="Whether to extract facts from what the user says.")] = True
 
 
@@ -100,7 +99,6 @@ class DocumentPage(Page, frozen=True, kw_only=True):
     role: str = ""
     speaker_name: str = ""
     speaker_type: str = ""
-    group: str = ""
     source: str = ""
     since: Annotated[Moment | None, Meta(description="Only those created since.")] = None
     newest: Annotated[bool, Meta(description="The last ones instead of the first.")] = False
@@ -118,7 +116,6 @@ class DocumentGiven(ForUser, frozen=True, kw_only=True):
     speaker_type: Annotated[str, Meta(extra_json_schema={"enum": list(SPEAKER_TYPES)})] = "human"
     speaker_name: str = ""
     created_at: Moment | None = None
-    group: str = MAIN_GROUP
     source: str = "user"
     source_file: str = ""
     tool_names: str = ""

@@ -48,7 +48,10 @@ WITH_BODY = (408, 413, 415)
 WITH_PROVIDER = (502, 504)
 
 
-USER_HEADER = {"X-Shepherd-User": "Whose memory it is; outranks `user`."}
+USER_HEADER = {
+    "X-Shepherd-User": "Whose memory it is; outranks `user`.",
+    "X-Shepherd-Group": "The group that the request comes from; only `main` may name another in `group`.",
+}
 CHAT_HEADERS = {
     "X-Shepherd-Session": "The session that the chat belongs to.",
     "X-Shepherd-Memory": "`off`: inject nothing, remember nothing.",

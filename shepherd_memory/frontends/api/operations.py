@@ -18,7 +18,7 @@ from shepherd_memory.frontends.web.bodies import read_body
 from shepherd_memory.frontends.web.http_errors import HttpError
 from shepherd_memory.frontends.web.json_body import decoded, json_response, misfit
 from shepherd_memory.frontends.web.limits import ConcurrencyLimit
-from shepherd_memory.frontends.web.state import admit, threads_of, user_of
+from shepherd_memory.frontends.web.state import admit, group_of, threads_of, user_of
 from shepherd_memory.frontends.web.threads import ThreadPool
 from shepherd_memory.service import Service
 from shepherd_memory.text.ids import MAX_ID_LENGTH
@@ -35,14 +35,24 @@ User = Annotated[
 ]
 
 
+Group = Annotated[
+    str,
+    msgspec.Meta(
+        max_length=MAX_ID_LENGTH,
+        description="The group of the user's memory; empty: the API key's, or `main`, which sees all groups.",
+    ),
+]
+
+
 class OperationInput(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What a request says: in its path and query, or in its body."""
 
 
 class ForUser(OperationInput, frozen=True, kw_only=True):
-    """Whom a request is for."""
+    """Whom a request is for, and which group of theirs."""
 
     user: User = ""
+    group: Group = ""
 
 
 P = TypeVar("P")
@@ -51,11 +61,12 @@ B = TypeVar("B")
 
 @dataclass(frozen=True)
 class BodyInput(Generic[P, B]):
-    """What an operation works with: the service, the user, and what the request says."""
+    """What an operation works with: the service, the user and group, and what the request says."""
 
     service: Service
     threads: ThreadPool
     user_id: str
+    group: str
     parameters: P
     body: B
 
@@ -92,8 +103,11 @@ class Operation:
         body = await self._read_body(request, most)
         named = getattr(parameters, "user", "") or getattr(body, "user", "")
         user_id = await user_of(request.scope, caller, named)
+        group = group_of(
+            request.scope, caller, getattr(parameters, "group", "") or getattr(body, "group", "")
+        )
         state = request_state(request)
-        given = BodyInput(state.service, state.threads, user_id, parameters, body)
+        given = BodyInput(state.service, state.threads, user_id, group, parameters, body)
         # Where few run at a time they leave threads to others anyway.
         threads = threads_of(request.scope) if self.at_once == ANY_NUMBER else state.threads
         with self.slots.one(self.at_once):

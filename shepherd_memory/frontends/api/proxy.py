@@ -28,6 +28,7 @@ from shepherd_memory.frontends.web.state import (
     MEMORY_HEADER,
     admit,
     config_of,
+    group_of,
     headers_of,
     hold_of,
     is_switched_off,
@@ -61,7 +62,7 @@ class ChatRoute:
         memory = await _memory_for(scope, caller, asked, provider)
         request = UpstreamRequest(config, provider, "POST", target_of(scope), scope["headers"])
         if memory.status == REMOTE:
-            request.leave_memory_there(*memory.user_and_session)
+            request.leave_memory_there(*memory.belonging)
         if memory.is_on:
             request.read_only(readable_codings())
         else:
@@ -118,6 +119,7 @@ async def _memory_for(scope: Scope, caller: Caller, asked: ChatRequest, provider
         recalls=caller.is_confirmed,
         previous_response=asked.previous_response,
         is_linked=asked.is_stored,
+        group=group_of(scope, caller),
     )
     if wanted and asked.is_held_by_provider:
         memory.status = NONE

@@ -39,7 +39,7 @@ def list_tools(given: BodyInput[OperationInput, None]) -> Tools:
 
 
 def execute(given: BodyInput[OperationInput, ToolCall]) -> ToolResult:
-    result = tools.execute(given.service, given.user_id, given.body.name, given.body.arguments)
+    result = tools.execute(given.service, given.user_id, given.body.name, given.body.arguments, given.group)
     return ToolResult(result, result.startswith(tools.ERROR))
 
 

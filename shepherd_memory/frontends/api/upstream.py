@@ -18,6 +18,7 @@ from shepherd_memory.llm.decoding import READABLE
 from shepherd_memory.llm.target import api_url, target_of
 from shepherd_memory.llm.wires import wire_of
 from shepherd_memory.memory.api_keys import KEY_PREFIX
+from shepherd_memory.text.groups import MAIN_GROUP
 from shepherd_memory.text.ids import fits_header
 
 CONNECT_SECONDS = 10
@@ -120,7 +121,7 @@ class UpstreamRequest:
             total=None, sock_connect=CONNECT_SECONDS, sock_read=config.server_provider_timeout
         )
 
-    def leave_memory_there(self, user_id: str, session_id: str) -> None:
+    def leave_memory_there(self, user_id: str, session_id: str, group: str) -> None:
         """Have another shepherd remember the chat, for this user and nobody else."""
         if not fits_header(user_id):
             raise HttpError(
@@ -130,6 +131,8 @@ class UpstreamRequest:
         self.headers["x-shepherd-user"] = user_id
         if session_id and session_id.isascii() and fits_header(session_id):
             self.headers["x-shepherd-session"] = session_id
+        if group != MAIN_GROUP:
+            self.headers["x-shepherd-group"] = group
 
     def read_only(self, codings: Iterable[str]) -> None:
         """Ask only for content codings that we can read along."""

@@ -30,6 +30,7 @@ def apikey() -> None:
 @apikey.command()
 @click.argument("name")
 @click.option("--any-user", is_flag=True, help="It acts for whichever user a request names, else for NAME.")
+@click.option("--group", metavar="GROUP", default="", help="It is for this group of the memory and no other.")
 @click.option("--namespace", metavar="APP", default="", help="Its users are APP/…: apart from all others.")
 @click.option(
     "--rate", type=click.IntRange(0, 10**9), default=0, help="Requests per minute; else server_rate_limit."
@@ -46,6 +47,7 @@ def create(
     invocation: Invocation,
     name: str,
     any_user: bool,
+    group: str,
     namespace: str,
     rate: int,
     max_request_mb: int,
@@ -61,6 +63,7 @@ def create(
             name,
             any_user=any_user,
             namespace=namespace,
+            group=group,
             rate_per_minute=rate,
             max_request_bytes=max_request_mb * MEGABYTE,
             now=now_us(),
@@ -82,7 +85,10 @@ def list_(invocation: Invocation, as_json: bool) -> None:
     with opened(invocation) as service, service.database.read() as connection:
         found = api_keys.listing(connection)
     header = ("ID", "NAME", "ACTS FOR", "NAMESPACE", "RATE", "CREATED", "LAST USED", "STATE")
-    emit_list(as_json, map(plain, found), header, map(_row, found))
+    # A column that most have no use for would cut the ids on a narrow terminal.
+    has_groups = any(key.group_name for key in found)
+    rows = [(*_row(key), key.group_name) if has_groups else _row(key) for key in found]
+    emit_list(as_json, map(plain, found), (*header, "GROUP") if has_groups else header, rows)
     if not found:
         print_note("there are no API keys: the API server needs none, and serves this machine only")
 
@@ -129,7 +135,8 @@ def _row(key: ApiKey) -> tuple[str, ...]:
     acts_for = api_keys.acting_name(key, "*" if key.any_user else key.name)
     rate = str(key.rate_per_minute or "")
     days = (local(key.created_at)[:10], local(key.last_used_at)[:10] or "never")
-    return key.id, key.name, acts_for, key.namespace, rate, *days, "revoked" if key.revoked_at else "live"
+    state = "revoked" if key.revoked_at else "live"
+    return key.id, key.name, acts_for, key.namespace, rate, *days, state
 
 
 def _pairs(key: ApiKey) -> list[tuple[str, str]]:
@@ -139,6 +146,7 @@ def _pairs(key: ApiKey) -> list[tuple[str, str]]:
         ("name", key.name),
         ("acts for", _acts_for(key)),
         ("namespace", key.namespace or "none"),
+        ("group", key.group_name or "any"),
         ("rate", f"{key.rate_per_minute} a minute" if key.rate_per_minute else "server_rate_limit"),
         ("largest request", size),
         ("created", local(key.created_at)),

@@ -4,7 +4,13 @@ import click
 
 from shepherd_memory.errors import NotFound
 from shepherd_memory.frontends.cli.groups import ListedGroup
-from shepherd_memory.frontends.cli.opening import ROW_ID, open_for_reading, open_for_writing, user_option
+from shepherd_memory.frontends.cli.opening import (
+    ROW_ID,
+    group_option,
+    open_for_reading,
+    open_for_writing,
+    user_option,
+)
 from shepherd_memory.frontends.terminal.invocation import Invocation, pass_invocation
 from shepherd_memory.frontends.terminal.output import emit_result, json_option, print_note
 from shepherd_memory.frontends.terminal.tables import emit_list
@@ -24,12 +30,13 @@ def context() -> None:
 
 @context.command("list")
 @user_option
+@group_option
 @json_option
 @pass_invocation
-def list_(invocation: Invocation, user: str | None, as_json: bool) -> None:
+def list_(invocation: Invocation, user: str | None, group: str, as_json: bool) -> None:
     """List the pairs, oldest first."""
     with open_for_reading(invocation, user) as (service, user_id):
-        found = service.context(user_id)
+        found = service.context(user_id, group=group)
     emit_list(as_json, map(plain, found), ("ID", "STATED", "QUESTION", "ANSWER"), map(_row, found))
     if not found:
         print_note(f"no context of {user_id}")
@@ -39,27 +46,31 @@ def list_(invocation: Invocation, user: str | None, as_json: bool) -> None:
 @click.argument("question", type=canonical_text)
 @click.argument("answer", type=canonical_text)
 @user_option
+@group_option
 @json_option
 @pass_invocation
-def add(invocation: Invocation, question: str, answer: str, user: str | None, as_json: bool) -> None:
+def add(
+    invocation: Invocation, question: str, answer: str, user: str | None, group: str, as_json: bool
+) -> None:
     """Store a pair, as stated now."""
     with open_for_writing(invocation, user) as (service, user_id):
-        result = service.add_context(user_id, question, answer)
+        result = service.add_context(user_id, question, answer, group=group)
     emit_result(as_json, {"result": result}, f"{result}: context of {user_id}")
 
 
 @context.command()
 @click.argument("context_id", metavar="ID", type=ROW_ID)
 @user_option
+@group_option
 @json_option
 @pass_invocation
-def delete(invocation: Invocation, context_id: int, user: str | None, as_json: bool) -> None:
+def delete(invocation: Invocation, context_id: int, user: str | None, group: str, as_json: bool) -> None:
     """Delete a pair.
 
     Older statements do not bring it back, newer ones do.
     """
     with open_for_writing(invocation, user) as (service, user_id):
-        gone = service.forget(user_id, context=context_id)
+        gone = service.forget(user_id, context=context_id, group=group)
     if not gone.total:
         raise NotFound(f"there is no context {context_id} of {user_id!r}; `shepherd context` lists them")
     emit_result(as_json, plain(gone), f"deleted context {context_id} of {user_id}")

@@ -11,6 +11,7 @@ from shepherd_memory.frontends.cli.groups import ListedGroup
 from shepherd_memory.frontends.cli.opening import (
     LIMIT,
     ROW_ID,
+    group_option,
     moment,
     open_for_reading,
     open_for_writing,
@@ -51,6 +52,7 @@ def documents() -> None:
 @click.option("--since", type=moment, metavar="TIME", help="Only from this time on (ISO 8601; local time).")
 @click.option("--limit", type=LIMIT, default=50, show_default=True, help="At most so many: the newest.")
 @user_option
+@group_option
 @json_option
 @pass_invocation
 def list_(
@@ -58,6 +60,7 @@ def list_(
     /,
     limit: int,
     user: str | None,
+    group: str,
     as_json: bool,
     since: datetime | None,
     **facets: Any,
@@ -65,7 +68,7 @@ def list_(
     """List the newest documents."""
     given = {name: value for name, value in facets.items() if value}
     with open_for_reading(invocation, user) as (service, user_id):
-        found = service.documents(user_id, since=since, limit=limit + 1, newest=True, **given)
+        found = service.documents(user_id, since=since, limit=limit + 1, newest=True, **given, group=group)
     shown = found[-limit:]
     if as_json:
         emit_json([_as_json(one) for one in shown])
@@ -77,12 +80,13 @@ def list_(
 @documents.command()
 @id_argument
 @user_option
+@group_option
 @json_option
 @pass_invocation
-def show(invocation: Invocation, document_id: int, user: str | None, as_json: bool) -> None:
+def show(invocation: Invocation, document_id: int, user: str | None, group: str, as_json: bool) -> None:
     """Show one document."""
     with open_for_reading(invocation, user) as (service, user_id):
-        found = service.get_document(user_id, document_id)
+        found = service.get_document(user_id, document_id, group=group)
     if found is None:
         raise _no_such(document_id, user_id)
     if as_json:
@@ -119,6 +123,7 @@ def show(invocation: Invocation, document_id: int, user: str | None, as_json: bo
 )
 @click.option("--created-at", type=moment, metavar="TIME", help="When it was said (ISO 8601; local time).")
 @user_option
+@group_option
 @json_option
 @pass_invocation
 def add(
@@ -127,6 +132,7 @@ def add(
     text: str | None,
     path: Path | None,
     user: str | None,
+    group: str,
     as_json: bool,
     **facets: Any,
 ) -> None:
@@ -136,22 +142,25 @@ def add(
     """
     content = _content(text, path)
     with open_for_writing(invocation, user) as (service, user_id):
-        document_id = service.add_document(user_id, content, source_file=str(path or ""), **facets)
+        document_id = service.add_document(
+            user_id, content, source_file=str(path or ""), **facets, group=group
+        )
     emit_result(as_json, {"id": document_id}, f"stored document {document_id} of {user_id}")
 
 
 @documents.command()
 @id_argument
 @user_option
+@group_option
 @json_option
 @pass_invocation
-def delete(invocation: Invocation, document_id: int, user: str | None, as_json: bool) -> None:
+def delete(invocation: Invocation, document_id: int, user: str | None, group: str, as_json: bool) -> None:
     """Delete a document.
 
     The same message handed in again stays out.
     """
     with open_for_writing(invocation, user) as (service, user_id):
-        gone = service.forget(user_id, document=document_id)
+        gone = service.forget(user_id, document=document_id, group=group)
     if not gone.total:
         raise _no_such(document_id, user_id)
     emit_result(as_json, plain(gone), f"deleted document {document_id} of {user_id}")

@@ -4,7 +4,12 @@ import click
 
 from shepherd_memory.errors import NotFound
 from shepherd_memory.frontends.cli.groups import ListedGroup
-from shepherd_memory.frontends.cli.opening import open_for_reading, open_for_writing, user_option
+from shepherd_memory.frontends.cli.opening import (
+    group_option,
+    open_for_reading,
+    open_for_writing,
+    user_option,
+)
 from shepherd_memory.frontends.terminal.invocation import Invocation, pass_invocation
 from shepherd_memory.frontends.terminal.output import (
     emit,
@@ -32,12 +37,13 @@ def facts() -> None:
 
 @facts.command("list")
 @user_option
+@group_option
 @json_option
 @pass_invocation
-def list_(invocation: Invocation, user: str | None, as_json: bool) -> None:
+def list_(invocation: Invocation, user: str | None, group: str, as_json: bool) -> None:
     """List the current facts."""
     with open_for_reading(invocation, user) as (service, user_id):
-        found = service.facts(user_id)
+        found = service.facts(user_id, group=group)
     emit_list(as_json, map(plain, found), ("KEY", "VALUE", "STATED", "SOURCE"), map(_row, found))
     if not found:
         print_note(f"no facts of {user_id}")
@@ -46,12 +52,13 @@ def list_(invocation: Invocation, user: str | None, as_json: bool) -> None:
 @facts.command()
 @key_argument
 @user_option
+@group_option
 @json_option
 @pass_invocation
-def get(invocation: Invocation, key: str, user: str | None, as_json: bool) -> None:
+def get(invocation: Invocation, key: str, user: str | None, group: str, as_json: bool) -> None:
     """Show one fact's value."""
     with open_for_reading(invocation, user) as (service, user_id):
-        found = service.get_fact(user_id, key)
+        found = service.get_fact(user_id, key, group=group)
     if found is None:
         raise _no_such(key, user_id)
     if as_json:
@@ -64,27 +71,29 @@ def get(invocation: Invocation, key: str, user: str | None, as_json: bool) -> No
 @key_argument
 @click.argument("value", type=canonical_text)
 @user_option
+@group_option
 @json_option
 @pass_invocation
-def set_(invocation: Invocation, key: str, value: str, user: str | None, as_json: bool) -> None:
+def set_(invocation: Invocation, key: str, value: str, user: str | None, group: str, as_json: bool) -> None:
     """Set a fact, as stated now.
 
     The old value goes to its history.
     """
     with open_for_writing(invocation, user) as (service, user_id):
-        stored = service.set_fact(user_id, key, value)
+        stored = service.set_fact(user_id, key, value, group=group)
     emit_result(as_json, plain(stored), f"{stored.key} = {stored.value}  (fact of {user_id})")
 
 
 @facts.command()
 @key_argument
 @user_option
+@group_option
 @json_option
 @pass_invocation
-def history(invocation: Invocation, key: str, user: str | None, as_json: bool) -> None:
+def history(invocation: Invocation, key: str, user: str | None, group: str, as_json: bool) -> None:
     """Show what a fact was, and when."""
     with open_for_reading(invocation, user) as (service, user_id):
-        found = service.fact_history(user_id, key)
+        found = service.fact_history(user_id, key, group=group)
     if not found:
         raise _no_such(key, user_id)
     emit_list(as_json, map(plain, found), ("FROM", "UNTIL", "VALUE", "SOURCE"), map(_past_row, found))
@@ -93,15 +102,16 @@ def history(invocation: Invocation, key: str, user: str | None, as_json: bool) -
 @facts.command()
 @key_argument
 @user_option
+@group_option
 @json_option
 @pass_invocation
-def delete(invocation: Invocation, key: str, user: str | None, as_json: bool) -> None:
+def delete(invocation: Invocation, key: str, user: str | None, group: str, as_json: bool) -> None:
     """Delete a fact and its history.
 
     Older statements do not bring it back, newer ones do.
     """
     with open_for_writing(invocation, user) as (service, user_id):
-        gone = service.forget(user_id, fact=key)
+        gone = service.forget(user_id, fact=key, group=group)
     if not gone.total:
         raise _no_such(key, user_id)
     emit_result(as_json, plain(gone), f"deleted the fact {key} of {user_id}")

@@ -3,7 +3,7 @@
 import click
 
 from shepherd_memory.errors import InvalidInput, NotFound
-from shepherd_memory.frontends.cli.opening import ROW_ID, open_for_writing, user_option
+from shepherd_memory.frontends.cli.opening import ROW_ID, group_option, open_for_writing, user_option
 from shepherd_memory.frontends.terminal.invocation import Invocation, pass_invocation
 from shepherd_memory.frontends.terminal.output import emit_result, json_option
 from shepherd_memory.storage.rows import as_json as plain
@@ -16,6 +16,7 @@ from shepherd_memory.text.canonical import canonical_text
 @click.option("--document", type=ROW_ID, metavar="ID", help="A document, and what was made of it.")
 @click.option("--session", type=canonical_text, metavar="ID", help="All that was said in a session.")
 @user_option
+@group_option
 @json_option
 @pass_invocation
 def forget(
@@ -25,6 +26,7 @@ def forget(
     document: int | None,
     session: str | None,
     user: str | None,
+    group: str,
     as_json: bool,
 ) -> None:
     """Delete one thing for good: a fact by its key, or what an option names.
@@ -39,7 +41,9 @@ def forget(
         )
     ((kind, value),) = given.items()
     with open_for_writing(invocation, user) as (service, user_id):
-        gone = service.forget(user_id, fact=fact, context=context, document=document, session=session)
+        gone = service.forget(
+            user_id, fact=fact, context=context, document=document, session=session, group=group
+        )
     if not gone.total:
         raise NotFound(f"there is no {kind} {value!r} of {user_id!r}")
     counts = ", ".join(f"{number} {name}" for name, number in plain(gone).items() if number)

@@ -17,6 +17,7 @@ from shepherd_memory.frontends.mcp.claude_code import SCOPES, USER
 from shepherd_memory.frontends.terminal.invocation import Invocation, pass_invocation
 from shepherd_memory.frontends.terminal.output import emit, is_terminal, print_message
 from shepherd_memory.frontends.terminal.signals import stop_signals
+from shepherd_memory.text.groups import checked_group
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
@@ -35,26 +36,30 @@ scope_option = click.option(
     show_default=True,
     help="For you in all projects, or for everybody in this one.",
 )
+own_group_option = click.option(
+    "--group", metavar="GROUP", help="The group of the memory, if not that of the setting `group`."
+)
 dry_run_option = click.option("--dry-run", is_flag=True, help="Show what would change, and change nothing.")
 yes_option = click.option("--yes", is_flag=True, help="Do not ask.")
 
 
 @click.group(invoke_without_command=True)
 @user_option
+@own_group_option
 @click.pass_context
-def mcp(context: click.Context, user: str | None) -> None:
+def mcp(context: click.Context, user: str | None, group: str | None) -> None:
     """Serve the memory tools to an agent, over MCP on standard input and output.
 
     Agents start it themselves; `shepherd mcp install` tells them how. It ends when they close its input.
     Over HTTP the same tools are at /mcp of `shepherd serve`.
     """
     if context.invoked_subcommand is None:
-        _serve(context.obj, user)
-    elif user is not None:
-        raise click.UsageError("--user comes after install")
+        _serve(context.obj, user, group)
+    elif user is not None or group is not None:
+        raise click.UsageError("--user and --group come after install")
 
 
-def _serve(invocation: Invocation, user: str | None) -> None:
+def _serve(invocation: Invocation, user: str | None, group: str | None) -> None:
     with stop_signals() as stop:
         from shepherd_memory.frontends.cli.logs import log_to_stderr
         from shepherd_memory.frontends.mcp.memory import Memory
@@ -62,11 +67,12 @@ def _serve(invocation: Invocation, user: str | None) -> None:
 
         log_to_stderr(False, invocation.debug)
         user_id = user_of(invocation, user)
+        place = checked_group(invocation.config.group if group is None else group)
         if sys.stdin is None:
             raise InvalidInput("standard input is closed: an agent writes to it, and it ends with that")
         if is_terminal(sys.stdin):
             print_message("waiting for an agent's messages on standard input; Ctrl-C ends it")
-        run(Memory(_opener(invocation), user_id), stop)
+        run(Memory(_opener(invocation), user_id, place), stop)
 
 
 def _opener(invocation: Invocation) -> "Callable[[], AbstractContextManager[Service]]":
@@ -82,11 +88,18 @@ def _opener(invocation: Invocation) -> "Callable[[], AbstractContextManager[Serv
 @client_argument
 @scope_option
 @user_option
+@own_group_option
 @dry_run_option
 @yes_option
 @pass_invocation
 def install(
-    invocation: Invocation, client: str, scope: str, user: str | None, dry_run: bool, yes: bool
+    invocation: Invocation,
+    client: str,
+    scope: str,
+    user: str | None,
+    group: str | None,
+    dry_run: bool,
+    yes: bool,
 ) -> None:
     """Have an agent start `shepherd mcp`.
 
@@ -96,7 +109,7 @@ def install(
 
     if user is not None:
         user_of(invocation, user)
-    command = server_command(invocation, user)
+    command = server_command(invocation, user, group)
     _carry_out(installed(config_path(scope), command), dry_run, yes, "Claude Code finds it at its next start")
     if shutil.which("claude"):
         print_message(f"the same by hand: claude mcp add --scope {scope} {NAME} -- {shlex.join(command)}")
@@ -115,11 +128,13 @@ def uninstall(invocation: Invocation, client: str, scope: str, dry_run: bool, ye
     _carry_out(uninstalled(config_path(scope)), dry_run, yes, "Claude Code starts it no more")
 
 
-def server_command(invocation: Invocation, user: str | None) -> list[str]:
+def server_command(invocation: Invocation, user: str | None, group: str | None = None) -> list[str]:
     """How another program starts this one, from wherever it is."""
     path = invocation.given_path
     config = ["--config", os.path.abspath(path)] if path else []
-    return [*_program(), *config, "mcp", *(["--user", user] if user is not None else [])]
+    named = [*(["--user", user] if user is not None else [])]
+    named += ["--group", checked_group(group)] if group is not None else []
+    return [*_program(), *config, "mcp", *named]
 
 
 def _program() -> list[str]:

@@ -8,7 +8,12 @@ import click
 from shepherd_memory.errors import InvalidInput, NotFound, ShepherdError
 from shepherd_memory.frontends.cli.groups import CommandGroup
 from shepherd_memory.frontends.cli.health import engine_line
-from shepherd_memory.frontends.cli.opening import open_for_reading, open_for_writing, user_option
+from shepherd_memory.frontends.cli.opening import (
+    group_option,
+    open_for_reading,
+    open_for_writing,
+    user_option,
+)
 from shepherd_memory.frontends.cli.reembed import reembed
 from shepherd_memory.frontends.cli.rejected import rejected
 from shepherd_memory.frontends.cli.transcripts.conversations import conversations
@@ -25,6 +30,7 @@ from shepherd_memory.frontends.terminal.times import local
 from shepherd_memory.maintenance.erasure import Receipt
 from shepherd_memory.storage.rows import as_json as plain
 from shepherd_memory.text.canonical import canonical_text
+from shepherd_memory.text.groups import MAIN_GROUP
 
 if TYPE_CHECKING:
     from shepherd_memory.service import Service
@@ -52,13 +58,15 @@ memory.add_command(health_check)
 
 @memory.command()
 @user_option
+@group_option
 @json_option
 @pass_invocation
-def stats(invocation: Invocation, user: str | None, as_json: bool) -> None:
+def stats(invocation: Invocation, user: str | None, group: str, as_json: bool) -> None:
     """Show how much is stored, and its cost."""
     with open_for_reading(invocation, user) as (service, user_id):
-        rows, usage = service.row_counts(user_id), service.usage(user_id)
-        embedding = replace(service.status().embedding, waiting=service.unembedded(user_id))
+        rows = service.row_counts(user_id, group=group)
+        usage = service.usage(user_id) if group == MAIN_GROUP else []
+        embedding = replace(service.status().embedding, waiting=service.unembedded(user_id, group=group))
     counts = {table: number for table, number in rows.items() if table != USER_ROW}
     if as_json:
         engine = {name: value for name, value in plain(embedding).items() if name != "lag_seconds"}
@@ -95,10 +103,16 @@ def erase(invocation: Invocation, yes: bool, user: str | None, as_json: bool) ->
 @click.option("--session", type=canonical_text, metavar="ID", help="The session to forget.")
 @click.option("--file", "file_key", type=canonical_text, metavar="KEY", help="The transcript to forget.")
 @user_option
+@group_option
 @json_option
 @pass_invocation
 def forget(
-    invocation: Invocation, session: str | None, file_key: str | None, user: str | None, as_json: bool
+    invocation: Invocation,
+    session: str | None,
+    file_key: str | None,
+    user: str | None,
+    group: str,
+    as_json: bool,
 ) -> None:
     """Forget a session, or what was taken in from a transcript.
 
@@ -109,7 +123,7 @@ def forget(
         raise InvalidInput("say what to forget: --session ID or --file KEY")
     with open_for_writing(invocation, user) as (service, user_id):
         wanted = _session_of(service, user_id, file_key) if session is None else session
-        gone = service.forget(user_id, session=wanted)
+        gone = service.forget(user_id, session=wanted, group=group)
     kind, name = ("session", session) if file_key is None else ("transcript", file_key)
     if not gone.total:
         raise NotFound(f"there is nothing of {kind} {name!r} of {user_id!r}")

@@ -11,6 +11,7 @@ from shepherd_memory.config.identity import detect_user_id, is_known
 from shepherd_memory.errors import InvalidInput
 from shepherd_memory.frontends.terminal.invocation import Invocation
 from shepherd_memory.frontends.terminal.output import print_note
+from shepherd_memory.text.groups import MAIN_GROUP, checked_group
 from shepherd_memory.text.ids import checked_user_id
 
 if TYPE_CHECKING:
@@ -21,6 +22,20 @@ LIMIT = click.IntRange(1, 10**9)
 
 user_option = click.option(
     "--user", metavar="USER_ID", help="Whose memory, if not that of `shepherd whoami`."
+)
+
+
+def _group(context: click.Context, _: click.Parameter, given: str | None) -> str:
+    invocation = context.find_object(Invocation)
+    configured = invocation.config.group if invocation else MAIN_GROUP
+    return checked_group(configured if given is None else given)
+
+
+group_option = click.option(
+    "--group",
+    metavar="GROUP",
+    callback=_group,
+    help="The group of the memory, if not that of the setting `group`.",
 )
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from shepherd_memory.frontends.cli.advice import program
-from shepherd_memory.frontends.cli.opening import LIMIT, moment, opened, user_of, user_option
+from shepherd_memory.frontends.cli.opening import LIMIT, group_option, moment, opened, user_of, user_option
 from shepherd_memory.frontends.cli.recall_output import emit_hits, emit_nearest, neighbours, recall_as_json
 from shepherd_memory.frontends.cli.reembed import entries
 from shepherd_memory.frontends.terminal.invocation import Invocation, pass_invocation
@@ -67,6 +67,7 @@ MAX_NEAREST = 3
 @click.option("--now", type=moment, metavar="TIME", help="When it is asked (ISO 8601; local time).")
 @click.option("--explain", is_flag=True, help="Show what each score is made of.")
 @user_option
+@group_option
 @json_option
 @pass_invocation
 def recall(
@@ -83,6 +84,7 @@ def recall(
     now: datetime | None,
     explain: bool,
     user: str | None,
+    group: str,
     as_json: bool,
 ) -> None:
     """Find what a query is about.
@@ -105,12 +107,13 @@ def recall(
             source=source,
             since=since,
             until=until,
+            group=group,
         )
         found = asked(limit=limit, threshold=threshold)
         is_guessed = found.abstained and found.words and threshold != 0 and not as_json
         nearest = asked(limit=min(limit, MAX_NEAREST), threshold=0.0).hits if is_guessed else ()
         around = {hit.id: neighbours(service, user_id, hit, turns) for hit in found.hits} if turns else {}
-        _say_what_is_missing(invocation, service, user_id)
+        _say_what_is_missing(invocation, service, user_id, group)
     if as_json:
         emit_json(recall_as_json(found, around))
     elif found.abstained:
@@ -125,9 +128,9 @@ def _folder(project: str) -> str:
     return os.path.abspath(os.path.expanduser(project)) if is_path else project
 
 
-def _say_what_is_missing(invocation: Invocation, service: "Service", user_id: str) -> None:
+def _say_what_is_missing(invocation: Invocation, service: "Service", user_id: str, group: str) -> None:
     problem = service.embedding.trouble()
-    waiting = service.unembedded(user_id)
+    waiting = service.unembedded(user_id, group=group)
     if problem:
         print_note(f"note: recall works by keyword only: {problem}")
     elif waiting and service.config.embedding_engine != "none":

@@ -3,7 +3,13 @@
 import click
 
 from shepherd_memory.frontends.cli.groups import ListedGroup
-from shepherd_memory.frontends.cli.opening import ROW_ID, open_for_reading, open_for_writing, user_option
+from shepherd_memory.frontends.cli.opening import (
+    ROW_ID,
+    group_option,
+    open_for_reading,
+    open_for_writing,
+    user_option,
+)
 from shepherd_memory.frontends.terminal.invocation import Invocation, pass_invocation
 from shepherd_memory.frontends.terminal.output import emit_result, json_option, print_note
 from shepherd_memory.frontends.terminal.tables import emit_list
@@ -22,12 +28,13 @@ def rejected() -> None:
 
 @rejected.command("list")
 @user_option
+@group_option
 @json_option
 @pass_invocation
-def list_(invocation: Invocation, user: str | None, as_json: bool) -> None:
+def list_(invocation: Invocation, user: str | None, group: str, as_json: bool) -> None:
     """List what was refused, and why."""
     with open_for_reading(invocation, user) as (service, user_id):
-        found = service.rejected(user_id)
+        found = service.rejected(user_id, group=group)
     emit_list(
         as_json,
         map(plain, found),
@@ -41,12 +48,13 @@ def list_(invocation: Invocation, user: str | None, as_json: bool) -> None:
 @rejected.command()
 @click.argument("rejection_id", metavar="ID", type=ROW_ID)
 @user_option
+@group_option
 @json_option
 @pass_invocation
-def accept(invocation: Invocation, rejection_id: int, user: str | None, as_json: bool) -> None:
+def accept(invocation: Invocation, rejection_id: int, user: str | None, group: str, as_json: bool) -> None:
     """Store what was refused, as stated now."""
     with open_for_writing(invocation, user) as (service, user_id):
-        taken = service.accept(user_id, rejection_id)
+        taken = service.accept(user_id, rejection_id, group=group)
     emit_result(as_json, plain(taken), f"accepted for {user_id}: {taken.name} = {taken.content}")
 
 

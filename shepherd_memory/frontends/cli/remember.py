@@ -11,7 +11,7 @@ import click
 from shepherd_memory.errors import EndpointUnavailable, InvalidInput
 from shepherd_memory.extraction.worker import extraction_endpoint
 from shepherd_memory.frontends.cli.advice import how_to_configure
-from shepherd_memory.frontends.cli.opening import open_for_writing, user_option
+from shepherd_memory.frontends.cli.opening import group_option, open_for_writing, user_option
 from shepherd_memory.frontends.cli.streams import stdin_text
 from shepherd_memory.frontends.terminal.invocation import Invocation, pass_invocation
 from shepherd_memory.frontends.terminal.output import emit_json, json_option, print_note
@@ -50,6 +50,7 @@ class RememberInput:
     help="Extract in this process, and wait for it up to so long.",
 )
 @user_option
+@group_option
 @json_option
 @pass_invocation
 def remember(
@@ -60,6 +61,7 @@ def remember(
     no_extract: bool,
     wait: float | None,
     user: str | None,
+    group: str,
     as_json: bool,
 ) -> None:
     """Remember what the user said.
@@ -70,12 +72,16 @@ def remember(
     exchange = _exchange(text, assistant)
     with open_for_writing(invocation, user, worker=wait is not None) as (service, user_id):
         result = service.remember(
-            user_id, exchange.messages, session or exchange.session_id, extract=not no_extract
+            user_id,
+            exchange.messages,
+            session or exchange.session_id,
+            extract=not no_extract,
+            group=group,
         )
         if not as_json:
             _say_what_became_of_it(invocation, service, user_id, result, no_extract)
         seconds = wait if wait and extraction_endpoint(service.config) else 0
-        item = _waited(service, user_id, result.session_id, seconds)
+        item = _waited(service, user_id, result.session_id, group, seconds)
     _conclude(result, item, wait, as_json)
 
 
@@ -142,11 +148,11 @@ def _messages(number: int) -> str:
     return f"{number} message{'' if number == 1 else 's'}"
 
 
-def _waited(service: "Service", user_id: str, session_id: str, seconds: float) -> Job | None:
+def _waited(service: "Service", user_id: str, session_id: str, group: str, seconds: float) -> Job | None:
     """The session's last item, once it has ended or the time is up; None if there is no item."""
     deadline = time.monotonic() + seconds
     while True:
-        items = service.items(user_id, session_id=session_id, newest=True, limit=1)
+        items = service.items(user_id, session_id=session_id, newest=True, limit=1, group=group)
         left = deadline - time.monotonic()
         if not items or items[0].status not in (jobs.WAITING, jobs.RUNNING) or left <= 0:
             return items[0] if items else None

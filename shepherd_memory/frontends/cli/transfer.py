@@ -11,7 +11,7 @@ from typing import IO, TYPE_CHECKING, BinaryIO
 import click
 
 from shepherd_memory.errors import InvalidInput
-from shepherd_memory.frontends.cli.opening import open_for_writing, user_option
+from shepherd_memory.frontends.cli.opening import group_option, open_for_writing, user_option
 from shepherd_memory.frontends.terminal.invocation import Invocation, pass_invocation
 from shepherd_memory.frontends.terminal.output import (
     emit_json,
@@ -33,19 +33,22 @@ STDOUT = "-"
 @click.argument("target", metavar="[FILE]", default=STDOUT)
 @click.option("--force", is_flag=True, help="Overwrite FILE.")
 @user_option
+@group_option
 @json_option
 @pass_invocation
-def export(invocation: Invocation, target: str, force: bool, user: str | None, as_json: bool) -> None:
+def export(
+    invocation: Invocation, target: str, force: bool, user: str | None, group: str, as_json: bool
+) -> None:
     """Write everything of a user as JSON lines.
 
     They go to FILE, or to stdout with `-` or none. With --json and FILE the number of lines is printed.
     """
     with open_for_writing(invocation, user) as (service, user_id):
         if target == STDOUT:
-            number = _write(service.export(user_id), _to_stdout())
+            number = _write(service.export(user_id, group=group), _to_stdout())
         else:
             with _replacing(Path(target), force) as file:
-                number = _write(_watched(service, user_id), file.write)
+                number = _write(_watched(service, user_id, group), file.write)
     if as_json and target != STDOUT:
         emit_json({"file": target, "lines": number})
     else:
@@ -55,15 +58,16 @@ def export(invocation: Invocation, target: str, force: bool, user: str | None, a
 @click.command("import")
 @click.argument("source", metavar="FILE", type=click.File("rb"))
 @user_option
+@group_option
 @json_option
 @pass_invocation
-def import_(invocation: Invocation, source: BinaryIO, user: str | None, as_json: bool) -> None:
+def import_(invocation: Invocation, source: BinaryIO, user: str | None, group: str, as_json: bool) -> None:
     """Take in what export wrote.
 
     It comes from FILE, or from stdin with `-`. What is there already stays.
     """
     with open_for_writing(invocation, user) as (service, user_id), _progress(source) as progress:
-        taken = service.import_lines(user_id, source, progress)
+        taken = service.import_lines(user_id, source, progress, group=group)
     kinds = ", ".join(f"{number} {kind}" for kind, number in taken.lines.items()) or "nothing in it"
     emit_result(as_json, plain(taken), f"imported for {user_id}: {kinds}")
 
@@ -83,13 +87,13 @@ def _to_stdout() -> Callable[[bytes], object]:
     return lambda line: sys.stdout.buffer.write(safe_json(line.decode()).encode())
 
 
-def _watched(service: "Service", user_id: str) -> Generator[bytes, None, None]:
+def _watched(service: "Service", user_id: str, group: str) -> Generator[bytes, None, None]:
     """The lines of an export, with a progress bar if somebody is watching."""
-    with closing(service.export(user_id)) as lines:
+    with closing(service.export(user_id, group=group)) as lines:
         if not is_terminal(sys.stderr):
             yield from lines
             return
-        expected = sum(service.row_counts(user_id).values())
+        expected = sum(service.row_counts(user_id, group=group).values())
         with click.progressbar(lines, length=expected, label="exporting", file=sys.stderr) as bar:
             yield from bar
 

@@ -8,7 +8,7 @@ from itertools import groupby
 import click
 
 from shepherd_memory.errors import NotFound
-from shepherd_memory.frontends.cli.opening import LIMIT, open_for_reading, user_option
+from shepherd_memory.frontends.cli.opening import LIMIT, group_option, open_for_reading, user_option
 from shepherd_memory.frontends.terminal.invocation import Invocation, pass_invocation
 from shepherd_memory.frontends.terminal.output import emit_json, json_option, print_note
 from shepherd_memory.frontends.terminal.safe_text import escape_line
@@ -27,15 +27,18 @@ HEADER = ("KIND", "ID", "CONFIDENCE", "SCORE", "TEXT")
 @click.argument("request", required=False, default="", type=canonical_text)
 @click.option("--limit", type=LIMIT, default=100, show_default=True, help="At most so many memories.")
 @user_option
+@group_option
 @json_option
 @pass_invocation
-def why(invocation: Invocation, request: str, limit: int, user: str | None, as_json: bool) -> None:
+def why(
+    invocation: Invocation, request: str, limit: int, user: str | None, group: str, as_json: bool
+) -> None:
     """Show what was put into which prompt.
 
     Of all requests the newest come first; REQUEST is the id of one of them.
     """
     with open_for_reading(invocation, user) as (service, user_id):
-        found = service.why(user_id, request, limit)
+        found = service.why(user_id, request, limit, group=group)
     if request and not found:
         raise NotFound(f"nothing was put into a request {request!r} of {user_id!r}; `shepherd memory why`")
     if as_json:

@@ -9,13 +9,21 @@ from starlette.types import Message, Receive, Scope, Send
 from shepherd_memory.frontends.mcp.wire import readable
 from shepherd_memory.frontends.web.bodies import read_body
 from shepherd_memory.frontends.web.http_errors import HttpError
-from shepherd_memory.frontends.web.state import admit, headers_of, server_state_of, threads_of, user_of
+from shepherd_memory.frontends.web.state import (
+    admit,
+    group_of,
+    headers_of,
+    server_state_of,
+    threads_of,
+    user_of,
+)
 from shepherd_memory.tools import ToolOutput, answer
 
 if TYPE_CHECKING:
     from mcp.server.lowlevel import Server
 
 USER_KEY = "shepherd.mcp.user"
+GROUP_KEY = "shepherd.mcp.group"
 JSON = "application/json"
 
 
@@ -31,6 +39,7 @@ class Mcp:
             # Browsers send a page's form to any server, but none with such a type.
             raise HttpError(415, f"the body must come with Content-Type: {JSON}")
         scope[USER_KEY] = await user_of(scope, caller, None)
+        scope[GROUP_KEY] = group_of(scope, caller)
         raw = await read_body(scope, receive, most)
         # In a thread: the first time the SDK is imported, which takes a second, and a body may be large.
         server, body = await threads_of(scope).run(lambda: (_server(), readable(raw)))
@@ -76,7 +85,9 @@ def _server() -> "Server[Any]":
 async def _answer(context: Any, name: str, arguments: dict[str, Any]) -> ToolOutput:
     scope: Scope = context.request.scope
     state = server_state_of(scope)
-    return await threads_of(scope).run(answer, state.service, scope[USER_KEY], name, arguments)
+    return await threads_of(scope).run(
+        lambda: answer(state.service, scope[USER_KEY], name, arguments, group=scope[GROUP_KEY])
+    )
 
 
 MCP_ROUTES = [Route("/mcp", Mcp(), methods=["POST"])]

@@ -8,6 +8,7 @@ from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING
 
 from shepherd_memory.errors import DatabaseUnavailable, ShepherdError
+from shepherd_memory.text.groups import MAIN_GROUP
 
 if TYPE_CHECKING:
     from shepherd_memory.service import Service
@@ -22,9 +23,15 @@ logger = logging.getLogger(__name__)
 class Memory:
     """Opens the service in a named thread, which closes it too; what fails is tried again when asked for."""
 
-    def __init__(self, open_it: Callable[[], AbstractContextManager["Service"]], user_id: str) -> None:
+    def __init__(
+        self,
+        open_it: Callable[[], AbstractContextManager["Service"]],
+        user_id: str,
+        group: str = MAIN_GROUP,
+    ) -> None:
         self._open = open_it
         self._user_id = user_id
+        self._group = group
         self._opened: Future[Service] = Future()
         self._has_ended = False
         self._lock = threading.Lock()
@@ -55,7 +62,7 @@ class Memory:
             service = self._service()
         except ShepherdError as error:
             return ToolOutput(f"{ERROR} {error}")
-        return answer(service, self._user_id, name, arguments)
+        return answer(service, self._user_id, name, arguments, group=self._group)
 
     def _service(self) -> "Service":
         self.start()

@@ -17,6 +17,7 @@ from shepherd_memory.memory import api_keys
 from shepherd_memory.memory.api_keys import KEY_PREFIX, ApiKey
 from shepherd_memory.service import Service
 from shepherd_memory.storage.clock import now_us
+from shepherd_memory.text.groups import checked_group, may_act_in
 from shepherd_memory.text.ids import checked_user_id
 
 LOOK_AGAIN_SECONDS = 1.0
@@ -59,8 +60,9 @@ class Caller:
 
     @property
     def sees_all(self) -> bool:
-        """Whether what concerns all users is shown: without keys, or with one that is for every user."""
-        return self.key is None or (self.key.any_user and not self.key.namespace)
+        """Whether what concerns all users is shown: without keys, or with one for every user and group."""
+        key = self.key
+        return key is None or (key.any_user and not key.namespace and not key.group_name)
 
 
 class Authenticator:
@@ -207,6 +209,22 @@ class Authenticator:
         if not key.namespace and "/" in user_id:
             await self._check_namespace(user_id)
         return user_id
+
+    def group_of(self, caller: Caller, given: str, header: str, config: Config) -> str:
+        """The group that a request is about: which it names, if it may, else the key's, else the configured.
+
+        A header says where the request comes from: only from `main` may it then name another group.
+        """
+        bound = caller.key.group_name if caller.key else ""
+        home = bound or checked_group(header or config.group)
+        named = checked_group(given or header or home)
+        if (bound and named != bound) or (header and not may_act_in(home, named)):
+            raise HttpError(
+                403,
+                f"this request belongs to the group {home!r}: it can name that group or none",
+                code="group_not_allowed",
+            )
+        return named
 
     async def _check_namespace(self, user_id: str) -> None:
         if user_id.partition("/")[0] in await self._threads.run(self._namespaces):

@@ -34,6 +34,7 @@ GIVEN_ONCE = {
     b"authorization": "Authorization",
     b"x-api-key": "x-api-key",
     b"x-shepherd-user": "X-Shepherd-User",
+    b"x-shepherd-group": "X-Shepherd-Group",
 }
 
 OTHER_ROUTES = "other"

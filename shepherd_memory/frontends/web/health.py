@@ -1,5 +1,6 @@
 """How the server is doing: for load balancers, for Prometheus, and for whoever runs it."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from prometheus_client import CONTENT_TYPE_LATEST
@@ -14,14 +15,15 @@ from shepherd_memory.frontends.web.state import (
     ServerState,
     admit,
     config_of,
+    group_of,
     server_state_of,
     user_header,
     user_of,
 )
-from shepherd_memory.maintenance.status import Status
 from shepherd_memory.spool.spool import SpoolState
 from shepherd_memory.storage.database import try_writing
 from shepherd_memory.storage.rows import as_json
+from shepherd_memory.text.groups import MAIN_GROUP
 from shepherd_memory.text.ids import checked_user_id
 
 OK, FAILING = "ok", "failing"
@@ -56,9 +58,10 @@ async def status(request: Request) -> Response:
     caller, _ = await admit(request.scope)
     state, named = server_state_of(request.scope), _named_user(request)
     user_id = await user_of(request.scope, caller, named)
+    group = group_of(request.scope, caller, request.query_params.get("group", ""))
     if caller.sees_all and not (named or user_header(request.scope)):
         return json_response(await state.quick.run(_status, state))
-    return json_response(await state.quick.run(_status_of, state, user_id))
+    return json_response(await state.quick.run(_status_of, state, user_id, group))
 
 
 async def metrics(request: Request) -> Response:
@@ -105,13 +108,13 @@ async def _current_problems(request: Request) -> list[str]:
 
 def _problems(state: ServerState) -> list[str]:
     try:
-        return _problems_of(state, state.service.status())
+        return _problems_of(state, state.service.problems())
     except DatabaseError as error:
         return [f"the database cannot be used: {error}", *_spool_problems(state)]
 
 
-def _problems_of(state: ServerState, status: Status) -> list[str]:
-    found = [*status.problems, *_spool_problems(state)]
+def _problems_of(state: ServerState, problems: Sequence[str]) -> list[str]:
+    found = [*problems, *_spool_problems(state)]
     free = state.service.database.free_bytes()
     if free is not None and free < MIN_FREE_BYTES:
         found.append(f"the disk is full: {free / 1_000_000:.0f} MB are left for the database")
@@ -148,7 +151,7 @@ def _is_write_problem_left(state: ServerState) -> bool:
 
 def _status(state: ServerState) -> dict[str, Any]:
     status = state.service.status()
-    problems = _problems_of(state, status)
+    problems = _problems_of(state, status.problems)
     return {
         **as_json(status),
         "endpoint": as_json(status.endpoint),
@@ -159,23 +162,24 @@ def _status(state: ServerState) -> dict[str, Any]:
     }
 
 
-def _status_of(state: ServerState, user_id: str) -> dict[str, Any]:
-    """What concerns one user: nothing of others, of the machine, or of where anything is."""
+def _status_of(state: ServerState, user_id: str, group: str) -> dict[str, Any]:
+    """What concerns one user's group: nothing of others, of the machine, or of where anything is."""
     service = state.service
     return {
         "user": user_id,
-        "healthy": not _problems_of(state, service.status()),
+        "healthy": not _problems_of(state, service.problems()),
         "extraction": "on" if extraction_endpoint(service.config) else "off",
-        "items": service.item_counts(user_id),
-        "unembedded": service.unembedded(user_id),
-        "tokens_today": service.tokens_spent_today(user_id),
+        "items": service.item_counts(user_id, group=group),
+        "unembedded": service.unembedded(user_id, group=group),
+        # What a memory costs is not told apart by group.
+        "tokens_today": service.tokens_spent_today(user_id) if group == MAIN_GROUP else 0,
     }
 
 
 def _metrics(state: ServerState) -> bytes:
     try:
         status, totals = state.service.status(), state.service.totals()
-        healthy = not _problems_of(state, status)
+        healthy = not _problems_of(state, status.problems)
     except DatabaseError:
         # What this process counted is there, and wanted most now.
         return state.metrics.render_without_memory(state.slots.taken)

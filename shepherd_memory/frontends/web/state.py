@@ -108,10 +108,20 @@ async def user_of(scope: Scope, caller: Caller, given: object) -> str:
     return await state.door.user_of(caller, given or "", header, config_of(scope))
 
 
+def group_of(scope: Scope, caller: Caller, given: str = "") -> str:
+    """The group that a request is about; `given` is what it says itself, beside the header."""
+    header = _named_in(scope, "X-Shepherd-Group")
+    return server_state_of(scope).door.group_of(caller, given, header, config_of(scope))
+
+
 def user_header(scope: Scope) -> str:
     """Whom `X-Shepherd-User` names, in UTF-8; empty if nobody."""
+    return _named_in(scope, "X-Shepherd-User")
+
+
+def _named_in(scope: Scope, header: str) -> str:
     try:
-        return headers_of(scope).get("x-shepherd-user", "").encode("latin-1").decode().strip()
+        return headers_of(scope).get(header.lower(), "").encode("latin-1").decode().strip()
     except UnicodeDecodeError:
-        # Replaced characters would make one user of several.
-        raise HttpError(400, "X-Shepherd-User must be in UTF-8") from None
+        # Replaced characters would make one name of several.
+        raise HttpError(400, f"{header} must be in UTF-8") from None

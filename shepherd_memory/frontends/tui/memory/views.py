@@ -13,10 +13,11 @@ from shepherd_memory.frontends.tui.memory import page_parts
 from shepherd_memory.frontends.tui.memory.listing import Column, cell
 from shepherd_memory.frontends.tui.memory.user_memory import DocumentRow, UserMemory
 from shepherd_memory.memory.context import Context
-from shepherd_memory.memory.documents import MAIN_GROUP, Document
+from shepherd_memory.memory.documents import Document
 from shepherd_memory.memory.facts import Fact, PastFact
 from shepherd_memory.memory.rejections import Rejection
 from shepherd_memory.recall import Hit
+from shepherd_memory.text.groups import MAIN_GROUP
 
 T = TypeVar("T")
 
