@@ -9,7 +9,7 @@ from shepherd_memory.storage import users
 from shepherd_memory.storage.database import Connection, Database
 from shepherd_memory.work import jobs
 from shepherd_memory.work.jobs import Job
-from shepherd_memory.work.kinds import Done, Terms
+from shepherd_memory.work.kinds import JobResult, Terms
 from shepherd_memory.work.ledger import TokenCost
 
 ONE_CALL = TokenCost(calls=1, prompt_tokens=1)
@@ -53,9 +53,9 @@ class ScriptedKind:
     def load(self, connection: Connection, job: Job) -> Portion:
         return Portion(job.key)
 
-    def do(self, job: Job, piece: Portion, now: int) -> Done[str]:
+    def do(self, job: Job, piece: Portion, now: int) -> JobResult[str]:
         self._work(job)
-        return Done(piece.key, spent=ONE_CALL)
+        return JobResult(piece.key, spent=ONE_CALL)
 
     def store(
         self, tx: Connection, job: Job, piece: Portion, result: str, first_id: int, now: int

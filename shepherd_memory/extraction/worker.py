@@ -16,7 +16,7 @@ from shepherd_memory.storage.clock import Clock, from_us
 from shepherd_memory.storage.database import Connection, Database
 from shepherd_memory.work import endpoint_state, ledger
 from shepherd_memory.work.jobs import Job
-from shepherd_memory.work.kinds import Done, Terms
+from shepherd_memory.work.kinds import JobResult, Terms
 from shepherd_memory.work.lane import Lane
 
 
@@ -57,12 +57,12 @@ class ExtractionKind:
     def load(self, connection: Connection, job: Job) -> Slice:
         return queue.load(connection, job, self._config().memory_extraction_max_turns)
 
-    def do(self, job: Job, piece: Slice, now: int) -> Done[Review]:
+    def do(self, job: Job, piece: Slice, now: int) -> JobResult[Review]:
         asked = Extraction() if piece.is_empty else self._ask(piece, now)
         with self._database.read() as connection:
             session_id, group = sessions.of_work_key(job.key)
             review = guard.review(connection, job.user_id, session_id, piece.said, asked.answer, group)
-        return Done(review, review.size, asked.spent, asked.problem)
+        return JobResult(review, review.size, asked.spent, asked.problem)
 
     def _ask(self, piece: Slice, now: int) -> Extraction:
         endpoint = extraction_endpoint(self._config())

@@ -55,7 +55,7 @@ class Totals:
 
 
 @dataclass(frozen=True)
-class Health:
+class HealthReport:
     """Whether everything moves: what `/health` looks at, which anybody may ask for at any time."""
 
     endpoint: EndpointState
@@ -63,7 +63,7 @@ class Health:
     problems: tuple[str, ...]
 
 
-def read_health(connection: Connection, config: Config, config_problem: str | None, now: int) -> Health:
+def read_health(connection: Connection, config: Config, config_problem: str | None, now: int) -> HealthReport:
     """Look at what waits and at what was done last: some rows, whatever is stored."""
     endpoint = endpoint_state.get(connection, endpoint_state.EXTRACTION)
     # An item that waits for tomorrow, because its user's tokens of today are spent, is no delay.
@@ -78,7 +78,7 @@ def read_health(connection: Connection, config: Config, config_problem: str | No
     if lag > max_lag and not jobs.progressed_since(connection, queue.KIND, now - round(max_lag * SECOND)):
         reason = endpoint.reason or "is a worker running?"
         found.append(f"the oldest item has waited {lag:.0f} s and nothing moves: {reason}")
-    return Health(endpoint, lag, tuple(found))
+    return HealthReport(endpoint, lag, tuple(found))
 
 
 def _is_held_up(connection: Connection, config: Config) -> bool:

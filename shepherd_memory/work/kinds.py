@@ -37,7 +37,7 @@ PieceT = TypeVar("PieceT", bound=Piece)
 
 
 @dataclass(frozen=True)
-class Done(Generic[ResultT]):
+class JobResult(Generic[ResultT]):
     """What came of a piece: a result that takes so many ids to store, or a problem; and what it cost."""
 
     result: ResultT
@@ -71,7 +71,7 @@ class JobKind(Protocol[PieceT, ResultT]):
     def load(self, connection: Connection, job: Job) -> PieceT:
         """Read what is to be done next of a claimed job."""
 
-    def do(self, job: Job, piece: PieceT, now: int) -> Done[ResultT]:
+    def do(self, job: Job, piece: PieceT, now: int) -> JobResult[ResultT]:
         """Do it, outside any transaction, in as many calls as it takes; raises an `EndpointError`."""
 
     def store(

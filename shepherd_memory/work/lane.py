@@ -20,7 +20,7 @@ from shepherd_memory.storage.lease_owner import new_owner
 from shepherd_memory.work import endpoint_state, jobs, ledger
 from shepherd_memory.work.heartbeat import LeaseKeeper
 from shepherd_memory.work.jobs import ClaimLimits, Job
-from shepherd_memory.work.kinds import Done, JobKind, PieceT, ResultT, Terms
+from shepherd_memory.work.kinds import JobKind, JobResult, PieceT, ResultT, Terms
 from shepherd_memory.work.ledger import TokenCost
 from shepherd_memory.work.retry_policy import RetryPolicy
 
@@ -225,7 +225,7 @@ class Lane(Generic[PieceT, ResultT]):
             self._patience.succeeded()
         return self._store(job, piece, done)
 
-    def _store(self, job: Job, piece: PieceT, done: Done[ResultT]) -> Outcome:
+    def _store(self, job: Job, piece: PieceT, done: JobResult[ResultT]) -> Outcome:
         """What the job gives, and its being finished: one transaction."""
         now, outcome = self._clock(), None
         with _fenced() as fence, self._database.write() as tx:

@@ -11,7 +11,9 @@ from tests.server.serving import Running, StartServer
 
 THREAD = "01a1ed78-bf2a-7160-9ff7-0aae510d982a"
 TYPED = "My bike is a green Brompton."
-AGENTS_MD = "# AGENTS.md instructions for /work/shop\n\n<INSTRUCTIONS>\nHOUSERULES: tabs.\n\n</INSTRUCTIONS>"
+AGENTS_MD = (
+    "# AGENTS.md instructions for /home/ann/shop\n\n<INSTRUCTIONS>\nHOUSERULES: tabs.\n\n</INSTRUCTIONS>"
+)
 ENVIRONMENT = (
     "<environment_context>\n  <cwd>/work/HOUSERULES</cwd>\n  <shell>bash</shell>\n</environment_context>"
 )
