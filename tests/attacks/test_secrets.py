@@ -12,6 +12,7 @@ import psycopg
 import pytest
 from psycopg import sql
 
+from shepherd_memory.errors import InvalidInput
 from shepherd_memory.service import Service
 from shepherd_memory.work import jobs
 from tests.acceptance.combinations import first_backend
@@ -89,8 +90,11 @@ def test_secrets_that_are_said_are_nowhere(
     with settings.service(worker=True) as service:
         for number, message in enumerate(messages):
             session_id = hoard.new(TOKENS[number % len(TOKENS)], "session id") if number % 3 else "plain"
-            group = hoard.new("github", "group") if number % 7 == 0 else "main"
-            service.remember(USER, [{"id": f"message {number}", **message}], session_id, group=group)
+            said = [{"id": f"message {number}", **message}]
+            if number % 7 == 0:
+                with pytest.raises(InvalidInput, match="a group.s name"):
+                    service.remember(USER, said, session_id, group=hoard.new("github", "group"))
+            service.remember(USER, said, session_id)
         drain(service)
         show_everything(service)
         assert len(endpoint.requests) > 100
@@ -183,10 +187,11 @@ def test_secrets_that_are_stored_by_hand_are_nowhere(
                 source_file=f"/tmp/{hoard.new(kind, 'a file')}",
                 tool_names=hoard.new(kind, "tools"),
                 cwd=f"/home/{hoard.new(kind, 'a folder')}",
-                group=hoard.new(kind, "a group"),
                 role=hoard.new(kind, "a role"),
                 extra={"k": [hoard.new(kind, "extra")], hoard.new(kind, "an extra key"): 1},
             )
+            with pytest.raises(InvalidInput, match="a group.s name"):
+                service.add_document(USER, "Notes", group=hoard.new(kind, "a group"))
         show_everything(service)
         assert_unseen(hoard, database_url, endpoint, log.text)
     assert_unseen(hoard, database_url, endpoint, log.text)
