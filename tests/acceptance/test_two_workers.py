@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import psutil
 
+from shepherd_memory.errors import DatabaseError
 from shepherd_memory.extraction import queue
 from shepherd_memory.service import Service
 from shepherd_memory.storage.clock import now_us
@@ -122,7 +123,7 @@ def test_a_worker_that_stood_still_beyond_its_lease_stores_nothing_twice(
         wait_until(lambda: stopped.status() == psutil.STATUS_STOPPED, "the one stands still")
         pair.gate.set()
         wait_until(lambda: has_lost_its_item(service, pair.one.pid), "its lease has run out")
-        if point in ("claimed", "answered"):
+        if point in ("claimed", "answered") and can_write(service):
             # No lock is held, so the other does it all.
             drain(service)
             assert_stored_once(service, range(ITEMS))
@@ -133,6 +134,15 @@ def test_a_worker_that_stood_still_beyond_its_lease_stores_nothing_twice(
         drain(service)
         assert_stored_once(service, range(2 * ITEMS))
     pair.end()
+
+
+def can_write(service: Service) -> bool:
+    """Whether nobody holds SQLite's lock: another thread of a worker may have been stopped while it wrote."""
+    try:
+        with service.database.write():
+            return True
+    except DatabaseError:
+        return False
 
 
 def has_lost_its_item(service: Service, pid: int) -> bool:
