@@ -9,7 +9,7 @@ from shepherd_memory.extraction import queue
 from shepherd_memory.extraction.queue import QueuedMessage
 from shepherd_memory.intake.exchange import GAP_SECONDS, AnsweredExchange, Exchange
 from shepherd_memory.intake.messages import EMPTY, Message, Skipped, kept_as_extra, read_messages
-from shepherd_memory.memory import documents, entries, responses, sessions
+from shepherd_memory.memory import documents, entries, responses, sessions, threads, twins
 from shepherd_memory.memory.documents import NewDocument
 from shepherd_memory.memory.responses import StoredResponse
 from shepherd_memory.storage import erasures, tombstones, users
@@ -205,10 +205,24 @@ def store_messages(
         if (live := sessions.live_id(tx, user_id, session_id, group_name)) != session_id:
             new = [replace(document, session_id=live) for document in new]
         note(tx, live)
+        apart = _twins(tx, user_id, new, live, group_name)
         stored, queued = _store(
-            tx, user_id, first_id, new, terms, how, extract, now, now if said_at is None else said_at
+            tx, user_id, first_id, new, terms, how, extract, now, now if said_at is None else said_at, apart
         )
     return replace(nothing, session_id=live, stored=stored, known=len(new) - stored, queued=queued)
+
+
+def _twins(tx: Connection, user_id: str, new: Sequence[NewDocument], session_id: str, group: str) -> set[int]:
+    """The places of messages that are stored already, because the transcript of the same session has them."""
+    others = threads.transcripts_of_live(tx, user_id, session_id, group)
+    if not others:
+        return set()
+    known = documents.find_known(tx, user_id, new)
+    places = [
+        place for place, document in enumerate(new) if (group, session_id, document.message_id) not in known
+    ]
+    apart = twins.set_apart(tx, user_id, [new[place] for place in places], others, twins.COMPARED_LIVE, group)
+    return {places[number] for number in apart}
 
 
 def document_of(message: Message, session_id: str, group_name: str) -> NewDocument:
@@ -237,10 +251,11 @@ def _store(
     extract: bool,
     now: int,
     said_at: int,
+    apart: set[int],
 ) -> tuple[int, bool]:
     """Documents, work item and watermarks; how many documents are new, and whether something was queued."""
     kept = new if how.keep_documents else [replace(document, text="", extra=None) for document in new]
-    stored = documents.insert(tx, user_id, first_id, kept, now)
+    stored = documents.insert(tx, user_id, first_id, kept, now, apart)
     if not stored:
         return 0, False
     if how.keep_documents:
