@@ -8,16 +8,26 @@ from dataclasses import dataclass, replace
 from shepherd_memory.extraction import queue
 from shepherd_memory.extraction.queue import QueuedMessage
 from shepherd_memory.intake.exchange import GAP_SECONDS, AnsweredExchange, Exchange
-from shepherd_memory.intake.messages import EMPTY, Message, Skipped, kept_as_extra, read_messages
+from shepherd_memory.intake.messages import (
+    EMPTY,
+    Message,
+    Skipped,
+    kept_as_extra,
+    read_messages,
+    storable_name,
+)
 from shepherd_memory.memory import documents, entries, responses, sessions, threads, twins
 from shepherd_memory.memory.documents import NewDocument
 from shepherd_memory.memory.responses import StoredResponse
+from shepherd_memory.memory.sessions import NOWHERE, Place
 from shepherd_memory.storage import erasures, tombstones, users
 from shepherd_memory.storage.clock import SECOND
 from shepherd_memory.storage.database import Connection, Database
 from shepherd_memory.text.canonical import canonical_text
 from shepherd_memory.text.ids import digest_of, storable_id
 from shepherd_memory.text.redaction import redact
+
+MAX_PATH_CHARS = 4096
 
 
 @dataclass(frozen=True)
@@ -43,11 +53,13 @@ class IntakeOptions:
     """How to take in: whether documents are kept, and whether an endpoint is there to extract.
 
     `rest_us`: queue only once the session has been silent for so long; where documents are not kept, at once.
+    `place`: where it is chatted, as far as that is known.
     """
 
     keep_documents: bool
     can_extract: bool
     rest_us: int = 0
+    place: Place = NOWHERE
 
     @property
     def waits(self) -> bool:
@@ -88,6 +100,7 @@ def remember_exchange(
     session, exchange, block_key = _located(database, user_id, answered)
     if not session:
         return Remembered("", reason="what the user said before is not known here")
+    how = replace(how, place=storable_place(answered.provider))
     both = exchange.messages(session, answered.answer, answered.said_at)
     kept = [message for message in both if not message.is_empty]
     skipped = [Skipped(index, EMPTY) for index, message in enumerate(both) if message.is_empty]
@@ -280,6 +293,7 @@ def _store(
         wanted=extract and bool(said),
         queued=queueing,
         extract_after=now + how.rest_us if how.waits else 0,
+        place=how.place,
     )
     return len(stored), queueing
 
@@ -337,6 +351,11 @@ def add_document(
             message_id=clean.message_id,
         )
         return (row[0] if row else 0), False
+
+
+def storable_place(provider: str, cwd: str = "") -> Place:
+    """Where something is chatted, canonical and free of secrets."""
+    return Place(storable_name(provider), redact(canonical_text(cwd))[:MAX_PATH_CHARS] if cwd else "")
 
 
 def _clean(document: NewDocument, extra: object) -> NewDocument:

@@ -45,6 +45,9 @@ class Place:
     cwd: str = ""
 
 
+NOWHERE = Place()
+
+
 @dataclass(frozen=True)
 class SessionSize:
     """How much a session holds, and what was made of it."""
@@ -65,14 +68,13 @@ def extend(
     wanted: bool,
     queued: bool,
     extract_after: int = 0,
-    place: "Place | None" = None,
+    place: Place = NOWHERE,
 ) -> None:
     """Note that documents were added to a session, making it if it is new.
 
     `wanted`: all of it so far is to be extracted, once that is possible, and not before `extract_after`;
     `queued`: it now waits for that. `place`: where it is chatted, as far as that is known.
     """
-    place = place or Place()
     tx.execute(
         "insert into sessions (user_id, session_id, group_name, last_document, wanted_through,"
         " queued_through, extract_after, created_at, updated_at, provider, cwd)"

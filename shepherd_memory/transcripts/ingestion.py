@@ -336,9 +336,9 @@ class _Ingestion:
             if first_id + place in counted and not is_grouped:
                 next_id += grouping.add(SaidEntry(first_id + place, document.created_at), next_id)
         grouping.save(tx, user_id, origin, now)
-        place = Place(cwd=origin.cwd)
+        where = Place(cwd=origin.cwd)
         sessions.extend(
-            tx, user_id, session, max(counted), group, now, wanted=False, queued=False, place=place
+            tx, user_id, session, max(counted), group, now, wanted=False, queued=False, place=where
         )
         sessions.mark_grouped(tx, user_id, session, max(counted), group)
 
