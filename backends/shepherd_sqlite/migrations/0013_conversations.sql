@@ -4,7 +4,7 @@ alter table transcript_conversations rename to conversations;
 drop index transcript_conversations_by_file;
 drop index transcript_conversations_open;
 
-alter table conversations add column source text not null default 'live';
+alter table conversations add column source text not null default '';
 alter table conversations add column cwd text not null default '';
 alter table conversations add column provider text not null default '';
 alter table conversations add column originator text not null default '';
