@@ -22,6 +22,7 @@ from shepherd_memory.maintenance.exported_conversations import (
 from shepherd_memory.maintenance.line_columns import JSON, MOMENT, MOMENT_OR_NONE, NUMBER, TEXT
 from shepherd_memory.memory import entries, facts
 from shepherd_memory.memory.context import digest
+from shepherd_memory.memory.threads import thread_of
 from shepherd_memory.storage import tombstones, users
 from shepherd_memory.storage.clock import iso, parse_us, to_us
 from shepherd_memory.storage.database import Connection, Database, Row
@@ -80,6 +81,25 @@ KINDS: dict[str, Kind] = {
         {"group_name": TEXT, "kind": TEXT, "session_id": TEXT, "key": TEXT, "deleted_at": MOMENT},
         "group_name, kind, session_id, key",
         "where true on conflict (user_id, group_name, kind, session_id, key) do nothing",
+    ),
+    "file": Kind(
+        "transcript_files",
+        {
+            "group_name": TEXT,
+            "file_key": TEXT,
+            "session_id": TEXT,
+            "thread": TEXT,
+            "source": TEXT,
+            "originator": TEXT,
+            "cwd": TEXT,
+            "status": TEXT,
+            "created_at": MOMENT,
+            "updated_at": MOMENT,
+        },
+        "file_key",
+        "where not exists (select 1 from transcript_files where user_id = :user_id"
+        " and group_name = :group_name and session_id = :session_id)"
+        " on conflict (user_id, file_key) do nothing",
     ),
     "past_fact": Kind(
         "fact_history",
@@ -192,7 +212,10 @@ KINDS: dict[str, Kind] = {
         "where true on conflict (user_id, day, purpose) do nothing",
     ),
 }
-"""Tombstones come first, and a fact's past before its present."""
+"""Tombstones come first, and a fact's past before its present.
+
+Of a file there is its name: whoever takes it in elsewhere reads it from its beginning, and knows its entries.
+"""
 
 SESSION = "session"
 _SESSION_COLUMNS = {
@@ -428,6 +451,8 @@ def _recomputed(name: str, values: Line) -> Line:
         raise InvalidInput(f"the kind of a {name} is one of {', '.join(_KINDS_OF[name])}")
     if name in ("fact", "past_fact") or (name == "tombstone" and values["kind"] == tombstones.FACT):
         return {**values, "key": facts.fact_key(values["key"])}
+    if name == "file":
+        return {**values, "thread": thread_of(values["session_id"]), "status": "idle"}
     if name == "context":
         return {**values, "digest": digest(values["question"], values["answer"])}
     return values

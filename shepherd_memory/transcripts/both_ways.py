@@ -53,7 +53,9 @@ def find_heard(tx: Connection, user_id: str, file: File, new: Sequence[NewDocume
     if not others or not new:
         return HeardLive()
     group = new[0].group_name
-    forgotten_at = max(tombstones.deleted_at(tx, user_id, tombstones.SESSION, name, group) for name in others)
+    forgotten_at = max(
+        tombstones.deleted_at(tx, user_id, tombstones.SESSION, name, group) for name in (file.thread, *others)
+    )
     known = documents.find_known(tx, user_id, new)
     left_out = {place for place, one in enumerate(new) if one.created_at <= forgotten_at}
     places = [
