@@ -140,7 +140,7 @@ def newest_other(connection: Connection, user_id: str, session_id: str, group: s
     row = connection.row(
         "select session_id from sessions where user_id = :user_id and group_name = :group"
         " and session_id <> '' and session_id <> :session_id and status <> 'active' and last_document > 0"
-        " order by updated_at desc, session_id limit 1",
+        " order by updated_at desc, last_document desc, session_id limit 1",
         user_id=user_id,
         group=group,
         session_id=session_id,
