@@ -26,7 +26,7 @@ def check_life(values: Mapping[str, Any]) -> None:
     """Refuse a life that none of ours has led."""
     if values["status"] not in (ACTIVE, ENDED):
         raise InvalidInput(f"the status of a session is one of {ACTIVE}, {ENDED}")
-    if (values["end_reason"] in END_REASONS) != (values["status"] == ENDED):
+    if values["end_reason"] not in (END_REASONS if values["status"] == ENDED else ("",)):
         raise InvalidInput(f"a session that has ended, and no other, has one of {', '.join(END_REASONS)}")
 
 
