@@ -302,6 +302,14 @@ def holder(connection: Connection, user_id: str, group: str = MAIN_GROUP) -> str
     return "" if row is None else str(row[0])
 
 
+def agent_name(connection: Connection, user_id: str, session_id: str, group: str = MAIN_GROUP) -> str:
+    """Who answers in a session; "" where it has no name for that."""
+    row = connection.row(
+        f"select agent_name from sessions {FOUND}", user_id=user_id, group=group, session_id=session_id
+    )
+    return "" if row is None else str(row[0])
+
+
 def handed_in(connection: Connection, user_id: str, session_id: str, group: str = MAIN_GROUP) -> str:
     """The transcript, as JSON, that a session was started with; "" if none."""
     row = connection.row(

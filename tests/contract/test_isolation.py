@@ -475,6 +475,7 @@ CORE: dict[str, list[Case]] = {
     ],
     "maintenance.session_lines.life_rows": [in_transaction(session_lines.life_rows, "main")],
     "memory.session_lives.active": [in_transaction(session_lives.active)],
+    "memory.session_lives.agent_name": [in_transaction(session_lives.agent_name, "life")],
     "memory.session_lives.close": [_close_life],
     "memory.session_lives.end": [
         on_database(session_lives.end, "life", "client", AT_NOW),
