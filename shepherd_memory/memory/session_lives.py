@@ -165,6 +165,13 @@ def _open(tx: Connection, user_id: str, new: NewSession, now: int, group: str) -
         previous=new.previous,
         handed_in=new.handed_in,
     )
+    take_place(tx, user_id, new.session_id, new.holder, group)
+
+
+def take_place(
+    tx: Connection, user_id: str, session_id: str, holder: str = "", group: str = MAIN_GROUP
+) -> None:
+    """Make a session the active one of its group."""
     tx.execute(
         "insert into active_sessions (user_id, group_name, session_id, holder)"
         " values (:user_id, :group, :session_id, :holder)"
@@ -172,8 +179,8 @@ def _open(tx: Connection, user_id: str, new: NewSession, now: int, group: str) -
         " holder = excluded.holder",
         user_id=user_id,
         group=group,
-        session_id=new.session_id,
-        holder=new.holder,
+        session_id=session_id,
+        holder=holder,
     )
 
 
@@ -295,6 +302,14 @@ def holder(connection: Connection, user_id: str, group: str = MAIN_GROUP) -> str
     return "" if row is None else str(row[0])
 
 
+def agent_name(connection: Connection, user_id: str, session_id: str, group: str = MAIN_GROUP) -> str:
+    """Who answers in a session; "" where it has no name for that."""
+    row = connection.row(
+        f"select agent_name from sessions {FOUND}", user_id=user_id, group=group, session_id=session_id
+    )
+    return "" if row is None else str(row[0])
+
+
 def handed_in(connection: Connection, user_id: str, session_id: str, group: str = MAIN_GROUP) -> str:
     """The transcript, as JSON, that a session was started with; "" if none."""
     row = connection.row(
@@ -325,6 +340,17 @@ def set_handed_in(
         session_id=session_id,
         transcript=transcript,
     )
+
+
+def forget(tx: Connection, user_id: str, session_id: str, group: str = MAIN_GROUP) -> None:
+    """Remove what leads to a session that is being forgotten: its place, its names, what follows it."""
+    leave(tx, user_id, session_id, group)
+    for statement in (
+        f"delete from session_history {FOUND}",
+        "update sessions set previous_session = '' where user_id = :user_id and group_name = :group"
+        " and previous_session = :session_id",
+    ):
+        tx.execute(statement, user_id=user_id, group=group, session_id=session_id)
 
 
 def end_idle(database: Database, idle: IdleRule) -> int:

@@ -20,6 +20,8 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_stat
 import shepherd_memory
 from shepherd_memory import tools
 from shepherd_memory.config.identity import is_known
+from shepherd_memory.conversations import conversation, turns
+from shepherd_memory.conversations.grouping import Grouping, Origin, SaidEntry
 from shepherd_memory.embedding import backlog
 from shepherd_memory.errors import NotFound
 from shepherd_memory.extraction import guard, queue
@@ -35,7 +37,7 @@ from shepherd_memory.intake import store
 from shepherd_memory.intake.exchange import AnsweredExchange, Exchange, ResponseLink
 from shepherd_memory.intake.messages import Message
 from shepherd_memory.intake.store import IntakeOptions
-from shepherd_memory.maintenance import erasure, forgetting, portability, reindexing
+from shepherd_memory.maintenance import erasure, forgetting, portability, reindexing, session_lines
 from shepherd_memory.memory import (
     api_keys,
     context,
@@ -45,12 +47,14 @@ from shepherd_memory.memory import (
     rejections,
     responses,
     saved_chats,
+    session_lives,
     sessions,
 )
 from shepherd_memory.memory.documents import Facets, NewDocument
 from shepherd_memory.memory.rejections import NewRejection
 from shepherd_memory.memory.responses import StoredResponse
 from shepherd_memory.memory.saved_chats import InputHistory, SavedChat
+from shepherd_memory.memory.session_lives import IdleRule, NewSession
 from shepherd_memory.recall import Hit, Recalled, rows, user_index
 from shepherd_memory.recall import filters as recall_within
 from shepherd_memory.recall.hits import Scope
@@ -62,7 +66,7 @@ from shepherd_memory.storage.rows import Provenance
 from shepherd_memory.text.ids import fits_header
 from shepherd_memory.tools import advanced, basic
 from shepherd_memory.tools.tool import Arguments
-from shepherd_memory.transcripts import conversations, files, ingestion
+from shepherd_memory.transcripts import files, ingestion
 from shepherd_memory.transcripts.ingestion import IngestOptions
 from shepherd_memory.transcripts.library import Library
 from shepherd_memory.work import jobs, ledger
@@ -80,7 +84,7 @@ from tests.transcripts import agent_line, exchange, user_line, write
 
 NOW = NOON + 1_000_000
 WHERE = Provenance(NOW, "test", "chat", "m1")
-PARKED, WAITING, RUNNING, REFUSED, LOGGED = 5000, 5001, 5002, 5003, 5004
+PARKED, WAITING, RUNNING, REFUSED, LOGGED, CONVERSATION = 5000, 5001, 5002, 5003, 5004, 5005
 """Ids that both users have."""
 
 TURN = UserTurn(0, "Where?", "key", "start")
@@ -140,9 +144,20 @@ def _insert_rows(service: Service, user_id: str, word: str) -> None:
             user_id=user_id,
             vector=service.database.vector([1.0, 0.0]),
         )
+        grouping = Grouping([], 0)
+        grouping.add(SaidEntry(FIRST_DOCUMENT, NOW), CONVERSATION)
+        grouping.save(tx, user_id, Origin("chat", cwd=word), NOW)
+        conversation.set_status(tx, user_id, CONVERSATION, "active", "skipped", NOW)
         responses.put(tx, user_id, "resp_both", StoredResponse(word, 4, word), NOW)
         kept = StoredBlock(MemoryBlock(word, 1, (), ()), entries=(("document", FIRST_DOCUMENT),))
         stored_blocks.save(tx, user_id, "main", TURN, kept, 1, NOW)
+        tx.execute(
+            "insert into session_history (user_id, id, group_name, session_id, name, created_at, archived_at)"
+            " values (:user_id, 1, 'main', 'chat', :word, 1, 2)",
+            user_id=user_id,
+            word=word,
+        )
+        session_lives.take_place(tx, user_id, "life", word)
         prompting_row = {"user_id": user_id, "word": word, "id": LOGGED}
         tx.execute(
             "insert into injections (user_id, id, request, session_id, query, kind, entry_id, score,"
@@ -163,6 +178,7 @@ FURNISHING: list[Callable[[Service, str, str], Any]] = [
     lambda service, user, word: service.add_context(user, "The same?", "the same"),
     lambda service, user, word: service.add_document(user, word, session_id="files", message_id="d1"),
     lambda service, user, word: service.remember(user, [user_says(word)], "stored only", extract=False),
+    lambda service, user, word: service.start_session(user, session_id="life", agent_name=word),
     _insert_rows,
 ]
 
@@ -265,6 +281,35 @@ REVIEW = Review(
     (Proposal("fact", "city", "Rome", WHERE), Proposal("context", "Where?", "Rome", WHERE, FIRST_PAIR)), ()
 )
 NEW = NewDocument("chat", "m1", "text", NOW)
+
+LED = {
+    "group_name": "main",
+    "status": "active",
+    "name": "",
+    "agent_name": "Julian",
+    "started_at": NOW,
+    "ended_at": None,
+    "end_reason": "",
+    "previous_session": "chat",
+    "handed_in": None,
+    "last_seen_at": NOW,
+}
+AT_NOW, MUCH_LATER = IdleRule(NOW, 1_000_000), IdleRule(NOW * 2, 1_000_000)
+
+
+def _close_life(pair: Pair) -> Any:
+    with pair.database.write() as tx:
+        life = session_lives.get(tx, pair.me, "life")
+        assert life is not None
+        return session_lives.close(tx, pair.me, life, "client", NOW)
+
+
+def _settle_life(pair: Pair) -> Any:
+    with pair.database.write() as tx:
+        life = session_lives.get(tx, pair.me, "life")
+        assert session_lives.settled(tx, pair.me, life, AT_NOW) == life
+        return session_lives.settled(tx, pair.me, life, MUCH_LATER)
+
 
 Case = Callable[[Pair], Any]
 
@@ -430,6 +475,32 @@ CORE: dict[str, list[Case]] = {
     "memory.saved_chats.save": [
         with_saved_chats(lambda user_id: saved_chats.save(user_id, "/work", "lab", SavedChat("chat", [])))
     ],
+    "maintenance.session_lines.insert_life": [
+        in_transaction(session_lines.insert_life, {**LED, "session_id": "chat"}),
+        in_transaction(session_lines.insert_life, {**LED, "session_id": "life"}),
+    ],
+    "maintenance.session_lines.life_rows": [in_transaction(session_lines.life_rows, "main")],
+    "memory.session_lives.active": [in_transaction(session_lives.active)],
+    "memory.session_lives.agent_name": [in_transaction(session_lives.agent_name, "life")],
+    "memory.session_lives.close": [_close_life],
+    "memory.session_lives.end": [
+        on_database(session_lives.end, "life", "client", AT_NOW),
+        on_database(session_lives.end, "life", "client", MUCH_LATER),
+    ],
+    "memory.session_lives.forget": [in_transaction(session_lives.forget, "life")],
+    "memory.session_lives.get": [in_transaction(session_lives.get, "life")],
+    "memory.session_lives.handed_in": [in_transaction(session_lives.handed_in, "life")],
+    "memory.session_lives.holder": [in_transaction(session_lives.holder)],
+    "memory.session_lives.leave": [in_transaction(session_lives.leave, "life")],
+    "memory.session_lives.nearest": [in_transaction(session_lives.nearest, "life")],
+    "memory.session_lives.newest_other": [in_transaction(session_lives.newest_other, "life")],
+    "memory.session_lives.settled": [_settle_life],
+    "memory.session_lives.start": [
+        on_database(session_lives.start, NewSession("new", takeover=True), AT_NOW),
+        on_database(session_lives.start, NewSession("life", previous="chat", takeover=True), MUCH_LATER),
+    ],
+    "memory.session_lives.take_place": [in_transaction(session_lives.take_place, "chat")],
+    "memory.session_lives.touch": [in_transaction(session_lives.touch, "life", NOW * 2)],
     "memory.sessions.continued": [
         in_transaction(sessions.continued, "chat", 0, NOW),
         in_transaction(sessions.continued, "opening", 0, NOW),
@@ -499,6 +570,7 @@ SERVICE: dict[str, list[Case]] = {
     "drop": [on_service("drop", WAITING), on_service("drop", PARKED)],
     "erase": [on_service("erase")],
     "export": [lambda pair: list(pair.service.export(pair.me))],
+    "conversations": [on_service("conversations"), on_service("conversations", status="skipped", limit=5)],
     "extract": [on_service("extract", "stored only")],
     "fact_history": [on_service("fact_history", "city")],
     "facts": [on_service("facts")],
@@ -546,7 +618,16 @@ SERVICE: dict[str, list[Case]] = {
     ],
     "retry": [on_service("retry", PARKED)],
     "row_counts": [on_service("row_counts")],
+    "active_session": [on_service("active_session")],
+    "end_session": [on_service("end_session", "life")],
+    "recover_session": [on_service("recover_session")],
+    "session_life": [on_service("session_life", "life"), on_service("session_life", "chat")],
     "session_size": [on_service("session_size", "chat")],
+    "start_session": [
+        on_service("start_session", session_id="new", takeover=True),
+        on_service("start_session", session_id="chat", previous="stored only", takeover=True),
+    ],
+    "use_session": [on_service("use_session", "life"), on_service("use_session", "chat")],
     "set_fact": [on_service("set_fact", "city", "Rome")],
     "tokens_spent_today": [on_service("tokens_spent_today")],
     "unembedded": [on_service("unembedded")],
@@ -615,8 +696,8 @@ def _ingest_again(pair: Pair) -> Any:
 
 
 def _id_of_conversation(pair: Pair) -> int:
-    (mine,) = pair.service.transcripts.conversations(pair.me)
-    (theirs,) = pair.service.transcripts.conversations(pair.other)
+    (mine,) = pair.service.conversations(pair.me, source="claude-code")
+    (theirs,) = pair.service.conversations(pair.other, source="claude-code")
     assert mine.id == theirs.id
     return mine.id
 
@@ -624,14 +705,14 @@ def _id_of_conversation(pair: Pair) -> int:
 def _mark_ready(pair: Pair) -> Any:
     number = _id_of_conversation(pair)
     with pair.database.write() as tx:
-        return conversations.mark_ready(tx, pair.me, [number], NOW * 2, 1, NOW)
+        return conversation.mark_ready(tx, pair.me, [number], NOW * 2, 1, NOW)
 
 
 def _set_status(pair: Pair) -> Any:
     number = _id_of_conversation(pair)
     with pair.database.write() as tx:
         return [
-            conversations.set_status(tx, pair.me, number, before, "archived", NOW)
+            conversation.set_status(tx, pair.me, number, before, "archived", NOW)
             for before in ("active", "ready", "processing")
         ]
 
@@ -700,22 +781,25 @@ TRANSCRIPTS: dict[str, list[Case]] = {
     "storage.transcript_stops.record_erased": [_keep_mine],
     "storage.transcript_stops.remove": [_stop_and_lift],
     "storage.transcript_stops.stopped_at": [in_transaction(transcript_stops.stopped_at, FILE_KEY)],
-    "transcripts.conversations.count": [in_transaction(conversations.count)],
-    "transcripts.conversations.drop_empty": [in_transaction(conversations.drop_empty, FILE_KEY)],
-    "transcripts.conversations.for_grouping": [in_transaction(conversations.for_grouping, FILE_KEY)],
-    "transcripts.conversations.get": [
-        lambda pair: in_transaction(conversations.get, _id_of_conversation(pair))(pair)
+    "conversations.conversation.count": [in_transaction(conversation.count)],
+    "conversations.conversation.delete_session": [in_transaction(conversation.delete_session, "session")],
+    "conversations.conversation.drop_empty": [in_transaction(conversation.drop_empty, "session")],
+    "conversations.conversation.for_grouping": [in_transaction(conversation.for_grouping, "session")],
+    "conversations.conversation.forget_bounds": [in_transaction(conversation.forget_bounds, "session")],
+    "conversations.conversation.get": [
+        lambda pair: in_transaction(conversation.get, _id_of_conversation(pair))(pair)
     ],
-    "transcripts.conversations.forget_bounds": [in_transaction(conversations.forget_bounds, FILE_KEY)],
-    "transcripts.conversations.listing": [
-        in_transaction(conversations.listing),
-        in_transaction(conversations.listing, "processing", 10),
+    "conversations.conversation.listing": [
+        in_transaction(conversation.listing),
+        in_transaction(conversation.listing, "processing", "claude-code", 10),
     ],
-    "transcripts.conversations.mark_ready": [_mark_ready],
-    "transcripts.conversations.of_file": [in_transaction(conversations.of_file, FILE_KEY)],
-    "transcripts.conversations.set_status": [_set_status],
-    "transcripts.conversations.take_back": [in_transaction(conversations.take_back, FILE_KEY, KIND, NOW)],
-    "transcripts.conversations.waiting_since": [in_transaction(conversations.waiting_since)],
+    "conversations.conversation.mark_ready": [_mark_ready],
+    "conversations.conversation.of_session": [in_transaction(conversation.of_session, "session")],
+    "conversations.conversation.set_status": [_set_status],
+    "conversations.conversation.waiting_since": [in_transaction(conversation.waiting_since)],
+    "conversations.turns.take_back": [in_transaction(turns.take_back, "session", KIND, NOW)],
+    "memory.documents.said_after": [in_transaction(documents.said_after, "session", 0, 100)],
+    "memory.sessions.mark_grouped": [in_transaction(sessions.mark_grouped, "session", 10**9)],
     "transcripts.files.add": [in_transaction(files.add, "other.jsonl", "session", "codex", NOW)],
     "transcripts.files.change": [_claim_and_change],
     "transcripts.files.claim": [_claim_twice],
@@ -728,7 +812,6 @@ TRANSCRIPTS: dict[str, list[Case]] = {
 
 LIBRARY: dict[str, list[Case]] = {
     "around": [on_library("around", FIRST_READ, 50), on_library("around", FIRST_DOCUMENT, 50)],
-    "conversations": [on_library("conversations"), on_library("conversations", "processing", limit=5)],
     "files": [on_library("files")],
     "health": [on_library("health")],
     "ingest": [on_library("ingest", Path(__file__).parent / "session.jsonl", reimport=True)],
@@ -876,6 +959,7 @@ def test_asking_about_somebody_who_is_not_there_leaves_no_row(service: Service) 
         "store_exchange",
         "deliver",
         "import_lines",
+        "start_session",
     )
     reading = [name for name in SERVICE if name not in adding]
     for name in reading:

@@ -1,5 +1,6 @@
 """A session that was started is the only one active in its user's group, and ends once."""
 
+import io
 import json
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -210,7 +211,7 @@ def test_nothing_ends_by_silence_when_that_is_switched_off(url: str, clock: Manu
         assert service.active_session("ada") is not None
 
 
-@pytest.mark.parametrize("look", ["poll", "active", "use", "start"])
+@pytest.mark.parametrize("look", ["poll", "active", "use"])
 def test_a_clock_that_is_set_back_keeps_no_session_alive_for_longer_than_its_silence(
     service: Service, clock: ManualClock, look: str
 ) -> None:
@@ -220,10 +221,8 @@ def test_a_clock_that_is_set_back_keeps_no_session_alive_for_longer_than_its_sil
         "poll": service.end_idle_sessions,
         "active": lambda: service.active_session("ada"),
         "use": lambda: service.use_session("ada", session_id),
-        "start": lambda: pytest.raises(SessionRunning, service.start_session, "ada"),
     }
     looks[look]()
-    assert life_of(service, session_id).status == "active"
     clock.advance(15 * MINUTE + 1)
     assert service.active_session("ada") is None
 
@@ -396,3 +395,59 @@ def test_a_session_ends_as_crashed_if_the_process_that_held_it_is_gone(service: 
     assert recovered is not None
     assert (recovered.session_id, recovered.end_reason) == (dead.session_id, "crashed")
     assert active_rows(service) == 0
+
+
+def test_what_was_started_and_ended_comes_back_from_an_export(
+    service: Service, other_url: str, clock: ManualClock
+) -> None:
+    ended = service.start_session("ada", agent_name="Julian", previous_transcript=[user_says("Hello")])
+    say(service, ended.session_id, "My bike is green")
+    service.end_session("ada", ended.session_id, reason="cleared")
+    active = service.start_session("ada")
+    with memory(other_url, clock) as other:
+        for _ in range(2):
+            other.import_lines("ada", io.BytesIO(b"".join(service.export("ada"))))
+        for life in (ended, active):
+            assert life_of(other, life.session_id) == life_of(service, life.session_id)
+        assert other.active_session("ada") == service.active_session("ada")
+        assert b"".join(other.export("ada")) == b"".join(service.export("ada"))
+        with other.database.read() as connection:
+            assert "Hello" in session_lives.handed_in(connection, "ada", ended.session_id)
+
+
+def test_an_import_does_not_end_the_session_that_is_active_here(
+    service: Service, other_url: str, clock: ManualClock
+) -> None:
+    theirs = service.start_session("ada").session_id
+    with memory(other_url, clock) as other:
+        running = other.start_session("ada")
+        other.import_lines("ada", io.BytesIO(b"".join(service.export("ada"))))
+        assert other.active_session("ada") == running
+        assert life_of(other, theirs).end_reason == "replaced"
+        assert active_rows(other) == 1
+
+
+@pytest.mark.parametrize(
+    ("column", "value"), [("status", "asleep"), ("end_reason", "bored"), ("end_reason", "idle")]
+)
+def test_a_line_with_a_life_that_cannot_be_is_refused(service: Service, column: str, value: str) -> None:
+    service.start_session("ada")
+    head, *lines = b"".join(service.export("ada")).splitlines(keepends=True)
+    wrong = [json.dumps({**json.loads(line), column: value}).encode() + b"\n" for line in lines[-1:]]
+    with pytest.raises(InvalidInput, match="a session"):
+        service.import_lines("bob", io.BytesIO(b"".join([head, *wrong])))
+
+
+def test_a_forgotten_session_leaves_its_place_and_nothing_follows_it(
+    service: Service, clock: ManualClock
+) -> None:
+    first = service.start_session("ada", agent_name="Julian").session_id
+    say(service, first, "My bike is green")
+    second = service.start_session("ada", takeover=True)
+    assert second.previous_session == first
+    service.forget("ada", session=first)
+    assert service.session_life("ada", first) is None
+    assert life_of(service, second.session_id).previous_session == ""
+    service.forget("ada", session=second.session_id)
+    assert active_rows(service) == 0
+    assert service.start_session("ada").status == "active"
