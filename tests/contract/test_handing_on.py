@@ -368,6 +368,36 @@ def test_the_previous_session_is_the_newest_other_one_that_is_not_active(
     assert service.previous_session("ada", session_id="nobody's") is None
 
 
+@pytest.mark.every_scheme
+def test_a_session_of_a_folder_follows_one_of_that_folder(service: Service, clock: ManualClock) -> None:
+    places = ["/work/a", "/work/ab", "/work/a/deep", "", "/else"]
+    for number, cwd in enumerate(places):
+        session_id = start(service, session_id=f"s{number}", cwd=cwd)
+        service.remember("ada", [user_says(f"said in {number}")], session_id)
+        service.end_session("ada", session_id)
+        clock.advance(60)
+
+    def found(cwd: str) -> str:
+        previous = service.previous_session("ada", cwd=cwd)
+        return previous.session_id if previous else ""
+
+    assert [found(cwd) for cwd in ("", "/work/a", "/work/a/", "/work/ab", "/work/abc", "/work")] == [
+        *("s4", "s2", "s2", "s1", "", "s2")
+    ]
+    service.forget("ada", session="s2")
+    assert found("/work/a") == "s0"
+    assert lines_in(first_prompt(service, start(service, cwd="/work/ab"))) == ["[human — ada]: said in 1"]
+
+
+def test_a_session_that_nothing_is_left_of_is_passed_over(service: Service, clock: ManualClock) -> None:
+    talk(service)
+    clock.advance(60)
+    service.remember("ada", [user_says("I moved to Oslo")], "later")
+    (oslo,) = service.documents("ada", session_id="later")
+    service.forget("ada", document=oslo.id)
+    assert service.previous_session("ada").session_id == "before"  # type: ignore[union-attr]
+
+
 @dataclass
 class CountingConnection:
     """A connection that counts the characters of text that were read through it."""
