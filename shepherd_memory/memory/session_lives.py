@@ -60,8 +60,8 @@ class NewSession:
 
     `previous` is `last`, `none` or the id of the session that it follows, and `handed_in` the transcript,
     as JSON, that it follows instead. `takeover` ends the one that runs. `holder` names the process that the
-    session ends with, and `cwd` the folder that it is about: it then follows another of that folder. An id that
-    is there already is made active again.
+    session ends with, and `cwd` the folder that it is about: it then follows another of that folder. An id
+    that is there already is made active again.
     """
 
     session_id: str

@@ -161,7 +161,9 @@ class SessionService(ServiceParts):
     def _settled(self, user_id: str, life: SessionLife) -> SessionLife | None:
         """The session as it stands now, also where no worker has looked for silent ones."""
         idle = self._idle_rule()
-        if not idle.is_over(life) and not idle.is_ahead(life):
+        # That it is in use may not have been written down yet: this machine may be busy.
+        is_used = self.session_keeper.is_using(user_id, life.session_id, life.group_name)
+        if is_used or not (idle.is_over(life) or idle.is_ahead(life)):
             return life
         with self.database.write() as tx:
             if users.lock_existing(tx, user_id) is not None:
