@@ -1,4 +1,4 @@
-"""A session that is started over HTTP is handed on the one before it: one element, the same in each request."""
+"""A session started over HTTP is handed on the one before it: one element, the same in each request."""
 
 import itertools
 import json
