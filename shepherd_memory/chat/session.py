@@ -202,12 +202,12 @@ class ChatSession:
         self._stop.set()
         self.client.cancel()
 
-    def clear(self) -> None:
-        """Queue what is new, and begin another session."""
+    def clear(self, session_id: str = "") -> None:
+        """Queue what is new, and begin another session, with this id or a new one."""
         self._behind.append(self._memory)
         self.problem = self._catch_up() or self._drop_saved()
         self.messages = []
-        self._begin(uuid.uuid4().hex)
+        self._begin(session_id or uuid.uuid4().hex)
 
     def resume(self) -> bool:
         """Go on with the chat that was saved for this folder and provider; whether there was one."""

@@ -87,6 +87,15 @@ def test_a_takeover_ends_the_one_that_runs_as_replaced(service: Service) -> None
     assert active_rows(service) == 1
 
 
+def test_a_clear_ends_the_session_that_it_names_and_no_other(service: Service) -> None:
+    mine = service.start_session("ada")
+    next_one = service.start_session("ada", clears=mine.session_id)
+    assert life_of(service, mine.session_id).end_reason == "cleared"
+    with pytest.raises(SessionRunning):
+        service.start_session("ada", clears=mine.session_id)
+    assert service.active_session("ada") == next_one
+
+
 def test_each_user_and_each_group_has_one_of_its_own(service: Service) -> None:
     started = {
         (user_id, group): service.start_session(user_id, group=group).session_id
