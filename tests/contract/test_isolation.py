@@ -28,7 +28,14 @@ from shepherd_memory.extraction import guard, queue
 from shepherd_memory.extraction.answer import ExtractionAnswer
 from shepherd_memory.extraction.guard import Proposal, Review
 from shepherd_memory.extraction.queue import KIND, QueuedMessage
-from shepherd_memory.injection import handing_on, log, prompting, recording, stored_blocks
+from shepherd_memory.injection import (
+    handing_on,
+    log,
+    prompting,
+    recording,
+    session_reader,
+    stored_blocks,
+)
 from shepherd_memory.injection.block import MemoryBlock
 from shepherd_memory.injection.handing_on import HandingRules, PreviousRequest
 from shepherd_memory.injection.log import LoggedPrompt
@@ -461,6 +468,9 @@ CORE: dict[str, list[Case]] = {
     "injection.handing_on.tell_named": [in_transaction(handing_on.tell_named, "chat", 2000, "", "main")],
     "injection.handing_on.tell_previous": [
         with_life(handing_on.tell_previous, 2000, "", session_id="handed")
+    ],
+    "injection.session_reader.read_context": [
+        in_transaction(session_reader.read_context, "knowledge", 600, "main")
     ],
     "injection.log.add": [
         in_transaction(log.add, 9000, LOGGED_PROMPT, ["city"], [HIT], [FIRST_DOCUMENT], NOW)
