@@ -141,7 +141,7 @@ def tell_named(
 def _joined(previous: PreviousSession | None, sections: Sequence[ContextSection]) -> HandedOn:
     if previous is None and not sections:
         return NOTHING
-    parts = [*sections, previous] if previous is not None else list(sections)
+    parts: list[ContextSection | PreviousSession] = [*sections, *([previous] if previous else [])]
     texts = [part.text.removeprefix(f"{RECORD_NOTE}\n") for part in parts]
     return HandedOn(
         "\n".join([RECORD_NOTE, *texts]),
