@@ -1,8 +1,8 @@
-"""Live chats in conversations: what is new in their sessions is grouped by the poll, never as it is stored."""
+"""Live chats in conversations: what is new in a session is grouped by the poll, never as it is stored."""
 
 from shepherd_memory.conversations import conversation as conversations
 from shepherd_memory.conversations.grouping import Grouping, Origin, SaidEntry
-from shepherd_memory.memory import documents, sessions
+from shepherd_memory.memory import documents, sessions, threads
 from shepherd_memory.memory.sessions import Session
 from shepherd_memory.storage import users
 from shepherd_memory.storage.database import Connection, Database
@@ -31,6 +31,10 @@ def _group_page(database: Database, user_id: str, session_id: str, group: str, g
         first_id = users.lock_existing(tx, user_id, rows=PAGE)
         session = sessions.get(tx, user_id, session_id, group)
         if first_id is None or session is None:
+            return False
+        if threads.transcripts_of_live(tx, user_id, session_id, group):
+            # Each message of it counts as an entry of the file, whichever way it was stored.
+            sessions.mark_grouped(tx, user_id, session_id, session.last_document, group)
             return False
         found = documents.said_after(tx, user_id, session_id, session.grouped_through, PAGE, group)
         _group(tx, user_id, session, found, first_id, gap_us, now)
