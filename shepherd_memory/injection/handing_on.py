@@ -7,7 +7,7 @@ from shepherd_memory.config import Config
 from shepherd_memory.injection.previous_session import ContextSection, PreviousSession, tell_session
 from shepherd_memory.injection.session_reader import SessionReader, read_context, read_handed_in
 from shepherd_memory.intake.handed_in import read_transcript
-from shepherd_memory.memory import session_lives
+from shepherd_memory.memory import session_lives, threads
 from shepherd_memory.memory.session_lives import SessionLife
 from shepherd_memory.storage import prompt_blocks
 from shepherd_memory.storage.database import Connection
@@ -134,7 +134,9 @@ def tell_named(
     if life is None or max_tokens <= 0:
         return None
     names = {"human": user_id, "agent": life.agent_name or agent_name}
-    record = SessionReader(connection, user_id, group, names).session(session_id, [session_id])
+    # What an agent said here may have come in through a server, as a transcript, or in part as each.
+    parts = threads.parts(connection, user_id, session_id, group)
+    record = SessionReader(connection, user_id, group, names).session(session_id, parts)
     return None if record is None else tell_session(record, max_tokens)
 
 
