@@ -22,9 +22,11 @@ READ_AT_ONCE = 16
 
 MAX_CONTEXT_DOCUMENTS = 50
 
+# Of an agent's message that only calls a tool, a transcript has a line that names the call.
 _SAID = (
     "from documents where user_id = :user_id and group_name = :group and session_id = :session_id"
-    " and type = 'message' and role in ('user', 'assistant')"
+    " and type = 'message' and role in ('user', 'assistant') and not (tool_names <> ''"
+    " and (text = '' or (substr(text, 1, 1) = '[' and text not like '%\n%')))"
 )
 
 
@@ -79,7 +81,7 @@ class SessionReader:
     def _texts(self, ids: Sequence[int]) -> Iterator[RecordedMessage]:
         wanted = {f"id{at}": number for at, number in enumerate(ids)}
         rows = self._connection.rows(
-            "select id, role, speaker_type, speaker_name, text, created_at from documents"
+            "select id, role, speaker_type, speaker_name, text, created_at, tool_names from documents"
             " where user_id = :user_id and group_name = :group"
             f" and id in ({', '.join(f':{name}' for name in wanted)})",
             user_id=self._user_id,
@@ -89,9 +91,18 @@ class SessionReader:
         found = {row[0]: row for row in rows}
         for number in ids:
             if number in found:
-                _, role, speaker_type, name, text, said_at = found[number]
+                _, role, speaker_type, name, text, said_at, tools = found[number]
                 named = name or self._names["human" if role == "user" else "agent"]
-                yield RecordedMessage(number, role, speaker_type, named, text, said_at)
+                yield RecordedMessage(number, role, speaker_type, named, _without_calls(text, tools), said_at)
+
+
+def _without_calls(text: str, tool_names: str) -> str:
+    """A message without the lines that stand for its calls of tools."""
+    openings = tuple(f"[{name}{end}" for name in tool_names.split(",") if name for end in (": ", "]"))
+    if not openings:
+        return text
+    lines = text.split("\n")
+    return "\n".join(line for line in lines if not (line.startswith(openings) and line.endswith("]")))
 
 
 def read_handed_in(
