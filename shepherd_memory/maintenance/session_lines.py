@@ -5,7 +5,7 @@ from typing import Any
 
 from shepherd_memory.errors import InvalidInput
 from shepherd_memory.maintenance.line_columns import JSON, MOMENT, MOMENT_OR_NONE, TEXT
-from shepherd_memory.memory import session_lives
+from shepherd_memory.memory import session_lives, session_openings
 from shepherd_memory.memory.session_lives import ACTIVE, END_REASONS, ENDED, REPLACED
 from shepherd_memory.storage.database import Connection, Row
 from shepherd_memory.storage.visibility import seen_from
@@ -63,7 +63,7 @@ def insert_life(tx: Connection, user_id: str, values: Mapping[str, Any]) -> None
         user_id=user_id,
         group=group,
         session_id=session_id,
-        **{**led, "handed_in": led["handed_in"] or ""},
+        **{**led, "handed_in": session_openings.transcript_in(led["handed_in"] or "")},
     )
     if given and led["status"] == ACTIVE:
         session_lives.take_place(tx, user_id, session_id, "", group)

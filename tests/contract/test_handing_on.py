@@ -422,7 +422,7 @@ def test_a_very_long_session_is_not_read_whole(service: Service) -> None:
     )
     with service.database.read() as connection:
         counting: Any = CountingConnection(connection)
-        told = handing_on.tell_named(counting, "ada", "before", 2000, "", "main")
+        told = handing_on.tell_named(counting, "ada", "before", HandingRules(2000), "main")
     assert told is not None
     assert told.total_count == 400
     assert counting.read < 400_000
