@@ -8,6 +8,7 @@ from xml.etree import ElementTree
 import pytest
 
 from shepherd_memory.injection import handing_on
+from shepherd_memory.injection.handing_on import HandingRules
 from shepherd_memory.injection.prompting import Injected
 from shepherd_memory.intake.messages import text_of
 from shepherd_memory.service import Service
