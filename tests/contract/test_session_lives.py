@@ -523,8 +523,8 @@ def test_a_database_from_before_keeps_its_sessions_which_nobody_started(
         with database.write() as tx:
             tx.execute("insert into users (user_id, seq, created_at) values ('ada', 9, 0)")
             tx.execute(
-                "insert into sessions (user_id, group_name, session_id, last_document, created_at, updated_at)"
-                " values ('ada', 'main', 'chat', 1, 7, 7)"
+                "insert into sessions (user_id, session_id, last_document, created_at, updated_at)"
+                " values ('ada', 'chat', 1, 7, 7)"
             )
     with memory(database_url, clock) as service:
         assert life_of(service, "chat").status == ""
