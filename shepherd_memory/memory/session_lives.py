@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from shepherd_memory.errors import NotFound, SessionRunning
+from shepherd_memory.memory import threads
 from shepherd_memory.storage import users
 from shepherd_memory.storage.clock import to_us
 from shepherd_memory.storage.database import Connection, Database
@@ -151,18 +152,38 @@ def newest_other(
 ) -> str:
     """The session of the group, and of the folder, with the newest message; "" if there is none.
 
-    This one is left out, and the one that is active.
+    This one is left out, the one that is active, and those in which the user said nothing that is left. What
+    was said in a folder below counts as said in it.
     """
+    among, place = _in_folder(cwd)
+    others = {
+        f"own{at}": part for at, part in enumerate(threads.parts(connection, user_id, session_id, group))
+    }
     row = connection.row(
-        "select session_id from sessions where user_id = :user_id and group_name = :group"
-        " and session_id <> '' and session_id <> :session_id and status <> 'active' and last_document > 0"
-        f"{' and cwd = :cwd' if cwd else ''} order by updated_at desc, session_id limit 1",
+        "select session_id from sessions s where user_id = :user_id and group_name = :group"
+        f" and session_id not in ('', {', '.join(f':{name}' for name in others)})"
+        " and status <> 'active' and last_document > 0"
+        " and exists (select 1 from documents d where d.user_id = s.user_id and d.group_name = s.group_name"
+        " and d.session_id = s.session_id and d.type = 'message' and d.role = 'user')"
+        f"{among} order by updated_at desc, last_document desc, session_id limit 1",
         user_id=user_id,
         group=group,
-        session_id=session_id,
-        **({"cwd": cwd} if cwd else {}),
+        **others,
+        **place,
     )
     return "" if row is None else str(row[0])
+
+
+def _in_folder(cwd: str) -> tuple[str, dict[str, str | int]]:
+    """A condition for the sessions of a folder, live or read from a file, and its parameters."""
+    if not cwd:
+        return "", {}
+    inside = "({0}.cwd = :cwd or substr({0}.cwd, 1, :length) = :below)"
+    below = f"{cwd.rstrip('/')}/"
+    return (
+        f" and ({inside.format('s')} or exists (select 1 from transcript_files f where f.user_id = s.user_id"
+        f" and f.group_name = s.group_name and f.session_id = s.session_id and {inside.format('f')}))"
+    ), {"cwd": cwd.rstrip("/") or "/", "below": below, "length": len(below)}
 
 
 def _open(tx: Connection, user_id: str, new: NewSession, now: int, group: str) -> None:
@@ -334,6 +355,30 @@ def handed_in(connection: Connection, user_id: str, session_id: str, group: str 
         f"select handed_in from sessions {FOUND}", user_id=user_id, group=group, session_id=session_id
     )
     return "" if row is None else str(row[0])
+
+
+def all_handed_in(connection: Connection, user_id: str, group: str = MAIN_GROUP) -> list[tuple[str, str]]:
+    """The sessions of a group that were started with a transcript, each with that."""
+    rows = connection.rows(
+        "select session_id, handed_in from sessions where user_id = :user_id and group_name = :group"
+        " and handed_in <> ''",
+        user_id=user_id,
+        group=group,
+    )
+    return [(session_id, transcript) for session_id, transcript in rows]
+
+
+def set_handed_in(
+    tx: Connection, user_id: str, session_id: str, transcript: str, group: str = MAIN_GROUP
+) -> None:
+    """Let a session have been started with this transcript."""
+    tx.execute(
+        f"update sessions set handed_in = :transcript {FOUND}",
+        user_id=user_id,
+        group=group,
+        session_id=session_id,
+        transcript=transcript,
+    )
 
 
 def forget(tx: Connection, user_id: str, session_id: str, group: str = MAIN_GROUP) -> None:
