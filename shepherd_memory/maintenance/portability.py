@@ -575,7 +575,7 @@ def _insert_session(tx: Connection, user_id: str, values: Line) -> None:
         for column in ("wanted_through", "extracted_through", "grouped_through")
     }
     last = tx.row(
-        "select coalesce(max(id), 0), coalesce(max(source_file), '') from documents"
+        "select coalesce(max(id), 0) from documents"
         " where user_id = :user_id and group_name = :group_name"
         " and session_id = :session_id",
         user_id=user_id,
@@ -583,8 +583,6 @@ def _insert_session(tx: Connection, user_id: str, values: Line) -> None:
         session_id=values["session_id"],
     )
     assert last is not None
-    # What was read from a file is in conversations, if an older version does not say so.
-    grouped = {"grouped_through": marks["grouped_through"] or (last[0] if last[1] else 0)}
     tx.execute(
         "insert into sessions (user_id, session_id, group_name, last_document, wanted_through,"
         " queued_through, extracted_through, grouped_through, provider, cwd, created_at, updated_at)"
@@ -594,7 +592,7 @@ def _insert_session(tx: Connection, user_id: str, values: Line) -> None:
         " on conflict (user_id, group_name, session_id) do update set last_document = excluded.last_document",
         user_id=user_id,
         last_document=last[0],
-        **{**values, **marks, **grouped},
+        **{**values, **marks},
     )
 
 

@@ -923,7 +923,7 @@ TRANSCRIPTS: dict[str, list[Case]] = {
     "storage.tombstones.deleted_at": [in_transaction(tombstones.deleted_at, tombstones.FACT, "gone")],
     "transcripts.both_ways.find_heard": [_find_heard],
     "transcripts.both_ways.give_way": [_give_way],
-    "memory.documents.said_after": [in_transaction(documents.said_after, "session", 0, 100)],
+    "memory.documents.said_after": [in_transaction(documents.said_after, "chat", 0, 100)],
     "memory.sessions.mark_grouped": [in_transaction(sessions.mark_grouped, "session", 10**9)],
     "transcripts.files.add": [in_transaction(files.add, "other.jsonl", "session", "codex", NOW)],
     "transcripts.files.change": [_claim_and_change],
