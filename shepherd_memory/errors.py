@@ -11,7 +11,8 @@ ShepherdError
     ├── EndpointUnavailable  unreachable, timeout, 408/425/429/5xx: keep the item, try again
     ├── EndpointMisconfigured  401/403/404: pause until somebody fixes it
     └── ItemRejected         400/413/422 or an unusable answer: this item is at fault
-        └── ContextTooLong   the model's context has no room for it: send less
+        ├── ContextTooLong   the model's context has no room for it: send less
+        └── AnswerCutOff     the token limit was reached before the answer's end: ask for less
 """
 
 
@@ -72,3 +73,7 @@ class ItemRejected(EndpointError):
 
 class ContextTooLong(ItemRejected):
     """The request is longer than the model's context; a shorter one may pass."""
+
+
+class AnswerCutOff(ItemRejected):
+    """Nothing usable came before the answer's token limit; for less there may be room."""

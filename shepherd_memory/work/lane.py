@@ -219,13 +219,14 @@ class Lane(Generic[PieceT, ResultT]):
             return self._pause(job, str(error))
         except ItemRejected as error:
             return self._refused(job, piece, terms, str(error))
+        piece = done.piece or piece
         if done.problem:
             return self._refused(job, piece, terms, done.problem, done.spent)
         if done.spent.calls:
             self._patience.succeeded()
         return self._store(job, piece, done)
 
-    def _store(self, job: Job, piece: PieceT, done: JobResult[ResultT]) -> Outcome:
+    def _store(self, job: Job, piece: PieceT, done: JobResult[PieceT, ResultT]) -> Outcome:
         """What the job gives, and its being finished: one transaction."""
         now, outcome = self._clock(), None
         with _fenced() as fence, self._database.write() as tx:

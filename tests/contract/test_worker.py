@@ -2,10 +2,12 @@
 
 import itertools
 import logging
+import re
 from collections.abc import Callable
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -375,6 +377,71 @@ def test_a_slice_that_fails_for_good_is_parked_alone(
         drain(service, clock)
         assert len(endpoint.requests) == before + 1, "only the parked slice is asked for again"
         assert len(facts_of(service, "user1")) == 10
+
+
+def room_for(number: int, marker: str = " is Value") -> Step:
+    """An endpoint whose answers have room for so many entries, and are cut off within the next."""
+
+    def choose(body: dict[str, Any]) -> Step:
+        said = re.findall(rf"my (\w+){marker}(\w+)", user_text(body))
+        facts = ", ".join(f'{{"key": "{key}", "value": "Value{value}"}}' for key, value in said[:number])
+        if len(said) <= number:
+            return raw_reply(f'{{"facts": [{facts}]}}')
+        return raw_reply(f'{{"facts": [{facts}, {{"key": "pl', finish_reason="length")
+
+    return by_content(choose)
+
+
+@pytest.mark.every_scheme
+@pytest.mark.parametrize("keeps", [True, False], ids=["documents", "carried"])
+def test_an_answer_that_is_cut_off_is_asked_for_again_with_fewer_statements(
+    url: str, clock: ManualClock, endpoint: ScriptedEndpoint, keeps: bool
+) -> None:
+    endpoint.default = room_for(3)
+    with memory(url, clock, endpoint.url, memory_documents=keeps) as service:
+        service.remember("user1", [user_says(f"my plan{n} is Value{n}") for n in range(10)], "chat")
+        drain(service, clock)
+        assert facts_of(service, "user1") == {f"plan{n}": f"Value{n}" for n in range(10)}
+        done = item(service, "user1")
+        assert (done.status, done.tries_left, done.payload) == (jobs.DONE, jobs.TRIES, "")
+        assert "cut off" not in done.outcome
+
+
+def test_the_answer_to_a_single_statement_that_is_cut_off_gives_what_came_and_says_so(
+    url: str, clock: ManualClock, endpoint: ScriptedEndpoint
+) -> None:
+    endpoint.default = room_for(1)
+    with memory(url, clock, endpoint.url) as service:
+        service.remember("user1", [user_says("my plan1 is Value1, my plan2 is Value2")], "chat")
+        drain(service, clock)
+        assert facts_of(service, "user1") == {"plan1": "Value1"}
+        assert item(service, "user1").outcome == "1 stored; skipped: the answer was cut off"
+
+
+def test_a_statement_for_whose_answer_there_is_no_room_is_parked_alone(
+    url: str, clock: ManualClock, endpoint: ScriptedEndpoint
+) -> None:
+    """All that the model has tokens for, it thinks."""
+    endpoint.default = refusing("Value4", raw_reply("<think>hm", finish_reason="length"))
+    with memory(url, clock, endpoint.url) as service:
+        service.remember("user1", [user_says(f"my plan{n} is Value{n}") for n in range(6)], "chat")
+        drain(service, clock)
+        assert sorted(facts_of(service, "user1")) == ["plan0", "plan1", "plan2", "plan3", "plan5"]
+        (failed,) = service.items("user1", jobs.FAILED)
+        assert "memory_extraction_max_tokens" in failed.last_error
+
+
+def test_what_was_skipped_in_an_answer_is_part_of_the_outcome(
+    url: str, clock: ManualClock, endpoint: ScriptedEndpoint
+) -> None:
+    endpoint.script(
+        raw_reply('{"facts": [{"key": "city", "value": "Ulm"}, {"key": "age"}], "context": ["?"]}')
+    )
+    with memory(url, clock, endpoint.url, memory_extraction_max_turns=1) as service:
+        service.remember("user1", [user_says("my city is Ulm"), user_says("my dog is Rex")], "chat")
+        drain(service, clock)
+        skipped = "1 stored; skipped: fact 2: no value, context 1: not a pair"
+        assert item(service, "user1").outcome == f"{skipped}; then 2 stored"
 
 
 @pytest.mark.every_scheme
