@@ -360,6 +360,7 @@ CORE: dict[str, list[Case]] = {
         in_transaction(jobs.listing, KIND),
         in_transaction(jobs.listing, KIND, "failed"),
     ],
+    "work.jobs.next_turn": [in_transaction(jobs.next_turn, KIND, NOW)],
     "work.jobs.oldest_waiting_of": [in_transaction(jobs.oldest_waiting_of, KIND, 10)],
     "work.jobs.put": [in_transaction(jobs.put, 9000, KIND, "chat", NOW)],
     "work.jobs.retry": [on_database(jobs.retry, PARKED, NOW)],
