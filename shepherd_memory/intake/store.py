@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from shepherd_memory.extraction import queue
 from shepherd_memory.extraction.queue import QueuedMessage
+from shepherd_memory.intake.alignment import align
 from shepherd_memory.intake.exchange import GAP_SECONDS, AnsweredExchange, Exchange
 from shepherd_memory.intake.messages import EMPTY, Message, Skipped, kept_as_extra, read_messages
 from shepherd_memory.memory import documents, entries, responses, sessions
@@ -205,10 +206,12 @@ def store_messages(
         if (live := sessions.live_id(tx, user_id, session_id, group_name)) != session_id:
             new = [replace(document, session_id=live) for document in new]
         note(tx, live)
+        new = align(tx, user_id, new, [message.is_unnamed for message in messages], first_id)
         stored, queued = _store(
             tx, user_id, first_id, new, terms, how, extract, now, now if said_at is None else said_at
         )
-    return replace(nothing, session_id=live, stored=stored, known=len(new) - stored, queued=queued)
+    ids = tuple(document.message_id for document in new)
+    return Remembered(live, stored, len(new) - stored, queued, message_ids=ids)
 
 
 def document_of(message: Message, session_id: str, group_name: str) -> NewDocument:

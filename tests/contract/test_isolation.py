@@ -31,7 +31,7 @@ from shepherd_memory.injection.block import MemoryBlock
 from shepherd_memory.injection.log import LoggedPrompt
 from shepherd_memory.injection.stored_blocks import GivenBlock, StoredBlock
 from shepherd_memory.injection.turns import UserTurn
-from shepherd_memory.intake import store
+from shepherd_memory.intake import alignment, store
 from shepherd_memory.intake.exchange import AnsweredExchange, Exchange, ResponseLink
 from shepherd_memory.intake.messages import Message
 from shepherd_memory.intake.store import IntakeOptions
@@ -286,6 +286,9 @@ CORE: dict[str, list[Case]] = {
         in_transaction(context.replace_answer, FIRST_PAIR, 9000, "BobsPlace", WHERE, NOW),
         in_transaction(context.replace_answer, 9999, 9000, "Nowhere", WHERE, NOW),
     ],
+    "intake.alignment.align": [in_transaction(alignment.align, [NEW], [True], 9000)],
+    "memory.documents.deleted_messages": [in_transaction(documents.deleted_messages, "chat")],
+    "memory.documents.last_messages": [in_transaction(documents.last_messages, "chat", 10)],
     "memory.documents.delete": [in_transaction(documents.delete, FIRST_DOCUMENT)],
     "memory.documents.delete_session": [in_transaction(documents.delete_session, "chat")],
     "memory.documents.get": [in_transaction(documents.get, FIRST_DOCUMENT)],
