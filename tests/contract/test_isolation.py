@@ -553,6 +553,7 @@ SERVICE: dict[str, list[Case]] = {
     "session_size": [on_service("session_size", "chat")],
     "set_fact": [on_service("set_fact", "city", "Rome")],
     "tokens_spent_today": [on_service("tokens_spent_today")],
+    "embed_own": [on_service("embed_own")],
     "unembedded": [on_service("unembedded")],
     "usage": [on_service("usage")],
     "why": [on_service("why"), on_service("why", "r")],
