@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from shepherd_memory.memory import documents
+from shepherd_memory.memory import documents, twins
 from shepherd_memory.memory.documents import NewDocument
 from shepherd_memory.storage.database import Connection
 from shepherd_memory.text.ids import DIGEST_CHARS
@@ -14,11 +14,13 @@ _PLACE = "."
 
 @dataclass(frozen=True)
 class _Tail:
-    """The last messages of a session, the oldest first, also those that the user has deleted."""
+    """The last messages of a session, the oldest first, also those deleted or stored in another session."""
 
     ids: tuple[str, ...]
     deleted: Mapping[str, str]
     """The ids of deleted messages, by what they said."""
+    unplaced: frozenset[str]
+    """The ids that callers gave to messages whose place in the tail is not known."""
 
 
 def align(
@@ -33,9 +35,7 @@ def align(
     if not any(unnamed):
         return list(new)
     tail = _tail(tx, user_id, new)
-    # A named message that was deleted is no longer in the tail: its place there is not known.
-    gone = set(tail.deleted.values())
-    listed = [n for n, document in enumerate(new) if document.message_id not in gone]
+    listed = [n for n, document in enumerate(new) if document.message_id not in tail.unplaced]
     known = overlap(
         [said_by(message_id) for message_id in tail.ids], [said_by(new[n].message_id) for n in listed]
     )
@@ -67,10 +67,12 @@ def _tail(tx: Connection, user_id: str, new: Sequence[NewDocument]) -> _Tail:
     session_id, group = new[0].session_id, new[0].group_name
     stored = documents.last_messages(tx, user_id, session_id, len(new), group)
     deleted = documents.deleted_messages(tx, user_id, session_id, group)
-    # A place is the id of the document that the message was.
-    placed = [(int(one.rpartition(_PLACE)[2], 16), one) for one in deleted if said_by(one) != one]
-    ids = tuple(message_id for _, message_id in sorted([*stored, *placed]))
-    return _Tail(ids, {said_by(one): one for one in deleted})
+    others = {*deleted, *twins.last_messages(tx, user_id, session_id, len(new), group)}
+    # A place is the id of the document that the message was, or would have been.
+    placed = {(int(one.rpartition(_PLACE)[2], 16), one) for one in others if said_by(one) != one}
+    ids = tuple(message_id for _, message_id in sorted({*stored, *placed}))
+    unplaced = frozenset(one for one in others if said_by(one) == one)
+    return _Tail(ids, {said_by(one): one for one in deleted}, unplaced)
 
 
 def overlap(tail: Sequence[str], given: Sequence[str]) -> int:
