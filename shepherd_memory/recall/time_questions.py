@@ -22,7 +22,7 @@ happen happened happening happens occur occurred occurring say said saying tell 
 discuss discussed mention mentioned write wrote done went go going gone thing things anything something
 everything stuff remember recall know event events news new summary summarize summarise list show give
 conversation conversations chat chats chatted speak spoke share shared note notes back around earlier
-later during since between early late mid please let let's time month week year weekend morning afternoon
+later during since early late mid please let let's time month week year weekend morning afternoon
 evening
 
 was war waren ist sind passiert passierte geschah geschehen los gewesen habe haben hatte hatten hast ich
@@ -39,7 +39,9 @@ del yo nos fue fueron lo mes semana ano cual me te
 o aconteceu acontecia houve se passou fiz fizemos disse falei falamos contei contamos em no na nas do da
 dos das eu foi foram qual mes ano semana
 """
-_EMPTY = STOP_WORDS | {word for given in _ASKING.split() for word in words(fold(given))}
+# A place, a person or a reason is asked for; or another time than the one that is named.
+_NOT_EMPTY = frozenset("where who whom why which when before after until between".split())
+_EMPTY = (STOP_WORDS - _NOT_EMPTY) | {word for given in _ASKING.split() for word in words(fold(given))}
 
 _SEASONS = {"spring": 3, "summer": 6, "autumn": 9, "fall": 9, "winter": 12}
 
