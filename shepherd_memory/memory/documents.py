@@ -144,6 +144,20 @@ def last_messages(
     return [(row[0], row[1]) for row in rows]
 
 
+def last_said(
+    connection: Connection, user_id: str, session_id: str, group: str = MAIN_GROUP
+) -> Document | None:
+    """What the user said last in a session."""
+    row = connection.row(
+        f"select {COLUMNS} from documents where user_id = :user_id and group_name = :group"
+        " and session_id = :session_id and role = 'user' order by id desc limit 1",
+        user_id=user_id,
+        group=group,
+        session_id=session_id,
+    )
+    return None if row is None else build(Document, row)
+
+
 def deleted_messages(
     connection: Connection, user_id: str, session_id: str, group: str = MAIN_GROUP
 ) -> list[str]:

@@ -40,7 +40,9 @@ o aconteceu acontecia houve se passou fiz fizemos disse falei falamos contei con
 dos das eu foi foram qual mes ano semana
 """
 # A place, a person or a reason is asked for; or another time than the one that is named.
-_NOT_EMPTY = frozenset("where who whom why which when before after until between".split())
+_NOT_EMPTY = frozenset(
+    ["where", "who", "whom", "why", "which", "when", "before", "after", "until", "between"]
+)
 _EMPTY = (STOP_WORDS - _NOT_EMPTY) | {word for given in _ASKING.split() for word in words(fold(given))}
 
 _SEASONS = {"spring": 3, "summer": 6, "autumn": 9, "fall": 9, "winter": 12}

@@ -299,6 +299,7 @@ CORE: dict[str, list[Case]] = {
     "intake.alignment.align": [in_transaction(alignment.align, [NEW], [True], 9000)],
     "memory.documents.deleted_messages": [in_transaction(documents.deleted_messages, "chat")],
     "memory.twins.last_messages": [in_transaction(twins.last_messages, "chat", 10)],
+    "memory.documents.last_said": [in_transaction(documents.last_said, "chat")],
     "memory.documents.last_messages": [in_transaction(documents.last_messages, "chat", 10)],
     "memory.documents.delete": [in_transaction(documents.delete, FIRST_DOCUMENT)],
     "memory.documents.delete_session": [in_transaction(documents.delete_session, "chat")],
