@@ -132,8 +132,18 @@ def load(connection: Connection, job: Job, max_turns: int) -> Slice:
     taken = list(map(_readable, said[: _fitting(said, max_turns)]))
     rest = len(taken) < len(said)
     through = taken[-1].document_id if rest else job.watermark_through
-    left = "".join(_to_line(one) for one in carried if one.document_id > through)
-    return Slice(tuple(taken), through, rest, left)
+    return Slice(tuple(taken), through, rest, _carried_after(job, through))
+
+
+def first_half(job: Job, part: Slice) -> Slice:
+    """The first half of a slice of several messages; the other half is of the rest."""
+    said = part.said[: len(part.said) // 2]
+    through = said[-1].document_id
+    return Slice(said, through, True, _carried_after(job, through))
+
+
+def _carried_after(job: Job, through: int) -> str:
+    return "".join(_to_line(one) for one in _from_payload(job.payload) if one.document_id > through)
 
 
 def _said(document: Document) -> QueuedMessage:

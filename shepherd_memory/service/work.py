@@ -79,6 +79,13 @@ class WorkService(ServiceParts):
         self.worker.wake()
         return retried
 
+    def retry_all_failed(self) -> list[Job]:
+        """Put back all users' items that have failed: for whoever runs the machine, never for a user."""
+        failed, now = self.all_items(jobs.FAILED, limit=NO_LIMIT), self._clock()
+        retried = [job for job in failed if jobs.retry(self.database, job.user_id, job.id, now)]
+        self.worker.wake()
+        return retried
+
     @empty_for_unknown_user(bool)
     def drop(self, user_id: str, item_id: int) -> bool:
         """Take a waiting or failed item out of the queue; its documents stay."""

@@ -107,17 +107,26 @@ def list_(
 @queue.command()
 @ids_argument
 @failed_option
+@click.option("--all-failed", is_flag=True, help="The items of everybody that have failed.")
 @user_option
 @json_option
 @pass_invocation
 def retry(
-    invocation: Invocation, item_ids: tuple[int, ...], failed: bool, user: str | None, as_json: bool
+    invocation: Invocation,
+    item_ids: tuple[int, ...],
+    failed: bool,
+    all_failed: bool,
+    user: str | None,
+    as_json: bool,
 ) -> None:
     """Put items back into the queue.
 
     A failed or dropped item gets all its tries again; a waiting one is made due now.
     """
-    _check_choice(item_ids, failed)
+    _check_choice(item_ids, failed, all_failed)
+    if all_failed:
+        _retry_all_failed(invocation, user, as_json)
+        return
     with open_for_writing(invocation, user) as (service, user_id):
         wanted = item_ids or _ids(service, user_id, jobs.FAILED)
         done = _change(user_id, wanted, service.retry, skip=failed)
@@ -148,6 +157,16 @@ def drop(
         wanted = item_ids or _ids(service, user_id, jobs.FAILED if failed else jobs.WAITING)
         done = _change(user_id, wanted, service.drop, skip=failed or all_waiting)
     emit_result(as_json, {"dropped": done}, f"dropped {_items(len(done))} of {user_id}")
+
+
+def _retry_all_failed(invocation: Invocation, user: str | None, as_json: bool) -> None:
+    if user is not None:
+        raise InvalidInput("--all-failed is about everybody: of one user, --failed retries what has failed")
+    with opened(invocation) as service:
+        done = service.retry_all_failed()
+    users = len({item.user_id for item in done})
+    said = f"put back {_items(len(done))} of {users} user{'' if users == 1 else 's'}"
+    emit_result(as_json, {"retried": [{"user": item.user_id, "id": item.id} for item in done]}, said)
 
 
 def _own(service: "Service", user_id: str, state: str, session: str | None, limit: int) -> list[Job]:

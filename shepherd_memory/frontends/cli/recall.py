@@ -2,12 +2,14 @@
 
 import logging
 import os
+from contextlib import suppress
 from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING
 
 import click
 
+from shepherd_memory.embedding import Unavailable
 from shepherd_memory.frontends.cli.advice import program
 from shepherd_memory.frontends.cli.opening import LIMIT, group_option, moment, opened, user_of, user_option
 from shepherd_memory.frontends.cli.recall_output import emit_hits, emit_nearest, neighbours, recall_as_json
@@ -19,6 +21,9 @@ from shepherd_memory.text.canonical import canonical_text
 
 if TYPE_CHECKING:
     from shepherd_memory.service import Service
+
+MAX_EMBEDDED_FIRST = 64
+"""Entries of one batch: the model that the query needs has them embedded in half a second."""
 
 MAX_NEAREST = 3
 """As many hits that are not certain enough are shown."""
@@ -96,6 +101,8 @@ def recall(
     logging.getLogger("shepherd_memory.embedding").addHandler(logging.NullHandler())
     with opened(invocation) as service:
         user_id = user_of(invocation, user)
+        if invocation.service is None:
+            _embed_what_waits(service, user_id, group)
         asked = partial(
             service.recall,
             user_id,
@@ -120,6 +127,15 @@ def recall(
         emit_nearest(found, nearest)
     else:
         emit_hits(found, explain, around)
+
+
+def _embed_what_waits(service: "Service", user_id: str, group: str) -> None:
+    """What commands have stored since: none of them loads the model, and this one has to."""
+    waiting = service.unembedded(user_id, group=group)
+    if 0 < waiting <= MAX_EMBEDDED_FIRST:
+        # An engine that is away is told of below.
+        with suppress(Unavailable):
+            service.embed_own(user_id)
 
 
 def _folder(project: str) -> str:
