@@ -5,9 +5,12 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from shepherd_memory.memory.sessions import KEY_MARK, work_key
 from shepherd_memory.storage.clock import SECOND, to_us
 from shepherd_memory.storage.database import Connection, Row
 from shepherd_memory.storage.rows import build
+from shepherd_memory.storage.visibility import seen_from
+from shepherd_memory.text.groups import MAIN_GROUP
 from shepherd_memory.work import jobs, ledger
 
 ACTIVE, READY, PROCESSING, ARCHIVED, SKIPPED = "active", "ready", "processing", "archived", "skipped"
@@ -21,8 +24,8 @@ _OPEN = "status in ('active', 'ready', 'processing')"
 MINUTE = 60 * SECOND
 
 COLUMNS = (
-    "id, file_key, session_id, first_document, last_document, first_message_at, last_message_at, entries,"
-    " status, updated_at"
+    "id, file_key, session_id, group_name, first_document, last_document, first_message_at, last_message_at,"
+    " entries, status, updated_at"
 )
 
 
@@ -33,6 +36,7 @@ class Conversation:
     id: int
     file_key: str
     session_id: str
+    group_name: str
     first_document: int
     last_document: int
     first_message_at: datetime
@@ -40,6 +44,11 @@ class Conversation:
     entries: int
     status: str
     updated_at: datetime
+
+    @property
+    def work_key(self) -> str:
+        """The key of the work items that it is handed on with."""
+        return work_key(self.session_id, self.group_name)
 
 
 @dataclass(frozen=True)
@@ -112,13 +121,21 @@ class Grouping:
         )
         return next(reread, None)
 
-    def save(self, tx: Connection, user_id: str, file_key: str, session_id: str, now: int) -> None:
+    def save(
+        self,
+        tx: Connection,
+        user_id: str,
+        file_key: str,
+        session_id: str,
+        now: int,
+        group: str = MAIN_GROUP,
+    ) -> None:
         """Write down what was touched."""
         tx.execute_many(
-            "insert into transcript_conversations (user_id, id, file_key, session_id, first_document,"
-            " last_document, first_message_at, last_message_at, entries, status, updated_at)"
-            " values (:user_id, :id, :file_key, :session_id, :first_document, :last_document, :first_at,"
-            " :last_at, :entries, :status, :now)"
+            "insert into transcript_conversations (user_id, id, file_key, session_id, group_name,"
+            " first_document, last_document, first_message_at, last_message_at, entries, status, updated_at)"
+            " values (:user_id, :id, :file_key, :session_id, :group, :first_document, :last_document,"
+            " :first_at, :last_at, :entries, :status, :now)"
             " on conflict (user_id, id) do update set first_document = excluded.first_document,"
             " last_document = excluded.last_document, first_message_at = excluded.first_message_at,"
             " last_message_at = excluded.last_message_at, entries = excluded.entries,"
@@ -128,6 +145,7 @@ class Grouping:
                     "user_id": user_id,
                     "file_key": file_key,
                     "session_id": session_id,
+                    "group": group,
                     "now": now,
                     **vars(stretch),
                 }
@@ -183,35 +201,46 @@ def of_file(connection: Connection, user_id: str, file_key: str) -> list[Convers
 
 
 def listing(
-    connection: Connection, user_id: str, status: str | None = None, limit: int = 1000
+    connection: Connection,
+    user_id: str,
+    status: str | None = None,
+    limit: int = 1000,
+    group: str = MAIN_GROUP,
 ) -> list[Conversation]:
-    """A user's conversations, the latest first."""
+    """A user's conversations that a group sees, the latest first."""
+    among, seen = seen_from(group)
     rows = connection.rows(
-        f"select {COLUMNS} from transcript_conversations where user_id = :user_id"
+        f"select {COLUMNS} from transcript_conversations where user_id = :user_id{among}"
         f"{' and status = :status' if status else ''} order by last_message_at desc, id desc limit :limit",
         user_id=user_id,
         limit=limit,
         **({"status": status} if status else {}),
+        **seen,
     )
     return [build(Conversation, row) for row in rows]
 
 
-def count(connection: Connection, user_id: str) -> dict[str, int]:
-    """How many conversations a user has, by status."""
+def count(connection: Connection, user_id: str, group: str = MAIN_GROUP) -> dict[str, int]:
+    """How many conversations of a user a group sees, by status."""
+    among, seen = seen_from(group)
     rows = connection.rows(
-        "select status, count(*) from transcript_conversations where user_id = :user_id group by status",
+        f"select status, count(*) from transcript_conversations where user_id = :user_id{among}"
+        " group by status",
         user_id=user_id,
+        **seen,
     )
     found = {status: int(number) for status, number in rows}
     return {status: found.get(status, 0) for status in STATUSES}
 
 
-def waiting_since(connection: Connection, user_id: str) -> int | None:
-    """Since when the first of a user's conversations is ready to be handed on; None if none is."""
+def waiting_since(connection: Connection, user_id: str, group: str = MAIN_GROUP) -> int | None:
+    """Since when the first conversation that a group sees is ready to be handed on; None if none is."""
+    among, seen = seen_from(group)
     row = connection.row(
-        f"select min(updated_at) from transcript_conversations where user_id = :user_id and {_OPEN}"
+        f"select min(updated_at) from transcript_conversations where user_id = :user_id{among} and {_OPEN}"
         " and status = 'ready'",
         user_id=user_id,
+        **seen,
     )
     return None if row is None else row[0]
 
@@ -221,7 +250,7 @@ def take_back(tx: Connection, user_id: str, file_key: str, kind: str, now: int) 
     for conversation in of_file(tx, user_id, file_key):
         first, last = conversation.first_document, conversation.last_document
         if conversation.status == PROCESSING and jobs.has_open_stretch(
-            tx, user_id, kind, conversation.session_id, jobs.OPEN, first, last
+            tx, user_id, kind, conversation.work_key, jobs.OPEN, first, last
         ):
             set_status(tx, user_id, conversation.id, PROCESSING, READY, now)
 
@@ -328,6 +357,12 @@ _SPENT_OUT = (
 """The user's tokens of the day are spent: whatever is queued for them waits for tomorrow."""
 
 
+_WORK_KEY = (
+    f"case when c.group_name = '{MAIN_GROUP}' and replace(c.session_id, '{KEY_MARK}', '') = c.session_id"
+    f" then c.session_id else c.group_name || '{KEY_MARK}' || c.session_id end"
+)
+"""`Conversation.work_key`, of a row `c`."""
+
 LOOKED_AT = 1000
 """Of a user's ready conversations no more than so many, the oldest, are looked at in one poll."""
 
@@ -361,7 +396,7 @@ def next_to_queue(
         " c.session_id order by c.last_message_at) as place from oldest join transcript_conversations c"
         " on c.user_id = oldest.user_id and c.id = oldest.id where oldest.age <= :looked_at"
         " and not exists (select 1 from jobs where jobs.user_id = c.user_id and jobs.kind = :kind"
-        " and jobs.key = c.session_id and jobs.status in ('waiting', 'running')"
+        f" and jobs.key = {_WORK_KEY} and jobs.status in ('waiting', 'running')"
         " and jobs.watermark_from < c.last_document and jobs.watermark_through >= c.first_document)),"
         " turns as (select ours.user_id, id, last_message_at, spent, held + row_number() over (partition by"
         " ours.user_id order by place, last_message_at) as turn from ours join next_users"
@@ -387,7 +422,7 @@ def to_give_back(
     return _everybodys(
         connection,
         f"status = 'processing' and {_SPENT_OUT} and exists (select 1 from jobs"
-        " where jobs.user_id = c.user_id and jobs.kind = :kind and jobs.key = c.session_id"
+        f" where jobs.user_id = c.user_id and jobs.kind = :kind and jobs.key = {_WORK_KEY}"
         " and jobs.status = 'waiting' and jobs.tries_left = :tries"
         " and jobs.watermark_from = c.first_document - 1 and jobs.watermark_through = c.last_document)",
         limit,
@@ -403,7 +438,7 @@ def to_archive(connection: Connection, kind: str, limit: int) -> list[tuple[str,
     return _everybodys(
         connection,
         "status = 'processing' and not exists (select 1 from jobs where jobs.user_id = c.user_id"
-        " and jobs.kind = :kind and jobs.key = c.session_id"
+        f" and jobs.kind = :kind and jobs.key = {_WORK_KEY}"
         " and jobs.status in ('waiting', 'running', 'failed')"
         " and jobs.watermark_from < c.last_document and jobs.watermark_through >= c.first_document)",
         limit,

@@ -115,9 +115,10 @@ def _hand_on(tx: Connection, user_id: str, job_id: int, conversation: Conversati
     if not conversations.set_status(tx, user_id, conversation.id, READY, PROCESSING, now):
         return False
     after, through = conversation.first_document - 1, conversation.last_document
-    if documents.statements(tx, user_id, conversation.session_id, after, through, limit=1):
-        queue.put_stretch(tx, user_id, job_id, conversation.session_id, after, through, now)
-        sessions.mark_queued(tx, user_id, conversation.session_id, through)
+    session_id, group = conversation.session_id, conversation.group_name
+    if documents.statements(tx, user_id, session_id, after, through, limit=1, group=group):
+        queue.put_stretch(tx, user_id, job_id, session_id, after, through, now, group)
+        sessions.mark_queued(tx, user_id, session_id, through, group)
     return True
 
 
@@ -125,9 +126,7 @@ def _give_back(tx: Connection, user_id: str, job_id: int, conversation: Conversa
     """Take its item out again, unless that was begun, and hand it on another day."""
     after, through = conversation.first_document - 1, conversation.last_document
     is_handed_on = conversation.status == PROCESSING
-    if not is_handed_on or not jobs.withdraw(
-        tx, user_id, queue.KIND, conversation.session_id, after, through
-    ):
+    if not is_handed_on or not jobs.withdraw(tx, user_id, queue.KIND, conversation.work_key, after, through):
         return False
     return conversations.set_status(tx, user_id, conversation.id, PROCESSING, READY, now)
 
@@ -141,4 +140,4 @@ def _archive(tx: Connection, user_id: str, job_id: int, conversation: Conversati
 
 def _is_open(tx: Connection, user_id: str, conversation: Conversation, statuses: tuple[str, ...]) -> bool:
     first, last = conversation.first_document, conversation.last_document
-    return jobs.has_open_stretch(tx, user_id, queue.KIND, conversation.session_id, statuses, first, last)
+    return jobs.has_open_stretch(tx, user_id, queue.KIND, conversation.work_key, statuses, first, last)

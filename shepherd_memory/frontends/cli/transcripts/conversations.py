@@ -4,12 +4,13 @@ from typing import Any
 
 import click
 
-from shepherd_memory.frontends.cli.opening import LIMIT, open_for_reading, user_option
+from shepherd_memory.frontends.cli.opening import LIMIT, group_option, open_for_reading, user_option
 from shepherd_memory.frontends.terminal.invocation import Invocation, pass_invocation
 from shepherd_memory.frontends.terminal.output import emit_json, json_option, print_note
 from shepherd_memory.frontends.terminal.tables import emit_table
 from shepherd_memory.frontends.terminal.times import local
 from shepherd_memory.storage.rows import as_json as plain
+from shepherd_memory.text.groups import MAIN_GROUP
 from shepherd_memory.transcripts.conversations import STATUSES, Conversation
 from shepherd_memory.transcripts.files import File
 
@@ -20,35 +21,39 @@ HEADER = ("LAST MESSAGE", "PROJECT", "SESSION", "ENTRIES", "STATUS")
 @click.option("--status", type=click.Choice(STATUSES), help="Only in this state.")
 @click.option("--limit", type=LIMIT, default=50, show_default=True, help="At most so many: the latest.")
 @user_option
+@group_option
 @json_option
 @pass_invocation
 def conversations(
-    invocation: Invocation, status: str | None, limit: int, user: str | None, as_json: bool
+    invocation: Invocation, status: str | None, limit: int, user: str | None, group: str, as_json: bool
 ) -> None:
     """List the conversations of transcripts, the latest first."""
     with open_for_reading(invocation, user) as (service, user_id):
         service.transcripts.poll()
-        found = service.transcripts.conversations(user_id, status, limit=limit + 1)
-        files = {file.file_key: file for file in service.transcripts.files(user_id)}
+        found = service.transcripts.conversations(user_id, status, limit=limit + 1, group=group)
+        files = {file.file_key: file for file in service.transcripts.files(user_id, group=group)}
     shown = found[:limit]
     if as_json:
         emit_json([_as_json(one, files.get(one.file_key)) for one in shown])
     else:
-        emit_table(HEADER, (_row(one, files.get(one.file_key)) for one in shown))
+        with_group = any(one.group_name != MAIN_GROUP for one in shown)
+        rows = (_row(one, files.get(one.file_key), with_group) for one in shown)
+        emit_table((*HEADER, "GROUP") if with_group else HEADER, rows)
     if not found:
         print_note(f"no such conversations of {user_id}; `shepherd memory ingest` takes transcripts in")
     elif len(found) > limit:
         print_note(f"the latest {limit}; there are older ones (--limit)")
 
 
-def _row(conversation: Conversation, file: File | None) -> tuple[str, ...]:
-    return (
+def _row(conversation: Conversation, file: File | None, with_group: bool) -> tuple[str, ...]:
+    cells = (
         local(conversation.last_message_at),
         file.cwd if file else "",
         conversation.session_id,
         str(conversation.entries),
         conversation.status,
     )
+    return (*cells, conversation.group_name) if with_group else cells
 
 
 def _as_json(conversation: Conversation, file: File | None) -> dict[str, Any]:
