@@ -26,8 +26,8 @@ KEY, SESSION, QUESTION = "favourite_animal", "session-1", "Which animal does the
 ASKED = "Which favourite animal do I like?"
 
 OF_NO_GROUP = {"users", "token_usage", "vectors", "unembedded", "api_keys", "prompt_blocks"}
-"""Counters and keys, what belongs to a row with a group, and blocks: those go with what they tell of, also where
-that is of `global`, in whatever group they were told."""
+"""Counters and keys, what belongs to a row with a group, and blocks: those go with what they tell of, also
+where that is of `global`, in whatever group they were told."""
 
 
 def furnish(service: Service, group: str, folder: Path) -> dict[str, Any]:
