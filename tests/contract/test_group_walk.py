@@ -133,6 +133,7 @@ READS: dict[str, list[Case]] = {
     "unembedded": [method("unembedded")],
     "row_counts": [method("row_counts")],
     "export": [method("export", shows=ALL)],
+    "conversations": [method("conversations")],
 }
 """What changes nothing."""
 
@@ -174,7 +175,6 @@ FORGETS: dict[str, list[Case]] = {
 
 LIBRARY: dict[str, list[Case]] = {
     "files": [reading("files", shows=ECHO)],
-    "conversations": [reading("conversations")],
     "health": [reading("health")],
     "session": [reading("session", "sess")],
     "read": [reading("read", "session", shows=NEAREST), reading("read", SESSION, shows=NEAREST)],
@@ -344,7 +344,9 @@ def test_a_conversation_is_extracted_in_its_group(
         }
         drain(service, clock)
         service.transcripts.poll()
-        assert [one.status for one in service.transcripts.conversations(USER, group=ALPHA)] == ["archived"]
+        read = service.conversations(USER, source="claude-code", group=ALPHA)
+        assert [one.status for one in read] == ["archived"]
+        assert service.conversations(USER, group=BETA) == []
         (kettle,) = [fact for fact in service.facts(USER) if fact.key == "kettle"]
         assert kettle.group_name == ALPHA
         assert service.facts(USER, group=BETA) == []
