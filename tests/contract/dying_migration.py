@@ -30,20 +30,20 @@ class DyingConnection:
     """A connection that runs the migration up to the point, and no further."""
 
     def __init__(self, tx: Connection, sql: str, point: str) -> None:
-        self._tx = tx
+        self.tx = tx
         self._sql = sql
         self._point = point
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(self._tx, name)
+        return getattr(self.tx, name)
 
     def execute_script(self, sql: str) -> None:
         if sql == self._sql and self._point not in (RECORD, COMMIT, COMMITTED):
             statements = sql.split(";\n")
             last = max(at for at, one in enumerate(statements) if re.search(rf"\b{self._point}\b", one))
-            self._tx.execute_script(";\n".join(statements[: last + 1]) + ";")
+            self.tx.execute_script(";\n".join(statements[: last + 1]) + ";")
             die()
-        self._tx.execute_script(sql)
+        self.tx.execute_script(sql)
         if sql == self._sql and self._point == RECORD:
             die()
 
@@ -57,6 +57,11 @@ class DyingDatabase:
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._database, name)
+
+    def tables(self, connection: Any) -> Any:
+        """A backend takes its own connections alone."""
+        real = connection.tx if isinstance(connection, DyingConnection) else connection
+        return self._database.tables(real)
 
     @contextmanager
     def migrating(self) -> Iterator[DyingConnection]:
