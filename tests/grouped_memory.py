@@ -23,6 +23,9 @@ WORDS = {MAIN: "quokka", ALPHA: "axolotl", BETA: "marmot", GLOBAL: "wombat"}
 
 SEEN = {MAIN: set(WORDS), ALPHA: {ALPHA, GLOBAL}, BETA: {BETA, GLOBAL}, GLOBAL: {GLOBAL}}
 KEY, SESSION, QUESTION = "favourite_animal", "session-1", "Which animal does the user like?"
+LIFE = "session-2"
+"""A session that was started, and is active."""
+
 ASKED = "Which favourite animal do I like?"
 
 OF_NO_GROUP = {"users", "token_usage", "vectors", "unembedded", "api_keys", "prompt_blocks"}
@@ -44,6 +47,7 @@ def furnish(service: Service, group: str, folder: Path) -> dict[str, Any]:
     _ingest(service, group, folder)
     asked = [{"role": "user", "content": ASKED}]
     injected = service.inject(USER, asked, session_id=SESSION, group=group)
+    service.start_session(USER, session_id=LIFE, agent_name=word, group=group)
     return {
         "group": group,
         "context": next(one.id for one in service.context(USER, group=group) if one.group_name == group),

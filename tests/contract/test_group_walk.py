@@ -25,6 +25,7 @@ from tests.grouped_memory import (
     BETA,
     GLOBAL,
     KEY,
+    LIFE,
     MAIN,
     QUESTION,
     SEEN,
@@ -134,6 +135,13 @@ READS: dict[str, list[Case]] = {
     "row_counts": [method("row_counts")],
     "export": [method("export", shows=ALL)],
     "conversations": [method("conversations")],
+    "active_session": [method("active_session", shows=NEAREST)],
+    "session_life": [method("session_life", LIFE, shows=NEAREST), method("session_life", SESSION)],
+    "previous_session": [
+        method("previous_session", shows=NEAREST),
+        method("previous_session", session_id=SESSION, shows=NEAREST),
+        method("previous_session", current=LIFE, shows=NEAREST),
+    ],
 }
 """What changes nothing."""
 
@@ -158,6 +166,10 @@ WRITES: dict[str, list[Case]] = {
         )
     ],
     "extract": [method("extract", SESSION)],
+    "use_session": [method("use_session", LIFE)],
+    "recover_session": [method("recover_session")],
+    "start_session": [method("start_session", session_id="session-3", takeover=True)],
+    "end_session": [method("end_session", "session-3"), method("end_session", LIFE)],
     "retry": [method("retry", ITEM, reaches_all=True)],
     "drop": [method("drop", ITEM, reaches_all=True)],
 }
