@@ -333,13 +333,15 @@ def said_after(
     return [(int(document_id), int(said_at)) for document_id, said_at in rows]
 
 
-def count_imported(connection: Connection, user_id: str) -> int:
-    """How many documents a user has that were read from files."""
+def count_imported(connection: Connection, user_id: str, group: str = MAIN_GROUP) -> int:
+    """How many of a user's documents that a group sees were read from files."""
+    among, seen = seen_from(group)
     row = connection.row(
-        "select count(*) from documents d where user_id = :user_id and exists"
+        f"select count(*) from documents d where user_id = :user_id{among} and exists"
         " (select 1 from transcript_files f where f.user_id = d.user_id and f.group_name = d.group_name"
         " and f.session_id = d.session_id)",
         user_id=user_id,
+        **seen,
     )
     return int(row[0]) if row else 0
 

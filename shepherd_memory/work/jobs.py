@@ -184,29 +184,38 @@ def defer_user(tx: Connection, user_id: str, kind: str, run_at: int, why: str) -
     )
 
 
-def retry(database: Database, user_id: str, job_id: int, now: int) -> bool:
-    """Put a failed or dropped job back by hand, with all its tries; a waiting one is made due."""
+def retry(database: Database, user_id: str, job_id: int, now: int, key_prefix: str = "") -> bool:
+    """Put a failed or dropped job back by hand, with all its tries; a waiting one is made due.
+
+    With a `key_prefix` only one whose key begins so.
+    """
     with database.write() as tx:
         users.lock_existing(tx, user_id)
         touched = tx.execute(
             "update jobs set status = 'waiting', run_at = 0, tries_left = :tries, successes_seen = null,"
             " claims = claims + 1, outcome = '', ended_at = null, queued_at = :now"
-            " where user_id = :user_id and id = :id and status in ('failed', 'dropped', 'waiting')",
+            " where user_id = :user_id and id = :id and status in ('failed', 'dropped', 'waiting')"
+            f" and {_BEGINS}",
             user_id=user_id,
             id=job_id,
+            prefix=key_prefix,
             tries=TRIES,
             now=now,
         )
     return touched == 1
 
 
-def drop(tx: Connection, user_id: str, job_id: int, reason: str, now: int) -> bool:
-    """End a waiting or failed job without doing it."""
+_BEGINS = "substr(key, 1, length(:prefix)) = :prefix"
+
+
+def drop(tx: Connection, user_id: str, job_id: int, reason: str, now: int, key_prefix: str = "") -> bool:
+    """End a waiting or failed job without doing it; with a `key_prefix` only one whose key begins so."""
     touched = tx.execute(
         "update jobs set status = 'dropped', outcome = :reason, ended_at = :now"
-        " where user_id = :user_id and id = :id and status in ('waiting', 'failed')",
+        f" where user_id = :user_id and id = :id and status in ('waiting', 'failed') and {_BEGINS}",
         user_id=user_id,
         id=job_id,
+        prefix=key_prefix,
         reason=reason,
         now=now,
     )

@@ -408,6 +408,7 @@ CORE: dict[str, list[Case]] = {
     "maintenance.forgetting.forget_session": [on_database(forgetting.forget_session, "chat", NOW)],
     "extraction.guard.admit": [in_transaction(guard.admit, 9000, REVIEW, NOW)],
     "extraction.guard.admit_by_hand": [_accept_by_hand],
+    "extraction.queue.retry": [on_database(queue.retry, PARKED, NOW)],
     "extraction.guard.review": [
         in_transaction(
             guard.review, "chat", SAID, ExtractionAnswer((("city", "AdasWord"),), (("Where?", "AdasWord"),))

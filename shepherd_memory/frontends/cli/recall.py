@@ -119,7 +119,9 @@ def recall(
         found = asked(limit=limit, threshold=threshold)
         is_guessed = found.abstained and found.words and threshold != 0 and not as_json
         nearest = asked(limit=min(limit, MAX_NEAREST), threshold=0.0).hits if is_guessed else ()
-        around = {hit.id: neighbours(service, user_id, hit, turns) for hit in found.hits} if turns else {}
+        around = (
+            {hit.id: neighbours(service, user_id, hit, turns, group) for hit in found.hits} if turns else {}
+        )
         _say_what_is_missing(invocation, service, user_id, group)
     if as_json:
         emit_json(recall_as_json(found, around))
