@@ -6,7 +6,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shepherd_memory.frontends.mcp.json_text import with_member, without_member
+from shepherd_memory.frontends.agent_settings.json_text import with_element, with_member, without
 
 PATH = ("mcpServers", "shepherd")
 VALUE = {"command": "/bin/shepherd", "args": ["mcp"], "env": {}}
@@ -36,7 +36,7 @@ def files(draw: st.DrawFn) -> bytes:
 @given(files())
 def test_a_member_that_is_added_and_removed_leaves_the_file_as_it_was(text: bytes) -> None:
     changed = with_member(text, PATH, VALUE)
-    assert without_member(changed, PATH) == text
+    assert without(changed, PATH) == text
 
 
 @given(files())

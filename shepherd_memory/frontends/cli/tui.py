@@ -100,20 +100,12 @@ def _put_keys_first() -> None:
 
 def _log(debug: bool) -> None:
     """Nowhere, as the screen is taken; with --debug into a file."""
-    from shepherd_memory.config import private_files
-    from shepherd_memory.frontends.cli.logs import PACKAGE, LogFormatter, log_quietly
+    from shepherd_memory.frontends.cli.logs import log_quietly, log_to_file
 
-    if not debug:
-        return log_quietly(debug)
-    path = _log_path()
-    private_files.make_folder(path.parent)
-    # Before it is written, also where an earlier one was left open to others: it may say what users asked.
-    path.touch(mode=0o600)
-    path.chmod(0o600)
-    handler = logging.FileHandler(path)
-    handler.setFormatter(LogFormatter(debug))
-    logging.basicConfig(level=logging.WARNING, handlers=[handler], force=True)
-    logging.getLogger(PACKAGE).setLevel(logging.DEBUG)
+    if debug:
+        log_to_file(_log_path(), debug, logging.DEBUG)
+    else:
+        log_quietly(debug)
 
 
 def _log_path() -> Path:

@@ -1,0 +1,84 @@
+"""What our hook does at an event of an agent's session: take its transcript in, and tell a new one what is known."""
+
+import json
+import logging
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from shepherd_memory.errors import ShepherdError
+from shepherd_memory.frontends.hooks.event import SESSION_START, HookEvent
+from shepherd_memory.transcripts.folders import base_of, is_candidate
+
+if TYPE_CHECKING:
+    from shepherd_memory.service import Service
+
+logger = logging.getLogger(__name__)
+
+
+class HookAnswer:
+    """One event, answered for one user and group; no session of ours is started or ended by it."""
+
+    def __init__(
+        self, service: "Service", user_id: str, group: str, event: HookEvent, is_late: Callable[[], bool]
+    ) -> None:
+        """Nothing more is taken in once it `is_late`."""
+        self._service = service
+        self._user_id = user_id
+        self._group = group
+        self._event = event
+        self._is_late = is_late
+
+    def text(self) -> str:
+        """What goes to the agent, as it takes it; empty for nothing."""
+        for path in self._transcripts():
+            self._take_in(path)
+        if self._event.name != SESSION_START or not self._service.config.rag_context_injection:
+            return ""
+        known = "\n\n".join(part for part in (self._previous(), self._profile()) if part)
+        return _as_context(known) if known else ""
+
+    def _transcripts(self) -> list[Path]:
+        """The session's own, and at the start of one that of the last before it, which may have been killed."""
+        own = self._event.transcript
+        if own is None:
+            logger.warning("%s: the agent named no transcript", self._event.name)
+            return []
+        others = _newest_beside(own) if self._event.name == SESSION_START else []
+        return [*others, *([own] if is_candidate(own) else [])]
+
+    def _take_in(self, path: Path) -> None:
+        base = base_of(path, self._service.config.transcripts_watch_path)
+        try:
+            found = self._service.transcripts.ingest(self._user_id, path, base, should_stop=self._is_late)
+        except ShepherdError as error:
+            return logger.warning("%s: no transcript was taken in: %s", self._event.name, error)
+        logger.info("%s: took in %d entries (%s)", self._event.name, found.entries, found.outcome)
+
+    def _previous(self) -> str:
+        event = self._event
+        found = self._service.previous_session(
+            self._user_id, group=self._group, current=event.session_id, cwd=event.cwd
+        )
+        if found is None:
+            return ""
+        logger.info("%s: told of %d messages of the session before", event.name, found.message_count)
+        return found.text
+
+    def _profile(self) -> str:
+        block = self._service.profile(self._user_id, group=self._group)
+        return block.text if block else ""
+
+
+def _newest_beside(path: Path) -> list[Path]:
+    """The other transcript of the same folder, which is the project's, that was written last."""
+    with suppress(OSError):
+        others = [one for one in path.parent.iterdir() if one.name != path.name and is_candidate(one)]
+        return sorted(others, key=lambda one: one.stat().st_mtime)[-1:]
+    return []
+
+
+def _as_context(text: str) -> str:
+    told = {"hookEventName": SESSION_START, "additionalContext": text}
+    return json.dumps({"suppressOutput": True, "hookSpecificOutput": told})
