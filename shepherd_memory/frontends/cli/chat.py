@@ -7,12 +7,11 @@ from typing import TYPE_CHECKING
 import click
 from click.core import ParameterSource
 
-from shepherd_memory.errors import DatabaseError, EndpointError, InvalidInput
+from shepherd_memory.errors import EndpointError, InvalidInput
 from shepherd_memory.frontends.cli.opening import user_of, user_option
 from shepherd_memory.frontends.cli.streams import stdin_lines, stdin_text
 from shepherd_memory.frontends.terminal.invocation import Invocation, pass_invocation
 from shepherd_memory.frontends.terminal.output import is_terminal, print_message, print_note
-from shepherd_memory.frontends.terminal.safe_text import escape_line
 from shepherd_memory.frontends.terminal.signals import INTERRUPTED, interrupted
 from shepherd_memory.text.canonical import canonical_text
 
@@ -22,7 +21,6 @@ if TYPE_CHECKING:
     from shepherd_memory.chat.session import ChatSession, Options
     from shepherd_memory.frontends.terminal.interrupts import InterruptRouter
     from shepherd_memory.memory.saved_chats import InputHistory
-    from shepherd_memory.service import Service
 
 
 @click.command()
@@ -126,7 +124,9 @@ def _chat_here(
         if session.problem:
             print_note(f"shepherd: {session.problem}")
         if session.remembers():
-            wait_for_memory(service, user_id)
+            from shepherd_memory.frontends.cli.leaving import wait_for_memory
+
+            wait_for_memory(service, user_id, session.group)
     return last
 
 
@@ -168,31 +168,6 @@ def _greet(session: "ChatSession") -> None:
     print_note(
         f"{provider.display_name or provider.name}{model}, {memory}{earlier}; /help lists what there is"
     )
-
-
-def wait_for_memory(service: "Service", user_id: str) -> None:
-    """Wait a little for what was said to be extracted, and say so; Ctrl-C leaves it for the next time."""
-    from shepherd_memory.chat.flush import wait_for_worker
-
-    is_seen = is_terminal(sys.stderr)
-
-    def waiting(seconds: float) -> None:
-        if is_seen:
-            click.echo(
-                f"\rremembering … {seconds:.0f} s at most (Ctrl-C leaves it for later) ", nl=False, err=True
-            )
-
-    try:
-        left = wait_for_worker(service, user_id, waiting)
-    except KeyboardInterrupt:
-        left = "not everything is extracted yet"
-    except DatabaseError as error:
-        # What was said is stored, or was said not to be; how far extraction is, is not worth an error.
-        left = f"how much waits for extraction cannot be seen ({escape_line(str(error))})"
-    if is_seen:
-        click.echo("\r\x1b[K", nl=False, err=True, color=True)
-        if left:
-            print_message(f"{left}; it goes on at the next start")
 
 
 def _conclude(last: "TurnEnd | None", as_json: bool) -> None:

@@ -4,6 +4,7 @@ import json
 import logging
 import sys
 import time
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
@@ -41,11 +42,12 @@ def log_to_file(path: Path, debug: bool, level: int) -> None:
     One that has grown large makes room for another.
     """
     private_files.make_folder(path.parent)
+    with suppress(FileNotFoundError):
+        if path.stat().st_size > MAX_FILE_BYTES:
+            path.replace(path.with_suffix(".old.log"))
     # Before it is written, also where an earlier one was left open to others: it may say what users asked.
     path.touch(mode=0o600)
     path.chmod(0o600)
-    if path.stat().st_size > MAX_FILE_BYTES:
-        path.replace(path.with_suffix(".old.log"))
     handler = logging.FileHandler(path)
     handler.setFormatter(LogFormatter(debug))
     logging.basicConfig(level=logging.WARNING, handlers=[handler], force=True)

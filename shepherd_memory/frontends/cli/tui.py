@@ -55,7 +55,7 @@ def _run(
     # after the screen was drawn waits for the next time.
     os.environ.setdefault("TEXTUAL_FPS", "120")
     from shepherd_memory.chat.session import Options, here, open_chat
-    from shepherd_memory.frontends.cli.chat import wait_for_memory
+    from shepherd_memory.frontends.cli.leaving import wait_for_memory
     from shepherd_memory.frontends.tui.app import TuiApp
     from shepherd_memory.memory.saved_chats import InputHistory
     from shepherd_memory.service import open_service
@@ -78,7 +78,7 @@ def _run(
             print_note(_told(app.failure, invocation.debug))
         code = app.return_code or 0
         if session.remembers() and not code:
-            wait_for_memory(service, user_id)
+            wait_for_memory(service, user_id, session.group)
     return code
 
 

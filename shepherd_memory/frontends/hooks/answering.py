@@ -1,4 +1,4 @@
-"""What our hook does at an event of an agent's session: take its transcript in, and tell a new one what is known."""
+"""What a hook does: it takes the session's transcript in, and tells a new session what is known."""
 
 import json
 import logging
@@ -40,7 +40,7 @@ class HookAnswer:
         return _as_context(known) if known else ""
 
     def _transcripts(self) -> list[Path]:
-        """The session's own, and at the start of one that of the last before it, which may have been killed."""
+        """The session's own; at a start also the last one before it, which may have been killed."""
         own = self._event.transcript
         if own is None:
             logger.warning("%s: the agent named no transcript", self._event.name)

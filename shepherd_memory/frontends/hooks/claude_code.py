@@ -27,7 +27,7 @@ _Place = tuple[str | int, ...]
 
 
 def command_line(command: list[str]) -> str:
-    """The command as a shell takes it: exit code 2 would stop the agent, and a shepherd before this one has it."""
+    """The command for a shell. A shepherd that knows no hooks yet ends with 2, which would stop the agent."""
     return f"{shlex.join(command)} || true"
 
 
