@@ -12,6 +12,7 @@ from shepherd_memory.config.settings import (
     FLAG,
     GROUP,
     MINUTES,
+    MINUTES_OR_NEVER,
     PORT,
     SECONDS,
     SECONDS_OR_OFF,
@@ -104,6 +105,14 @@ class Config(_Checked):
         GROUP,
         "The group of the memory that chats and commands use. `main` sees all groups of its user, any other"
         " itself and `global`.",
+    )
+    agent_name: str = setting(
+        "",
+        TEXT,
+        "What the agent is called in what is stored of its answers. A session may have another name.",
+    )
+    session_idle_minutes: float = setting(
+        15.0, MINUTES_OR_NEVER, "A session that was started ends after so many minutes of silence. 0: never."
     )
     memory_database: str = setting(
         "",

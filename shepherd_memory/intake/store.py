@@ -9,7 +9,7 @@ from shepherd_memory.extraction import queue
 from shepherd_memory.extraction.queue import QueuedMessage
 from shepherd_memory.intake.exchange import GAP_SECONDS, AnsweredExchange, Exchange
 from shepherd_memory.intake.messages import EMPTY, Message, Skipped, kept_as_extra, read_messages
-from shepherd_memory.memory import documents, entries, responses, sessions
+from shepherd_memory.memory import documents, entries, responses, session_lives, sessions
 from shepherd_memory.memory.documents import NewDocument
 from shepherd_memory.memory.responses import StoredResponse
 from shepherd_memory.storage import erasures, tombstones, users
@@ -43,11 +43,13 @@ class IntakeOptions:
     """How to take in: whether documents are kept, and whether an endpoint is there to extract.
 
     `rest_us`: queue only once the session has been silent for so long; where documents are not kept, at once.
+    `agent_name`: who answers, in a session that has no name of its own for that.
     """
 
     keep_documents: bool
     can_extract: bool
     rest_us: int = 0
+    agent_name: str = ""
 
     @property
     def waits(self) -> bool:
@@ -204,11 +206,26 @@ def store_messages(
         check(tx)
         if (live := sessions.live_id(tx, user_id, session_id, group_name)) != session_id:
             new = [replace(document, session_id=live) for document in new]
+        new = _with_speakers(tx, user_id, new, how.agent_name)
         note(tx, live)
         stored, queued = _store(
             tx, user_id, first_id, new, terms, how, extract, now, now if said_at is None else said_at
         )
     return replace(nothing, session_id=live, stored=stored, known=len(new) - stored, queued=queued)
+
+
+def _with_speakers(
+    tx: Connection, user_id: str, new: list[NewDocument], agent_name: str
+) -> list[NewDocument]:
+    """The messages of a session with the names of who says them, where they do not say it themselves."""
+    names = {"user": user_id}
+    if any(document.role == "assistant" and not document.speaker_name for document in new):
+        own = session_lives.agent_name(tx, user_id, new[0].session_id, new[0].group_name)
+        names["assistant"] = own or agent_name
+    return [
+        document if document.speaker_name else replace(document, speaker_name=names.get(document.role, ""))
+        for document in new
+    ]
 
 
 def document_of(message: Message, session_id: str, group_name: str) -> NewDocument:

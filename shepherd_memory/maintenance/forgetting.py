@@ -5,7 +5,16 @@ from dataclasses import dataclass
 
 from shepherd_memory.extraction import queue
 from shepherd_memory.intake.messages import MAX_QUERY_CHARS
-from shepherd_memory.memory import context, documents, entries, facts, rejections, responses, sessions
+from shepherd_memory.memory import (
+    context,
+    documents,
+    entries,
+    facts,
+    rejections,
+    responses,
+    session_lives,
+    sessions,
+)
 from shepherd_memory.storage import prompt_blocks, tombstones, transcript_stops, users
 from shepherd_memory.storage.database import Connection, Database
 from shepherd_memory.storage.tombstones import DOCUMENT, SESSION
@@ -96,6 +105,7 @@ def forget_session(
             context.delete(tx, user_id, context_id, now, group)
         rejections.delete_session(tx, user_id, session_id, group)
         responses.delete_session(tx, user_id, session_id, group)
+        session_lives.forget(tx, user_id, session_id, group)
         removed = facts.delete_session(tx, user_id, session_id, now, group)
         _delete_session(tx, user_id, session_id, group)
         # What was said in it and waits to be stored stays out too.

@@ -13,6 +13,7 @@ from typing import Any, BinaryIO
 import orjson
 
 from shepherd_memory.errors import InvalidInput
+from shepherd_memory.maintenance.session_lines import check_life, insert_life, life_rows
 from shepherd_memory.memory import entries, facts
 from shepherd_memory.memory.context import digest
 from shepherd_memory.storage import tombstones, users
@@ -155,6 +156,21 @@ KINDS: dict[str, Kind] = {
         " and name = :name and content = :content and stated_at = :stated_at)",
         has_id=True,
     ),
+    "saved_session": Kind(
+        "session_history",
+        {
+            "group_name": TEXT,
+            "session_id": TEXT,
+            "name": TEXT,
+            "created_at": MOMENT,
+            "archived_at": MOMENT,
+        },
+        "id",
+        "where not exists (select 1 from session_history where user_id = :user_id"
+        " and group_name = :group_name and session_id = :session_id and name = :name"
+        " and archived_at = :archived_at)",
+        has_id=True,
+    ),
     "usage": Kind(
         "token_usage",
         {
@@ -181,8 +197,26 @@ _SESSION_COLUMNS = {
     "updated_at": MOMENT,
 }
 
+LIFE = "session_life"
+_LIFE_COLUMNS = {
+    "session_id": TEXT,
+    "group_name": TEXT,
+    "status": TEXT,
+    "name": TEXT,
+    "agent_name": TEXT,
+    "started_at": MOMENT_OR_NONE,
+    "ended_at": MOMENT_OR_NONE,
+    "end_reason": TEXT,
+    "previous_session": TEXT,
+    "handed_in": JSON,
+    "last_seen_at": MOMENT,
+}
 
-_COLUMNS = {SESSION: _SESSION_COLUMNS, **{name: kind.columns for name, kind in KINDS.items()}}
+_COLUMNS = {
+    SESSION: _SESSION_COLUMNS,
+    LIFE: _LIFE_COLUMNS,
+    **{name: kind.columns for name, kind in KINDS.items()},
+}
 
 
 @dataclass(frozen=True)
@@ -206,6 +240,8 @@ def export(
                 yield _dump({"line": name, **_to_line(kind.columns, row)})
         for row in _session_rows(connection, user_id, group):
             yield _dump({"line": SESSION, **_to_line(_SESSION_COLUMNS, row)})
+        for row in life_rows(connection, user_id, group):
+            yield _dump({"line": LIFE, **_to_line(_LIFE_COLUMNS, row)})
 
 
 def _rows(connection: Connection, kind: Kind, user_id: str, group: str) -> Iterator[Row]:
@@ -387,6 +423,8 @@ def _recomputed(name: str, values: Line) -> Line:
     for column in ("session_id", "message_id", "key", "day", "purpose"):
         if column in values:
             values[column] = storable_id(values[column])
+    if name == LIFE:
+        check_life(values)
     if "group_name" in values:
         checked_group(values["group_name"])
     if name in ("tombstone", "rejection") and values["kind"] not in _KINDS_OF[name]:
@@ -426,6 +464,9 @@ def _insert(tx: Connection, user_id: str, row_id: int, name: str, values: Line) 
     """Store a row that is not there yet; whether it is new."""
     if name == SESSION:
         _insert_session(tx, user_id, values)
+        return False
+    if name == LIFE:
+        insert_life(tx, user_id, values)
         return False
     if name == "fact" and _join_fact(tx, user_id, row_id, values):
         return False

@@ -20,6 +20,7 @@ from shepherd_memory.maintenance import legacy, reindexing
 from shepherd_memory.service.deliveries import DeliveryService
 from shepherd_memory.service.memories import MemoryService
 from shepherd_memory.service.recall import RecallService
+from shepherd_memory.service.sessions import SessionService
 from shepherd_memory.service.user_data import UserDataService
 from shepherd_memory.service.work import WorkService
 from shepherd_memory.spool.replay import Replayer
@@ -31,7 +32,7 @@ from shepherd_memory.transcripts.watching import Watcher
 from shepherd_memory.work.lane import Lane, stop_lanes
 
 
-class Service(DeliveryService, RecallService, MemoryService, WorkService, UserDataService):
+class Service(DeliveryService, SessionService, RecallService, MemoryService, WorkService, UserDataService):
     """The memory of all users; every call names the user it is for."""
 
 

@@ -35,7 +35,7 @@ from shepherd_memory.intake import store
 from shepherd_memory.intake.exchange import AnsweredExchange, Exchange, ResponseLink
 from shepherd_memory.intake.messages import Message
 from shepherd_memory.intake.store import IntakeOptions
-from shepherd_memory.maintenance import erasure, forgetting, portability, reindexing
+from shepherd_memory.maintenance import erasure, forgetting, portability, reindexing, session_lines
 from shepherd_memory.memory import (
     api_keys,
     context,
@@ -45,12 +45,14 @@ from shepherd_memory.memory import (
     rejections,
     responses,
     saved_chats,
+    session_lives,
     sessions,
 )
 from shepherd_memory.memory.documents import Facets, NewDocument
 from shepherd_memory.memory.rejections import NewRejection
 from shepherd_memory.memory.responses import StoredResponse
 from shepherd_memory.memory.saved_chats import InputHistory, SavedChat
+from shepherd_memory.memory.session_lives import IdleRule, NewSession
 from shepherd_memory.recall import Hit, Recalled, rows, user_index
 from shepherd_memory.recall import filters as recall_within
 from shepherd_memory.recall.hits import Scope
@@ -143,6 +145,13 @@ def _insert_rows(service: Service, user_id: str, word: str) -> None:
         responses.put(tx, user_id, "resp_both", StoredResponse(word, 4, word), NOW)
         kept = StoredBlock(MemoryBlock(word, 1, (), ()), entries=(("document", FIRST_DOCUMENT),))
         stored_blocks.save(tx, user_id, "main", TURN, kept, 1, NOW)
+        tx.execute(
+            "insert into session_history (user_id, id, group_name, session_id, name, created_at, archived_at)"
+            " values (:user_id, 1, 'main', 'chat', :word, 1, 2)",
+            user_id=user_id,
+            word=word,
+        )
+        session_lives.take_place(tx, user_id, "life", word)
         prompting_row = {"user_id": user_id, "word": word, "id": LOGGED}
         tx.execute(
             "insert into injections (user_id, id, request, session_id, query, kind, entry_id, score,"
@@ -163,6 +172,7 @@ FURNISHING: list[Callable[[Service, str, str], Any]] = [
     lambda service, user, word: service.add_context(user, "The same?", "the same"),
     lambda service, user, word: service.add_document(user, word, session_id="files", message_id="d1"),
     lambda service, user, word: service.remember(user, [user_says(word)], "stored only", extract=False),
+    lambda service, user, word: service.start_session(user, session_id="life", agent_name=word),
     _insert_rows,
 ]
 
@@ -265,6 +275,35 @@ REVIEW = Review(
     (Proposal("fact", "city", "Rome", WHERE), Proposal("context", "Where?", "Rome", WHERE, FIRST_PAIR)), ()
 )
 NEW = NewDocument("chat", "m1", "text", NOW)
+
+LED = {
+    "group_name": "main",
+    "status": "active",
+    "name": "",
+    "agent_name": "Julian",
+    "started_at": NOW,
+    "ended_at": None,
+    "end_reason": "",
+    "previous_session": "chat",
+    "handed_in": None,
+    "last_seen_at": NOW,
+}
+AT_NOW, MUCH_LATER = IdleRule(NOW, 1_000_000), IdleRule(NOW * 2, 1_000_000)
+
+
+def _close_life(pair: Pair) -> Any:
+    with pair.database.write() as tx:
+        life = session_lives.get(tx, pair.me, "life")
+        assert life is not None
+        return session_lives.close(tx, pair.me, life, "client", NOW)
+
+
+def _settle_life(pair: Pair) -> Any:
+    with pair.database.write() as tx:
+        life = session_lives.get(tx, pair.me, "life")
+        assert session_lives.settled(tx, pair.me, life, AT_NOW) == life
+        return session_lives.settled(tx, pair.me, life, MUCH_LATER)
+
 
 Case = Callable[[Pair], Any]
 
@@ -430,6 +469,32 @@ CORE: dict[str, list[Case]] = {
     "memory.saved_chats.save": [
         with_saved_chats(lambda user_id: saved_chats.save(user_id, "/work", "lab", SavedChat("chat", [])))
     ],
+    "maintenance.session_lines.insert_life": [
+        in_transaction(session_lines.insert_life, {**LED, "session_id": "chat"}),
+        in_transaction(session_lines.insert_life, {**LED, "session_id": "life"}),
+    ],
+    "maintenance.session_lines.life_rows": [in_transaction(session_lines.life_rows, "main")],
+    "memory.session_lives.active": [in_transaction(session_lives.active)],
+    "memory.session_lives.agent_name": [in_transaction(session_lives.agent_name, "life")],
+    "memory.session_lives.close": [_close_life],
+    "memory.session_lives.end": [
+        on_database(session_lives.end, "life", "client", AT_NOW),
+        on_database(session_lives.end, "life", "client", MUCH_LATER),
+    ],
+    "memory.session_lives.forget": [in_transaction(session_lives.forget, "life")],
+    "memory.session_lives.get": [in_transaction(session_lives.get, "life")],
+    "memory.session_lives.handed_in": [in_transaction(session_lives.handed_in, "life")],
+    "memory.session_lives.holder": [in_transaction(session_lives.holder)],
+    "memory.session_lives.leave": [in_transaction(session_lives.leave, "life")],
+    "memory.session_lives.nearest": [in_transaction(session_lives.nearest, "life")],
+    "memory.session_lives.newest_other": [in_transaction(session_lives.newest_other, "life")],
+    "memory.session_lives.settled": [_settle_life],
+    "memory.session_lives.start": [
+        on_database(session_lives.start, NewSession("new", takeover=True), AT_NOW),
+        on_database(session_lives.start, NewSession("life", previous="chat", takeover=True), MUCH_LATER),
+    ],
+    "memory.session_lives.take_place": [in_transaction(session_lives.take_place, "chat")],
+    "memory.session_lives.touch": [in_transaction(session_lives.touch, "life", NOW * 2)],
     "memory.sessions.continued": [
         in_transaction(sessions.continued, "chat", 0, NOW),
         in_transaction(sessions.continued, "opening", 0, NOW),
@@ -546,7 +611,16 @@ SERVICE: dict[str, list[Case]] = {
     ],
     "retry": [on_service("retry", PARKED)],
     "row_counts": [on_service("row_counts")],
+    "active_session": [on_service("active_session")],
+    "end_session": [on_service("end_session", "life")],
+    "recover_session": [on_service("recover_session")],
+    "session_life": [on_service("session_life", "life"), on_service("session_life", "chat")],
     "session_size": [on_service("session_size", "chat")],
+    "start_session": [
+        on_service("start_session", session_id="new", takeover=True),
+        on_service("start_session", session_id="chat", previous="stored only", takeover=True),
+    ],
+    "use_session": [on_service("use_session", "life"), on_service("use_session", "chat")],
     "set_fact": [on_service("set_fact", "city", "Rome")],
     "tokens_spent_today": [on_service("tokens_spent_today")],
     "unembedded": [on_service("unembedded")],
@@ -876,6 +950,7 @@ def test_asking_about_somebody_who_is_not_there_leaves_no_row(service: Service) 
         "store_exchange",
         "deliver",
         "import_lines",
+        "start_session",
     )
     reading = [name for name in SERVICE if name not in adding]
     for name in reading:

@@ -1,0 +1,145 @@
+"""Sessions that are started and ended, and which one is active."""
+
+import uuid
+from types import NoneType
+
+from shepherd_memory.errors import InvalidInput, SessionEnded
+from shepherd_memory.intake.handed_in import storable_transcript
+from shepherd_memory.intake.messages import storable_name
+from shepherd_memory.memory import session_lives
+from shepherd_memory.memory.session_lives import (
+    CLIENT,
+    CRASHED,
+    END_REASONS,
+    ENDED,
+    LAST,
+    NONE,
+    IdleRule,
+    NewSession,
+    SessionLife,
+)
+from shepherd_memory.service.arguments import check_known_user, empty_for_unknown_user
+from shepherd_memory.service.parts import ServiceParts
+from shepherd_memory.storage import users
+from shepherd_memory.storage.clock import SECOND
+from shepherd_memory.storage.lease_owner import is_gone
+from shepherd_memory.text.groups import MAIN_GROUP, checked_group
+from shepherd_memory.text.ids import storable_id
+
+MINUTE = 60 * SECOND
+TOUCH_SHARE = 8
+"""A session in use is noted at most so often within the time after which a silent one ends."""
+
+
+class SessionService(ServiceParts):
+    """Starts and ends sessions, and says how one is doing."""
+
+    def start_session(
+        self,
+        user_id: str,
+        *,
+        group: str = MAIN_GROUP,
+        agent_name: str = "",
+        previous: str = LAST,
+        previous_transcript: object = None,
+        takeover: bool = False,
+        session_id: str = "",
+        holder: str = "",
+    ) -> SessionLife:
+        """Start a session; SessionRunning if one is active in the group, unless it is to be taken over.
+
+        It follows the `last` session of the group, `none`, or the one that `previous` names, or a transcript
+        that is handed in. Without a `session_id` it gets one that nobody can guess; a session that is there
+        already is made active again. `holder` is the process (see `lease_owner`) that it ends with.
+        """
+        check_known_user(user_id)
+        place, idle = checked_group(group), self._idle_rule()
+        new = NewSession(
+            storable_id(session_id) if session_id else str(uuid.uuid4()),
+            agent_name=storable_name(agent_name),
+            previous=_previous(previous),
+            handed_in=storable_transcript(previous_transcript, idle.now),
+            takeover=takeover,
+            holder=holder,
+        )
+        return session_lives.start(self.database, user_id, new, idle, place)
+
+    def end_session(
+        self, user_id: str, session_id: str, *, reason: str = CLIENT, group: str = MAIN_GROUP
+    ) -> SessionLife:
+        """End a session of the group that was started; NotFound if none was. One that has ended stays so."""
+        check_known_user(user_id)
+        if reason not in END_REASONS:
+            raise InvalidInput(f"reason takes {', '.join(END_REASONS)}; got {reason!r}")
+        place, session = checked_group(group), storable_id(session_id)
+        return session_lives.end(self.database, user_id, session, reason, self._idle_rule(), place)
+
+    @empty_for_unknown_user(NoneType)
+    def active_session(self, user_id: str, *, group: str = MAIN_GROUP) -> SessionLife | None:
+        """The session that is active in the group."""
+        place = checked_group(group)
+        with self.database.read() as connection:
+            life = session_lives.active(connection, user_id, place)
+        settled = None if life is None else self._settled(user_id, life)
+        return settled if settled is not None and settled.status != ENDED else None
+
+    @empty_for_unknown_user(NoneType)
+    def session_life(self, user_id: str, session_id: str, *, group: str = MAIN_GROUP) -> SessionLife | None:
+        """Where a session that the group sees is in its life; its status is empty if nobody started it."""
+        place, session = checked_group(group), storable_id(session_id)
+        with self.database.read() as connection:
+            life = session_lives.nearest(connection, user_id, session, place)
+        return None if life is None else self._settled(user_id, life)
+
+    @empty_for_unknown_user(NoneType)
+    def use_session(self, user_id: str, session_id: str, *, group: str = MAIN_GROUP) -> None:
+        """Something is about to be said, or goes on, in a session: SessionEnded if it has ended.
+
+        Sessions that nobody started, and those that nobody knows yet, take whatever is said in them.
+        """
+        place, session, idle = checked_group(group), storable_id(session_id), self._idle_rule()
+        with self.database.read() as connection:
+            found = session_lives.get(connection, user_id, session, place)
+        life = None if found is None else self._settled(user_id, found)
+        if life is None or not life.status:
+            return
+        if life.status == ENDED:
+            raise SessionEnded(session, life.end_reason)
+        if abs(idle.now - idle.seen(life)) * TOUCH_SHARE >= idle.idle_us > 0:
+            with self.database.write() as tx:
+                session_lives.touch(tx, user_id, session, idle.now, place)
+
+    def recover_session(self, user_id: str, *, group: str = MAIN_GROUP) -> SessionLife | None:
+        """End the group's active session if the process that held it is gone; what it was."""
+        check_known_user(user_id)
+        place, now = checked_group(group), self._clock()
+        with self.database.write() as tx:
+            life = None
+            if users.lock_existing(tx, user_id) is not None:
+                life = session_lives.active(tx, user_id, place)
+            if life is None or not is_gone(session_lives.holder(tx, user_id, place)):
+                return None
+            session_lives.close(tx, user_id, life, CRASHED, now)
+            return session_lives.get(tx, user_id, life.session_id, place)
+
+    def end_idle_sessions(self) -> int:
+        """End the sessions of all users that have been silent for too long, some at a time; how many."""
+        return session_lives.end_idle(self.database, self._idle_rule())
+
+    def _idle_rule(self) -> IdleRule:
+        return IdleRule(self._clock(), round(self.config.session_idle_minutes * MINUTE))
+
+    def _settled(self, user_id: str, life: SessionLife) -> SessionLife | None:
+        """The session as it stands now, also where no worker has looked for silent ones."""
+        idle = self._idle_rule()
+        if not idle.is_over(life) and not idle.is_ahead(life):
+            return life
+        with self.database.write() as tx:
+            if users.lock_existing(tx, user_id) is not None:
+                now = session_lives.get(tx, user_id, life.session_id, life.group_name)
+                session_lives.settled(tx, user_id, now, idle)
+            return session_lives.get(tx, user_id, life.session_id, life.group_name)
+
+
+def _previous(previous: str) -> str:
+    return previous if previous in (LAST, NONE) else storable_id(previous)
