@@ -67,11 +67,13 @@ def open_service(
         service = Service(database, live, thread, embedding, library, spool, clock)
         replayer = Replayer(spool, service.store_exchange)
         stack.callback(embedding.stop)
+        stack.callback(service.session_keeper.stop)
         if worker:
             embedding.start()
             stack.enter_context(service.tallies.counting())
             watcher.start()
             replayer.start()
+            service.session_keeper.start_ending()
             stack.callback(replayer.stop)
             stack.callback(watcher.stop)
             _run_lanes(stack, [thread])

@@ -21,14 +21,12 @@ from shepherd_memory.memory.session_lives import (
 from shepherd_memory.service.arguments import check_known_user, empty_for_unknown_user
 from shepherd_memory.service.parts import ServiceParts
 from shepherd_memory.storage import users
-from shepherd_memory.storage.clock import SECOND
 from shepherd_memory.storage.lease_owner import is_gone
 from shepherd_memory.text.groups import MAIN_GROUP, checked_group
 from shepherd_memory.text.ids import storable_id
 
-MINUTE = 60 * SECOND
-TOUCH_SHARE = 8
-"""A session in use is noted at most so often within the time after which a silent one ends."""
+TOUCH_SHARE = 500
+"""So often at most, within the time after which a silent session ends, it is noted that one is used."""
 
 
 class SessionService(ServiceParts):
@@ -91,23 +89,24 @@ class SessionService(ServiceParts):
             life = session_lives.nearest(connection, user_id, session, place)
         return None if life is None else self._settled(user_id, life)
 
-    @empty_for_unknown_user(NoneType)
-    def use_session(self, user_id: str, session_id: str, *, group: str = MAIN_GROUP) -> None:
-        """Something is about to be said, or goes on, in a session: SessionEnded if it has ended.
+    @empty_for_unknown_user(bool)
+    def use_session(self, user_id: str, session_id: str, *, group: str = MAIN_GROUP) -> bool:
+        """Something is about to be said in a session: SessionEnded if it has ended; whether it has a life.
 
         Sessions that nobody started, and those that nobody knows yet, take whatever is said in them.
         """
         place, session, idle = checked_group(group), storable_id(session_id), self._idle_rule()
         with self.database.read() as connection:
             found = session_lives.get(connection, user_id, session, place)
-        life = None if found is None else self._settled(user_id, found)
-        if life is None or not life.status:
-            return
+        life = self._settled(user_id, found) if found is not None and found.status else None
+        if life is None:
+            return False
         if life.status == ENDED:
             raise SessionEnded(session, life.end_reason)
-        if abs(idle.now - idle.seen(life)) * TOUCH_SHARE >= idle.idle_us > 0:
+        if abs(idle.now - idle.seen(life)) * TOUCH_SHARE >= idle.idle_us:
             with self.database.write() as tx:
                 session_lives.touch(tx, user_id, session, idle.now, place)
+        return True
 
     def recover_session(self, user_id: str, *, group: str = MAIN_GROUP) -> SessionLife | None:
         """End the group's active session if the process that held it is gone; what it was."""
@@ -127,7 +126,7 @@ class SessionService(ServiceParts):
         return session_lives.end_idle(self.database, self._idle_rule())
 
     def _idle_rule(self) -> IdleRule:
-        return IdleRule(self._clock(), round(self.config.session_idle_minutes * MINUTE))
+        return self.session_keeper.idle_rule()
 
     def _settled(self, user_id: str, life: SessionLife) -> SessionLife | None:
         """The session as it stands now, also where no worker has looked for silent ones."""

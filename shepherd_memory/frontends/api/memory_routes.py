@@ -25,7 +25,6 @@ from shepherd_memory.frontends.api.memory_shapes import (
     Remember,
     RowId,
     RowOf,
-    SessionOf,
     Stats,
     Why,
 )
@@ -37,6 +36,8 @@ from shepherd_memory.frontends.api.operations import (
     OperationInput,
     routes_of,
 )
+from shepherd_memory.frontends.api.session_routes import SESSION_OPERATIONS
+from shepherd_memory.frontends.api.session_shapes import SessionOf
 from shepherd_memory.frontends.web.http_errors import HttpError
 from shepherd_memory.intake.store import Remembered
 from shepherd_memory.maintenance.erasure import Receipt
@@ -246,6 +247,7 @@ ROOT = "/v1/memory"
 LONG_AT_ONCE = 2
 
 MEMORY_OPERATIONS = [
+    *SESSION_OPERATIONS,
     Operation("POST", f"{ROOT}/remember", "Store messages.", Remembered, remember, body=Remember),
     Operation("GET", f"{ROOT}/recall", "Find what a query is about.", Recalled, recall, Recall),
     Operation("POST", f"{ROOT}/recall", "The same, by a body.", Recalled, recall_by_body, body=Recall),

@@ -123,11 +123,6 @@ class DocumentGiven(ForUser, frozen=True, kw_only=True):
     extra: Annotated[Any, Meta(description="Any JSON, kept with it.")] = None
 
 
-class SessionOf(ForUser, frozen=True, kw_only=True):
-    # Not empty: that is where everything belongs that was not said in a session.
-    session_id: Annotated[str, Meta(min_length=1)]
-
-
 class Why(ForUser, frozen=True, kw_only=True):
     request: Annotated[
         str, Meta(pattern="^[0-9a-f]{0,32}$", description="A chat's `X-Shepherd-Request`; empty: the last.")

@@ -23,7 +23,7 @@ from shepherd_memory.frontends.session_server.streams import EventStream, follow
 from shepherd_memory.frontends.session_server.updates import STATUSES, Update
 from shepherd_memory.frontends.web.auth import Authenticator, Caller
 from shepherd_memory.frontends.web.bodies import read_body
-from shepherd_memory.frontends.web.health import health, live, ready
+from shepherd_memory.frontends.web.health import health_answer, live, ready
 from shepherd_memory.frontends.web.http_errors import RETRY_SECONDS, HttpError
 from shepherd_memory.frontends.web.json_body import decoded, json_response
 from shepherd_memory.frontends.web.limits import ClientGone
@@ -208,6 +208,12 @@ async def updates(request: Request) -> EventStream:
         await check_user(state.door, caller, session.user_id, config_of(request.scope))
 
     return EventStream(observe(session.updates, last_id, _about(session, request), look_again))
+
+
+async def health(request: Request) -> Response:
+    """200 while everything moves, else 503."""
+    answer, status = await health_answer(request)
+    return json_response(answer, status)
 
 
 def _about(session: SharedSession, request: Request) -> dict[str, Any]:

@@ -11,17 +11,22 @@ from shepherd_memory.errors import (
     EndpointError,
     InvalidInput,
     NotFound,
+    SessionConflict,
+    SessionEnded,
     ShepherdError,
 )
 
 OPENAI, RESPONSES, ANTHROPIC, MCP = "openai", "responses", "anthropic", "mcp"
 RETRY_SECONDS = 1
+SESSION_HEADER = "X-Shepherd-Session"
+SESSION_ACTIVE, SESSION_ENDED = "session_active", "session_ended"
 
 STATUSES: dict[type[ShepherdError], int] = {
     ShepherdError: 500,
     ConfigError: 500,
     InvalidInput: 400,
     NotFound: 404,
+    SessionConflict: 409,
     DatabaseError: 500,
     DatabaseUnavailable: 503,
     EndpointError: 502,
@@ -50,18 +55,31 @@ class HttpError(Exception):
     """A request that is not carried out, and what the client is told."""
 
     def __init__(
-        self, status: int, message: str, *, code: str = "", headers: Mapping[str, str] | None = None
+        self,
+        status: int,
+        message: str,
+        *,
+        code: str = "",
+        headers: Mapping[str, str] | None = None,
+        session_id: str = "",
     ) -> None:
         super().__init__(message)
         self.status = status
         self.message = message
         self.code = code
-        self.headers = dict(headers or {})
+        self.headers = {**(headers or {}), **session_header(session_id)}
+        self.session_id = session_id
 
 
 def unavailable(message: str) -> HttpError:
     """What cannot be done now, and may be done a moment later."""
     return HttpError(503, message, headers={"Retry-After": str(RETRY_SECONDS)})
+
+
+def session_header(session_id: str) -> dict[str, str]:
+    """The header that names a session; none if it is not of the ids that we give."""
+    is_plain = session_id.isascii() and session_id.isprintable() and session_id.strip() == session_id
+    return {SESSION_HEADER: session_id} if session_id and is_plain else {}
 
 
 def from_error(error: ShepherdError) -> HttpError:
@@ -71,6 +89,9 @@ def from_error(error: ShepherdError) -> HttpError:
         return unavailable("the memory's database cannot be used now; try again")
     if status == 500:
         return HttpError(500, "the memory failed; the server's log says why")
+    if isinstance(error, SessionConflict):
+        code = SESSION_ENDED if isinstance(error, SessionEnded) else SESSION_ACTIVE
+        return HttpError(status, str(error), code=code, session_id=error.session_id)
     return HttpError(status, str(error))
 
 
@@ -94,8 +115,11 @@ def render(refusal: HttpError, wire: str) -> bytes:
         error = {"code": _RPC_CODES.get(refusal.status, _RPC_REFUSED), "message": refusal.message}
         return orjson.dumps({"jsonrpc": "2.0", "id": None, "error": error})
     kind = kind_of(refusal.status)
+    session = {"session_id": refusal.session_id} if refusal.session_id else {}
     if wire == ANTHROPIC:
         kind = _ANTHROPIC_TYPES.get(refusal.status, kind)
-        return orjson.dumps({"type": "error", "error": {"type": kind, "message": refusal.message}})
+        named = {"code": refusal.code} if session else {}
+        detail = {"type": kind, "message": refusal.message, **named}
+        return orjson.dumps({"type": "error", "error": detail, **session})
     code = refusal.code or None
-    return orjson.dumps({"error": {"message": refusal.message, "type": kind, "code": code}})
+    return orjson.dumps({"error": {"message": refusal.message, "type": kind, "code": code}, **session})
