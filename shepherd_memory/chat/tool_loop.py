@@ -90,6 +90,7 @@ class Turn:
                 group=chat.group,
                 after=chat.evicted_turn,
                 explain=True,
+                context_window=chat.window_of(self._provider),
             )
         except ShepherdError as error:
             logger.warning("recall failed for a chat (%s)", type(error).__name__)

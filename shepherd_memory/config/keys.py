@@ -114,6 +114,17 @@ class Config(_Checked):
     session_idle_minutes: float = setting(
         15.0, MINUTES_OR_NEVER, "A session that was started ends after so many minutes of silence. 0: never."
     )
+    session_rehydration_tokens: int = setting(
+        2000,
+        COUNT,
+        "Most tokens that the previous session may take in the first message of one that was started; never "
+        "more than a quarter of the model's context window, where that is known. 0: it is not handed on.",
+    )
+    session_rehydration_context: str = setting(
+        "none",
+        one_of(("none", "identity", "knowledge", "both")),
+        "Documents of these categories that are handed on with the previous session, within its tokens.",
+    )
     memory_database: str = setting(
         "",
         TEXT,

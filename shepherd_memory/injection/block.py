@@ -92,8 +92,11 @@ def build_block(
     pieces: Sequence[RecalledItem],
     max_tokens: int,
     most_relevant: Sequence[str] = (),
+    record: str = "",
 ) -> MemoryBlock | None:
     """The facts and the pieces, best first, that `max_tokens` has room for; None: for none of them.
+
+    A `record` of what was said before stands above them, beside their budget.
 
     Each of the two may take half, and what the other leaves. Facts are never cut, for half a value can be
     a wrong one: those with the keys `most_relevant` go in first, and one that does not fit is left out.
@@ -108,6 +111,7 @@ def build_block(
     shown = _show(drafts, room - weigh(_facts_line([entries[index] for index in chosen])))
     chosen = _choose(entries, order, room - weigh(_context_line([text for _, text in shown])))
     lines = _facts_line([entries[index] for index in chosen]) + _context_line([text for _, text in shown])
+    lines = f"{record}\n{lines}" if record else lines
     if not lines:
         return None
     text = lines + seal(lines)

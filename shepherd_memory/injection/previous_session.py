@@ -24,13 +24,15 @@ _SPEAKER_TYPES = {"user": "human", "assistant": "agent"}
 
 @dataclass(frozen=True)
 class RecordedMessage:
-    """Something that was said; `document_id` is 0 for what is not stored as a document."""
+    """Something that was said: a document, or what is none (its id is 0) and has a mark instead."""
 
     document_id: int
     role: str
     speaker_type: str
     speaker_name: str
     text: str
+    said_at: int = 0
+    mark: str = ""
 
 
 @dataclass(frozen=True)
@@ -45,7 +47,10 @@ class SessionRecord:
 
 @dataclass(frozen=True)
 class PreviousSession:
-    """What a new session is told of another one: `text`, made of these documents, of which some are cut."""
+    """What a new session is told of another one: `text`, made of these documents, of which some are cut.
+
+    `marks` are those of messages that are no documents.
+    """
 
     session_id: str
     ended: datetime
@@ -54,6 +59,7 @@ class PreviousSession:
     text: str
     document_ids: tuple[int, ...] = ()
     shortened_ids: tuple[int, ...] = ()
+    marks: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -72,6 +78,8 @@ class _Entry:
     label: str
     said: str
     is_cut: bool = False
+    said_at: int = 0
+    mark: str = ""
     room: int = 0
 
     @property
@@ -100,11 +108,11 @@ def tell_session(record: SessionRecord, max_tokens: int) -> PreviousSession | No
     total = record.total
     around = f"{RECORD_NOTE}\n{_opening(record, total, total)}\n{_note(total)}</previous-session>"
     entries = _entries(record.newest_first, max_tokens * UNITS - weigh(around))
-    taken = [entry for entry in entries if entry.room]
+    taken = sorted((entry for entry in reversed(entries) if entry.room), key=lambda entry: entry.said_at)
     if not taken:
         return None
     total = max(total - sum(not entry.said for entry in entries), len(taken))
-    lines = "".join(f"{entry.line}\n" for entry in reversed(taken))
+    lines = "".join(f"{entry.line}\n" for entry in taken)
     opening = _opening(record, len(taken), total)
     text = f"{RECORD_NOTE}\n{opening}\n{_note(total - len(taken))}{lines}</previous-session>"
     return PreviousSession(
@@ -113,8 +121,9 @@ def tell_session(record: SessionRecord, max_tokens: int) -> PreviousSession | No
         len(taken),
         total,
         text,
-        tuple(entry.document_id for entry in reversed(taken) if entry.document_id),
+        tuple(entry.document_id for entry in taken if entry.document_id),
         tuple(entry.document_id for entry in taken if entry.document_id and not entry.is_whole),
+        tuple(entry.mark for entry in taken if entry.mark),
     )
 
 
@@ -154,7 +163,13 @@ def _note(left_out: int) -> str:
 
 def _entries(newest_first: Iterable[RecordedMessage], room: int) -> list[_Entry]:
     """The messages as far back as there is room for, those without text among them."""
-    return _with_room((_entry(one.document_id, _label(one), one.text, room) for one in newest_first), room)
+    return _with_room((_of_message(message, room) for message in newest_first), room)
+
+
+def _of_message(message: RecordedMessage, room: int) -> _Entry:
+    entry = _entry(message.document_id, _label(message), message.text, room)
+    entry.said_at, entry.mark = message.said_at, message.mark
+    return entry
 
 
 def _entry(document_id: int, label: str, text: str, room: int) -> _Entry:

@@ -1,14 +1,27 @@
 """A transcript that a client hands in when it starts a session, made storable like any messages."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from shepherd_memory.errors import InvalidInput
 from shepherd_memory.intake.messages import Message, kept_as_extra, read_messages
+from shepherd_memory.text.canonical import dump_canonical, load_json
 
 HUMAN_ROLES = {"user": "human", "assistant": "agent"}
 ANOTHER_NAME = {"speakerType": "speaker_type", "speakerName": "speaker_name", "createdAt": "created_at"}
 MAX_MESSAGES = 10_000
+
+
+@dataclass(frozen=True)
+class HandedInMessage:
+    """One message of a transcript that was handed in; `created_at` in microseconds."""
+
+    role: str
+    speaker_type: str
+    speaker_name: str
+    text: str
+    created_at: int
 
 
 def storable_transcript(given: object, now: int) -> str:
@@ -46,11 +59,19 @@ def _is_said(message: Message) -> bool:
 
 
 def _as_entry(message: Message) -> dict[str, object]:
-    speaker_type = message.speaker_type if message.speaker_type in HUMAN_ROLES.values() else ""
-    return {
-        "role": message.role,
-        "speaker_type": speaker_type or HUMAN_ROLES[message.role],
-        "speaker_name": message.speaker_name,
-        "text": message.text,
-        "created_at": message.created_at,
-    }
+    is_known = message.speaker_type in HUMAN_ROLES.values()
+    speaker_type = message.speaker_type if is_known else HUMAN_ROLES[message.role]
+    return asdict(
+        HandedInMessage(message.role, speaker_type, message.speaker_name, message.text, message.created_at)
+    )
+
+
+def read_transcript(stored: str) -> list[HandedInMessage]:
+    """The messages of a transcript that `storable_transcript` made."""
+    return [HandedInMessage(**entry) for entry in load_json(stored)] if stored else []
+
+
+def without_texts(stored: str, texts: Collection[str]) -> str:
+    """A transcript without the messages that say just one of these."""
+    kept = [message for message in read_transcript(stored) if message.text.strip() not in texts]
+    return dump_canonical([asdict(message) for message in kept]) if kept else ""

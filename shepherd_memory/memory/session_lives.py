@@ -329,6 +329,30 @@ def forget(tx: Connection, user_id: str, session_id: str, group: str = MAIN_GROU
         tx.execute(statement, user_id=user_id, group=group, session_id=session_id)
 
 
+def all_handed_in(connection: Connection, user_id: str, group: str = MAIN_GROUP) -> list[tuple[str, str]]:
+    """The sessions of a group that were started with a transcript, each with that."""
+    rows = connection.rows(
+        "select session_id, handed_in from sessions where user_id = :user_id and group_name = :group"
+        " and handed_in <> ''",
+        user_id=user_id,
+        group=group,
+    )
+    return [(session_id, transcript) for session_id, transcript in rows]
+
+
+def set_handed_in(
+    tx: Connection, user_id: str, session_id: str, transcript: str, group: str = MAIN_GROUP
+) -> None:
+    """Let a session have been started with this transcript."""
+    tx.execute(
+        f"update sessions set handed_in = :transcript {FOUND}",
+        user_id=user_id,
+        group=group,
+        session_id=session_id,
+        transcript=transcript,
+    )
+
+
 def end_idle(database: Database, idle: IdleRule) -> int:
     """End the sessions of all users that have been silent for too long, some at a time; how many."""
     if not idle.idle_us:

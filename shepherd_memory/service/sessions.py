@@ -4,6 +4,8 @@ import uuid
 from types import NoneType
 
 from shepherd_memory.errors import InvalidInput, SessionEnded
+from shepherd_memory.injection.handing_on import PreviousRequest, find_previous, handing_rules
+from shepherd_memory.injection.previous_session import PreviousSession
 from shepherd_memory.intake.handed_in import storable_transcript
 from shepherd_memory.intake.messages import storable_name
 from shepherd_memory.memory import session_lives
@@ -22,6 +24,7 @@ from shepherd_memory.service.arguments import check_known_user, empty_for_unknow
 from shepherd_memory.service.parts import ServiceParts
 from shepherd_memory.storage import users
 from shepherd_memory.storage.lease_owner import is_gone
+from shepherd_memory.text.canonical import canonical_text
 from shepherd_memory.text.groups import MAIN_GROUP, checked_group
 from shepherd_memory.text.ids import storable_id
 
@@ -121,6 +124,29 @@ class SessionService(ServiceParts):
             session_lives.close(tx, user_id, life, CRASHED, now)
             return session_lives.get(tx, user_id, life.session_id, place)
 
+    @empty_for_unknown_user(NoneType)
+    def previous_session(
+        self,
+        user_id: str,
+        *,
+        group: str = MAIN_GROUP,
+        current: str = "",
+        session_id: str = "",
+        cwd: str = "",
+        budget_tokens: int | None = None,
+    ) -> PreviousSession | None:
+        """What a new session is told of the one before it; None if there is none, or nothing was said in it.
+
+        That is the session with this id, else what the session `current` was started with, else the one of
+        the group with the newest message that is not active, other than `current`; with `cwd` one of the
+        same project.
+        """
+        place = checked_group(group)
+        rules = handing_rules(self.config, max_tokens=budget_tokens)
+        with self.database.read() as connection:
+            asked = PreviousRequest(_stored_id(session_id), _stored_id(current), canonical_text(cwd))
+            return find_previous(connection, user_id, asked, rules, place)
+
     def end_idle_sessions(self) -> int:
         """End the sessions of all users that have been silent for too long, some at a time; how many."""
         return session_lives.end_idle(self.database, self._idle_rule())
@@ -138,6 +164,10 @@ class SessionService(ServiceParts):
                 now = session_lives.get(tx, user_id, life.session_id, life.group_name)
                 session_lives.settled(tx, user_id, now, idle)
             return session_lives.get(tx, user_id, life.session_id, life.group_name)
+
+
+def _stored_id(session_id: str) -> str:
+    return storable_id(session_id) if session_id else ""
 
 
 def _previous(previous: str) -> str:
