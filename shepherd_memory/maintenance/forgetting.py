@@ -3,6 +3,7 @@
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
+from shepherd_memory.conversations import conversation
 from shepherd_memory.extraction import queue
 from shepherd_memory.intake.handed_in import read_transcript, without_texts
 from shepherd_memory.intake.messages import MAX_QUERY_CHARS
@@ -165,13 +166,7 @@ def _delete_session(tx: Connection, user_id: str, session_id: str, group: str) -
         group=group,
         session_id=session_id,
     )
-    tx.execute(
-        "delete from transcript_conversations where user_id = :user_id and group_name = :group"
-        " and session_id = :session_id",
-        user_id=user_id,
-        group=group,
-        session_id=session_id,
-    )
+    conversation.delete_session(tx, user_id, session_id, group)
     transcript_stops.forget_session(tx, user_id, session_id, group)
     # A reader loses its claim on the file; the next one starts after the size that was last seen.
     tx.execute(

@@ -258,6 +258,22 @@ def of_session(
     return [build(Document, row) for row in rows]
 
 
+def said_after(
+    connection: Connection, user_id: str, session_id: str, after: int, limit: int, group: str = MAIN_GROUP
+) -> list[tuple[int, int]]:
+    """The ids and times of a session's messages after one of them, in its order."""
+    rows = connection.rows(
+        "select id, created_at from documents where user_id = :user_id and group_name = :group"
+        " and session_id = :session_id and id > :after and type = 'message' order by id limit :limit",
+        user_id=user_id,
+        group=group,
+        session_id=session_id,
+        after=after,
+        limit=limit,
+    )
+    return [(int(document_id), int(said_at)) for document_id, said_at in rows]
+
+
 def count_imported(connection: Connection, user_id: str) -> int:
     """How many documents a user has that were read from files."""
     row = connection.row(

@@ -10,7 +10,7 @@ from shepherd_memory.text.groups import MAIN_GROUP
 
 COLUMNS = (
     "session_id, group_name, last_document, wanted_through, queued_through, extracted_through, created_at,"
-    " updated_at"
+    " updated_at, provider, cwd, grouped_through"
 )
 
 
@@ -30,6 +30,17 @@ class Session:
     extracted_through: int
     created_at: datetime
     updated_at: datetime
+    provider: str
+    cwd: str
+    grouped_through: int
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a session is chatted: with which provider, in which folder; empty where that is not known."""
+
+    provider: str = ""
+    cwd: str = ""
 
 
 @dataclass(frozen=True)
@@ -52,17 +63,19 @@ def extend(
     wanted: bool,
     queued: bool,
     extract_after: int = 0,
+    place: "Place | None" = None,
 ) -> None:
     """Note that documents were added to a session, making it if it is new.
 
     `wanted`: all of it so far is to be extracted, once that is possible, and not before `extract_after`;
-    `queued`: it now waits for that.
+    `queued`: it now waits for that. `place`: where it is chatted, as far as that is known.
     """
+    place = place or Place()
     tx.execute(
         "insert into sessions (user_id, session_id, group_name, last_document, wanted_through,"
-        " queued_through, extract_after, created_at, updated_at)"
+        " queued_through, extract_after, created_at, updated_at, provider, cwd)"
         " values (:user_id, :session_id, :group_name, :last, :wanted, :queued, :extract_after, :said_at,"
-        " :said_at)"
+        " :said_at, :provider, :cwd)"
         " on conflict (user_id, group_name, session_id) do update set last_document = excluded.last_document,"
         " wanted_through = case when excluded.wanted_through > 0 then excluded.wanted_through"
         " else sessions.wanted_through end,"
@@ -71,7 +84,9 @@ def extend(
         " updated_at = case when excluded.updated_at > sessions.updated_at then excluded.updated_at"
         " else sessions.updated_at end, last_seen_at = case when sessions.status = 'active'"
         " and excluded.updated_at > sessions.last_seen_at then excluded.updated_at"
-        " else sessions.last_seen_at end",
+        " else sessions.last_seen_at end,"
+        " provider = case when excluded.provider <> '' then excluded.provider else sessions.provider end,"
+        " cwd = case when excluded.cwd <> '' then excluded.cwd else sessions.cwd end",
         user_id=user_id,
         session_id=session_id,
         group_name=group_name,
@@ -80,6 +95,8 @@ def extend(
         queued=last_document if queued else 0,
         extract_after=extract_after,
         said_at=said_at,
+        provider=place.provider,
+        cwd=place.cwd,
     )
 
 
@@ -210,3 +227,27 @@ def to_catch_up(connection: Connection, now: int, limit: int) -> list[tuple[str,
         limit=limit,
     )
     return [(user_id, session_id, group) for user_id, session_id, group in rows]
+
+
+def to_group(connection: Connection, limit: int) -> list[tuple[str, str, str]]:
+    """(user, session, group) with messages that are in no conversation yet, the longest silent first."""
+    rows = connection.rows(
+        "select user_id, session_id, group_name from sessions where last_document > grouped_through"
+        " order by updated_at limit :limit",
+        limit=limit,
+    )
+    return [(user_id, session_id, group) for user_id, session_id, group in rows]
+
+
+def mark_grouped(
+    tx: Connection, user_id: str, session_id: str, through: int, group: str = MAIN_GROUP
+) -> None:
+    """Its messages up to this one are in conversations."""
+    tx.execute(
+        "update sessions set grouped_through = :through where user_id = :user_id and group_name = :group"
+        " and session_id = :session_id and grouped_through < :through",
+        user_id=user_id,
+        group=group,
+        session_id=session_id,
+        through=through,
+    )

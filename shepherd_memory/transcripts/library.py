@@ -6,6 +6,9 @@ from pathlib import Path
 
 from shepherd_memory.config import Config
 from shepherd_memory.config.identity import is_known
+from shepherd_memory.conversations import conversation as conversations
+from shepherd_memory.conversations import life_cycle
+from shepherd_memory.conversations.conversation import MINUTE, STATUSES
 from shepherd_memory.errors import ConfigError, InvalidInput, NotFound
 from shepherd_memory.extraction.worker import extraction_endpoint
 from shepherd_memory.memory import documents
@@ -13,8 +16,7 @@ from shepherd_memory.memory.documents import Document
 from shepherd_memory.storage.clock import SECOND, Clock
 from shepherd_memory.storage.database import Database
 from shepherd_memory.text.ids import checked_user_id, storable_id
-from shepherd_memory.transcripts import conversations, files, ingestion, processing
-from shepherd_memory.transcripts.conversations import MINUTE, STATUSES, Conversation
+from shepherd_memory.transcripts import files, ingestion
 from shepherd_memory.transcripts.files import File
 from shepherd_memory.transcripts.ingestion import IngestOptions, IngestResult
 
@@ -92,11 +94,11 @@ class Library:
         """Move everybody's conversations on: ended, handed to extraction, done; how many moved."""
         config, now = self._config(), self._clock()
         gap_us = round(config.conversation_gap_minutes * MINUTE)
-        moved = processing.poll(self._database, gap_us, config.min_conversation_messages, now)
+        moved = life_cycle.poll(self._database, gap_us, config.min_conversation_messages, now)
         if extraction_endpoint(config) is None:
             return moved
         limit, daily = config.memory_extraction_queue_limit, config.memory_extraction_daily_tokens
-        handed_on = processing.queue_ready(self._database, limit, daily, now)
+        handed_on = life_cycle.queue_ready(self._database, limit, daily, now)
         if handed_on:
             self._queued()
         return moved + handed_on
@@ -107,17 +109,6 @@ class Library:
             return []
         with self._database.read() as connection:
             return files.listing(connection, user_id)
-
-    def conversations(
-        self, user_id: str, status: str | None = None, *, limit: int = 1000
-    ) -> list[Conversation]:
-        """A user's conversations, the latest first."""
-        if status is not None and status not in STATUSES:
-            raise InvalidInput(f"status takes {', '.join(STATUSES)}; got {status!r}")
-        if not is_known(checked_user_id(user_id)):
-            return []
-        with self._database.read() as connection:
-            return conversations.listing(connection, user_id, status, limit)
 
     def health(self, user_id: str) -> TranscriptHealth:
         """How a user's transcripts are doing."""

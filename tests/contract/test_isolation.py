@@ -20,6 +20,8 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_stat
 import shepherd_memory
 from shepherd_memory import tools
 from shepherd_memory.config.identity import is_known
+from shepherd_memory.conversations import conversation, turns
+from shepherd_memory.conversations.grouping import Grouping, Origin, SaidEntry
 from shepherd_memory.embedding import backlog
 from shepherd_memory.errors import NotFound
 from shepherd_memory.extraction import guard, queue
@@ -64,7 +66,7 @@ from shepherd_memory.storage.rows import Provenance
 from shepherd_memory.text.ids import fits_header
 from shepherd_memory.tools import advanced, basic
 from shepherd_memory.tools.tool import Arguments
-from shepherd_memory.transcripts import conversations, files, ingestion
+from shepherd_memory.transcripts import files, ingestion
 from shepherd_memory.transcripts.ingestion import IngestOptions
 from shepherd_memory.transcripts.library import Library
 from shepherd_memory.work import jobs, ledger
@@ -82,7 +84,7 @@ from tests.transcripts import agent_line, exchange, user_line, write
 
 NOW = NOON + 1_000_000
 WHERE = Provenance(NOW, "test", "chat", "m1")
-PARKED, WAITING, RUNNING, REFUSED, LOGGED = 5000, 5001, 5002, 5003, 5004
+PARKED, WAITING, RUNNING, REFUSED, LOGGED, CONVERSATION = 5000, 5001, 5002, 5003, 5004, 5005
 """Ids that both users have."""
 
 TURN = UserTurn(0, "Where?", "key", "start")
@@ -142,6 +144,10 @@ def _insert_rows(service: Service, user_id: str, word: str) -> None:
             user_id=user_id,
             vector=service.database.vector([1.0, 0.0]),
         )
+        grouping = Grouping([], 0)
+        grouping.add(SaidEntry(FIRST_DOCUMENT, NOW), CONVERSATION)
+        grouping.save(tx, user_id, Origin("chat", cwd=word), NOW)
+        conversation.set_status(tx, user_id, CONVERSATION, "active", "skipped", NOW)
         responses.put(tx, user_id, "resp_both", StoredResponse(word, 4, word), NOW)
         kept = StoredBlock(MemoryBlock(word, 1, (), ()), entries=(("document", FIRST_DOCUMENT),))
         stored_blocks.save(tx, user_id, "main", TURN, kept, 1, NOW)
@@ -564,6 +570,7 @@ SERVICE: dict[str, list[Case]] = {
     "drop": [on_service("drop", WAITING), on_service("drop", PARKED)],
     "erase": [on_service("erase")],
     "export": [lambda pair: list(pair.service.export(pair.me))],
+    "conversations": [on_service("conversations"), on_service("conversations", status="skipped", limit=5)],
     "extract": [on_service("extract", "stored only")],
     "fact_history": [on_service("fact_history", "city")],
     "facts": [on_service("facts")],
@@ -689,8 +696,8 @@ def _ingest_again(pair: Pair) -> Any:
 
 
 def _id_of_conversation(pair: Pair) -> int:
-    (mine,) = pair.service.transcripts.conversations(pair.me)
-    (theirs,) = pair.service.transcripts.conversations(pair.other)
+    (mine,) = pair.service.conversations(pair.me, source="claude-code")
+    (theirs,) = pair.service.conversations(pair.other, source="claude-code")
     assert mine.id == theirs.id
     return mine.id
 
@@ -698,14 +705,14 @@ def _id_of_conversation(pair: Pair) -> int:
 def _mark_ready(pair: Pair) -> Any:
     number = _id_of_conversation(pair)
     with pair.database.write() as tx:
-        return conversations.mark_ready(tx, pair.me, [number], NOW * 2, 1, NOW)
+        return conversation.mark_ready(tx, pair.me, [number], NOW * 2, 1, NOW)
 
 
 def _set_status(pair: Pair) -> Any:
     number = _id_of_conversation(pair)
     with pair.database.write() as tx:
         return [
-            conversations.set_status(tx, pair.me, number, before, "archived", NOW)
+            conversation.set_status(tx, pair.me, number, before, "archived", NOW)
             for before in ("active", "ready", "processing")
         ]
 
@@ -774,22 +781,25 @@ TRANSCRIPTS: dict[str, list[Case]] = {
     "storage.transcript_stops.record_erased": [_keep_mine],
     "storage.transcript_stops.remove": [_stop_and_lift],
     "storage.transcript_stops.stopped_at": [in_transaction(transcript_stops.stopped_at, FILE_KEY)],
-    "transcripts.conversations.count": [in_transaction(conversations.count)],
-    "transcripts.conversations.drop_empty": [in_transaction(conversations.drop_empty, FILE_KEY)],
-    "transcripts.conversations.for_grouping": [in_transaction(conversations.for_grouping, FILE_KEY)],
-    "transcripts.conversations.get": [
-        lambda pair: in_transaction(conversations.get, _id_of_conversation(pair))(pair)
+    "conversations.conversation.count": [in_transaction(conversation.count)],
+    "conversations.conversation.delete_session": [in_transaction(conversation.delete_session, "session")],
+    "conversations.conversation.drop_empty": [in_transaction(conversation.drop_empty, "session")],
+    "conversations.conversation.for_grouping": [in_transaction(conversation.for_grouping, "session")],
+    "conversations.conversation.forget_bounds": [in_transaction(conversation.forget_bounds, "session")],
+    "conversations.conversation.get": [
+        lambda pair: in_transaction(conversation.get, _id_of_conversation(pair))(pair)
     ],
-    "transcripts.conversations.forget_bounds": [in_transaction(conversations.forget_bounds, FILE_KEY)],
-    "transcripts.conversations.listing": [
-        in_transaction(conversations.listing),
-        in_transaction(conversations.listing, "processing", 10),
+    "conversations.conversation.listing": [
+        in_transaction(conversation.listing),
+        in_transaction(conversation.listing, "processing", "claude-code", 10),
     ],
-    "transcripts.conversations.mark_ready": [_mark_ready],
-    "transcripts.conversations.of_file": [in_transaction(conversations.of_file, FILE_KEY)],
-    "transcripts.conversations.set_status": [_set_status],
-    "transcripts.conversations.take_back": [in_transaction(conversations.take_back, FILE_KEY, KIND, NOW)],
-    "transcripts.conversations.waiting_since": [in_transaction(conversations.waiting_since)],
+    "conversations.conversation.mark_ready": [_mark_ready],
+    "conversations.conversation.of_session": [in_transaction(conversation.of_session, "session")],
+    "conversations.conversation.set_status": [_set_status],
+    "conversations.conversation.waiting_since": [in_transaction(conversation.waiting_since)],
+    "conversations.turns.take_back": [in_transaction(turns.take_back, "session", KIND, NOW)],
+    "memory.documents.said_after": [in_transaction(documents.said_after, "session", 0, 100)],
+    "memory.sessions.mark_grouped": [in_transaction(sessions.mark_grouped, "session", 10**9)],
     "transcripts.files.add": [in_transaction(files.add, "other.jsonl", "session", "codex", NOW)],
     "transcripts.files.change": [_claim_and_change],
     "transcripts.files.claim": [_claim_twice],
@@ -802,7 +812,6 @@ TRANSCRIPTS: dict[str, list[Case]] = {
 
 LIBRARY: dict[str, list[Case]] = {
     "around": [on_library("around", FIRST_READ, 50), on_library("around", FIRST_DOCUMENT, 50)],
-    "conversations": [on_library("conversations"), on_library("conversations", "processing", limit=5)],
     "files": [on_library("files")],
     "health": [on_library("health")],
     "ingest": [on_library("ingest", Path(__file__).parent / "session.jsonl", reimport=True)],
