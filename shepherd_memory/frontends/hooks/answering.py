@@ -34,7 +34,7 @@ class HookAnswer:
         """What goes to the agent, as it takes it; empty for nothing."""
         for path in self._transcripts():
             self._take_in(path)
-        if self._event.name != SESSION_START or not self._service.config.rag_context_injection:
+        if self._event.name != SESSION_START:
             return ""
         known = "\n\n".join(part for part in (self._previous(), self._profile()) if part)
         return _as_context(known) if known else ""
@@ -54,7 +54,7 @@ class HookAnswer:
             found = self._service.transcripts.ingest(self._user_id, path, base, should_stop=self._is_late)
         except ShepherdError as error:
             return logger.warning("%s: no transcript was taken in: %s", self._event.name, error)
-        logger.info("%s: took in %d entries (%s)", self._event.name, found.entries, found.outcome)
+        logger.info("%s: %d messages taken in (%s)", self._event.name, found.entries, found.outcome)
 
     def _previous(self) -> str:
         event = self._event
