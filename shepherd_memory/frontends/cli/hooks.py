@@ -30,9 +30,6 @@ if TYPE_CHECKING:
 MAX_SECONDS = 1.8
 """From the start of the process: an agent waits no longer than two."""
 
-READING_SECONDS = 0.6
-"""What is kept of it for telling what is known."""
-
 MAX_EVENT_BYTES = 1 << 20
 
 logger = logging.getLogger(__name__)
@@ -81,20 +78,31 @@ def install(
 
 @hooks.command()
 @client_argument
+@click.option(
+    "--max-seconds",
+    type=click.FloatRange(0.1, 3600),
+    default=MAX_SECONDS,
+    show_default=True,
+    envvar="SHEPHERD_HOOKS_MAX_SECONDS",
+    help="Give up so long after the start of the process.",
+)
 @user_option
 @own_group_option
 @pass_invocation
-def run(invocation: Invocation, client: str, user: str | None, group: str | None) -> None:
+def run(invocation: Invocation, client: str, max_seconds: float, user: str | None, group: str | None) -> None:
     """Answer an event that an agent tells on standard input, as JSON.
 
     Agents run it themselves; `shepherd hooks install` tells them how. Whatever goes wrong, it ends within two
     seconds with exit code 0, prints nothing, and says so in hooks.log in the state folder.
     """
-    from shepherd_memory.frontends.hooks.deadline import Deadline
+    from shepherd_memory.frontends.hooks.deadline import GAVE_UP, Deadline
 
     with _FaultsLogged():
         _log(invocation.debug)
-        with Deadline(MAX_SECONDS) as deadline:
+        deadline = Deadline(max_seconds)
+        if deadline.left() <= 0:
+            return logger.warning(GAVE_UP)
+        with deadline:
             _answer(invocation, user, group, deadline)
 
 
@@ -126,7 +134,7 @@ def _answer(invocation: Invocation, user: str | None, group: str | None, deadlin
     place = checked_group(config.group if group is None else group)
     user_id = known_user_of(invocation, user)
     with open_service(config, worker=False) as service:
-        answer = HookAnswer(service, user_id, place, event, lambda: deadline.left() < READING_SECONDS).text()
+        answer = HookAnswer(service, user_id, place, event, deadline.is_near).text()
     # In one piece: a process that is ended in the middle of it would leave half of a JSON object.
     os.write(sys.stdout.fileno(), answer.encode())
 

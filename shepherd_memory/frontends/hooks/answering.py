@@ -41,12 +41,11 @@ class HookAnswer:
 
     def _transcripts(self) -> list[Path]:
         """The session's own; at a start also the last one before it, which may have been killed."""
-        own = self._event.transcript
-        if own is None:
-            logger.warning("%s: the agent named no transcript", self._event.name)
-            return []
-        others = _newest_beside(own) if self._event.name == SESSION_START else []
-        return [*others, *([own] if is_candidate(own) else [])]
+        own, is_start = self._event.transcript, self._event.name == SESSION_START
+        found = [own] if own is not None and is_candidate(own) else []
+        if not found and not is_start:
+            logger.warning("%s: there is no transcript where the agent says", self._event.name)
+        return [*_newest_beside(own), *found] if own is not None and is_start else found
 
     def _take_in(self, path: Path) -> None:
         base = base_of(path, self._service.config.transcripts_watch_path)

@@ -8,6 +8,10 @@ from types import TracebackType
 
 logger = logging.getLogger(__name__)
 
+GAVE_UP = "gave up, as an agent waits for it: what is left is for the next hook or a worker"
+NEAR_SHARE = 3
+"""In the last third of the time nothing new is begun."""
+
 ASSUMED_SECONDS = 0.2
 """Since the process began, where the system does not say: so long Python takes to get here."""
 
@@ -19,6 +23,7 @@ class Deadline:
     """
 
     def __init__(self, seconds: float) -> None:
+        self._near_seconds = seconds / NEAR_SHARE
         self._ends_at = time.monotonic() + seconds - process_age()
         self._done = threading.Event()
         self._thread = threading.Thread(target=self._watch, name="shepherd-hook-deadline")
@@ -26,6 +31,10 @@ class Deadline:
     def left(self) -> float:
         """How many seconds are left; below 0 there is none."""
         return self._ends_at - time.monotonic()
+
+    def is_near(self) -> bool:
+        """Whether it is time to come to an end."""
+        return self.left() < self._near_seconds
 
     def __enter__(self) -> "Deadline":
         self._thread.start()
@@ -39,7 +48,7 @@ class Deadline:
 
     def _watch(self) -> None:
         if not self._done.wait(max(0.0, self.left())):
-            logger.warning("gave up, as an agent waits for it: what is left is for the next hook or a worker")
+            logger.warning(GAVE_UP)
             os._exit(0)
 
 
