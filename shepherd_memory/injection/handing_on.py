@@ -126,7 +126,9 @@ def find_previous(
     life = session_lives.get(connection, user_id, asked.current, group) if asked.current else None
     if not asked.session_id and life is not None and life.status != session_lives.UNSTARTED:
         return tell_previous(connection, user_id, life, rules.tokens, rules.agent_name)
-    session_id = asked.session_id or session_lives.newest_other(connection, user_id, asked.current, group)
+    session_id = asked.session_id or session_lives.newest_other(
+        connection, user_id, asked.current, group, asked.cwd
+    )
     return tell_named(connection, user_id, session_id, rules.tokens, rules.agent_name, group)
 
 

@@ -24,7 +24,7 @@ from shepherd_memory.memory.session_lives import SessionLife
 from shepherd_memory.recall import Recalled
 from shepherd_memory.storage import users
 from shepherd_memory.storage.database import Connection
-from shepherd_memory.text.ids import storable_id
+from shepherd_memory.text.ids import digest_of, storable_id
 from shepherd_memory.text.redaction import redact
 
 SAME_AS_BEFORE = "the same as before in this conversation"
@@ -103,18 +103,21 @@ class PromptInjection:
 
     def _is_current(self, connection: Connection, kept: StoredBlock) -> bool:
         user_id, group = self._request.user_id, self._request.group
-        session_id = storable_id(self._session_id) if self._session_id else ""
-        is_there = is_handed_in(connection, user_id, session_id, kept.handed_in, group)
+        is_there = is_handed_in(connection, user_id, self._stored_session_id, kept.handed_in, group)
         return is_there and kept.is_current(connection, user_id)
 
     def _start(self, connection: Connection, number: int) -> str:
         """Where the chain of turns begins: each session that was started has a chain of its own."""
-        asked = self._request
-        if self._session_id:
-            session_id = storable_id(self._session_id)
-            self._life = session_lives.get(connection, asked.user_id, session_id, asked.group)
-        is_started = self._life is not None and self._life.status != session_lives.UNSTARTED
-        return f"{number}\0{storable_id(self._session_id)}" if is_started else str(number)
+        asked, session_id = self._request, self._stored_session_id
+        life = session_lives.get(connection, asked.user_id, session_id, asked.group) if session_id else None
+        if life is None or life.status == session_lives.UNSTARTED:
+            return str(number)
+        self._life = life
+        return digest_of(f"{number}\0{session_id}")
+
+    @property
+    def _stored_session_id(self) -> str:
+        return storable_id(self._session_id) if self._session_id else ""
 
     def _go_on(self, connection: Connection) -> None:
         """Where the messages go on from a response: its last turn, and its session if none is named."""
@@ -253,10 +256,8 @@ class PromptInjection:
         self, turn: UserTurn, kept: StoredBlock, recalled: Recalled, query: TurnQuery
     ) -> _Outcome | None:
         """What the turn gets in the end; None if something in the block is forgotten by now."""
-        session = self._session_id
         request = uuid.uuid4().hex[:12]
-        name = storable_id(session) if session else ""
-        prompt = LoggedPrompt(request, name, redact(query.text), self._request.group)
+        prompt = LoggedPrompt(request, self._stored_session_id, redact(query.text), self._request.group)
         try:
             given = self._recorded(turn, kept, prompt, recalled)
         except DatabaseError as error:

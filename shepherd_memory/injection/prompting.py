@@ -77,9 +77,7 @@ def told_in(given: Iterable[GivenBlock]) -> ToldBefore:
     blocks = [(one.kept, one.kept.block, one.seq) for one in given if one.kept and one.kept.block]
     return ToldBefore(
         {key: value for kept, _, _ in blocks for key, value in kept.facts},
-        frozenset(
-            number for kept, _, _ in blocks for _, number in kept.entries if number not in kept.shortened
-        ),
+        frozenset(number for kept, _, _ in blocks for number in _told_whole(kept)),
         sum(block.tokens - kept.record_tokens for kept, block, _ in blocks),
         max((seq for _, _, seq in blocks), default=0),
     )

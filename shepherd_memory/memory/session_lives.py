@@ -60,7 +60,8 @@ class NewSession:
 
     `previous` is `last`, `none` or the id of the session that it follows, and `handed_in` the transcript,
     as JSON, that it follows instead. `takeover` ends the one that runs. `holder` names the process that the
-    session ends with. An id that is there already is made active again.
+    session ends with, and `cwd` the folder that it is about: it then follows another of that folder. An id that
+    is there already is made active again.
     """
 
     session_id: str
@@ -69,6 +70,7 @@ class NewSession:
     handed_in: str = ""
     takeover: bool = False
     holder: str = ""
+    cwd: str = ""
 
 
 @dataclass(frozen=True)
@@ -132,28 +134,52 @@ def _check_previous(tx: Connection, user_id: str, new: NewSession, group: str) -
 def _previous(tx: Connection, user_id: str, new: NewSession, group: str) -> str:
     if new.previous == NONE or new.handed_in:
         return ""
-    return newest_other(tx, user_id, new.session_id, group) if new.previous == LAST else new.previous
+    if new.previous != LAST:
+        return new.previous
+    return newest_other(tx, user_id, new.session_id, group, new.cwd)
 
 
-def newest_other(connection: Connection, user_id: str, session_id: str, group: str = MAIN_GROUP) -> str:
-    """The session of the group with the newest message, besides this one and what is active; "" if none."""
+def newest_other(
+    connection: Connection, user_id: str, session_id: str, group: str = MAIN_GROUP, cwd: str = ""
+) -> str:
+    """The session of the group, and of the folder, with the newest message; "" if there is none.
+
+    This one is left out, and the one that is active, and those that nothing is left of. What was said in a
+    folder below counts as said in it.
+    """
+    among, place = _in_folder(cwd)
     row = connection.row(
-        "select session_id from sessions where user_id = :user_id and group_name = :group"
+        "select session_id from sessions s where user_id = :user_id and group_name = :group"
         " and session_id <> '' and session_id <> :session_id and status <> 'active' and last_document > 0"
-        " order by updated_at desc, session_id limit 1",
+        " and exists (select 1 from documents d where d.user_id = s.user_id and d.group_name = s.group_name"
+        " and d.session_id = s.session_id and d.type = 'message' and d.role in ('user', 'assistant'))"
+        f"{among} order by updated_at desc, last_document desc, session_id limit 1",
         user_id=user_id,
         group=group,
         session_id=session_id,
+        **place,
     )
     return "" if row is None else str(row[0])
+
+
+def _in_folder(cwd: str) -> tuple[str, dict[str, str | int]]:
+    """A condition for the sessions of a folder, live or read from a file, and its parameters."""
+    if not cwd:
+        return "", {}
+    inside = "({0}.cwd = :cwd or substr({0}.cwd, 1, :length) = :below)"
+    below = f"{cwd.rstrip('/')}/"
+    return (
+        f" and ({inside.format('s')} or exists (select 1 from transcript_files f where f.user_id = s.user_id"
+        f" and f.group_name = s.group_name and f.session_id = s.session_id and {inside.format('f')}))"
+    ), {"cwd": cwd.rstrip("/") or "/", "below": below, "length": len(below)}
 
 
 def _open(tx: Connection, user_id: str, new: NewSession, now: int, group: str) -> None:
     tx.execute(
         "insert into sessions (user_id, session_id, group_name, created_at, updated_at, status, agent_name,"
-        " started_at, previous_session, handed_in, last_seen_at)"
+        " started_at, previous_session, handed_in, cwd, last_seen_at)"
         " values (:user_id, :session_id, :group, :now, :now, 'active', :agent_name, :now, :previous,"
-        " :handed_in, :now)"
+        " :handed_in, :cwd, :now)"
         " on conflict (user_id, group_name, session_id) do update set status = 'active', ended_at = null,"
         " end_reason = '', last_seen_at = excluded.last_seen_at, agent_name = excluded.agent_name,"
         " started_at = coalesce(sessions.started_at, excluded.started_at)",
@@ -164,6 +190,7 @@ def _open(tx: Connection, user_id: str, new: NewSession, now: int, group: str) -
         agent_name=new.agent_name,
         previous=new.previous,
         handed_in=new.handed_in,
+        cwd=new.cwd,
     )
     take_place(tx, user_id, new.session_id, new.holder, group)
 
@@ -318,17 +345,6 @@ def handed_in(connection: Connection, user_id: str, session_id: str, group: str 
     return "" if row is None else str(row[0])
 
 
-def forget(tx: Connection, user_id: str, session_id: str, group: str = MAIN_GROUP) -> None:
-    """Remove what leads to a session that is being forgotten: its place, its names, what follows it."""
-    leave(tx, user_id, session_id, group)
-    for statement in (
-        f"delete from session_history {FOUND}",
-        "update sessions set previous_session = '' where user_id = :user_id and group_name = :group"
-        " and previous_session = :session_id",
-    ):
-        tx.execute(statement, user_id=user_id, group=group, session_id=session_id)
-
-
 def all_handed_in(connection: Connection, user_id: str, group: str = MAIN_GROUP) -> list[tuple[str, str]]:
     """The sessions of a group that were started with a transcript, each with that."""
     rows = connection.rows(
@@ -351,6 +367,17 @@ def set_handed_in(
         session_id=session_id,
         transcript=transcript,
     )
+
+
+def forget(tx: Connection, user_id: str, session_id: str, group: str = MAIN_GROUP) -> None:
+    """Remove what leads to a session that is being forgotten: its place, its names, what follows it."""
+    leave(tx, user_id, session_id, group)
+    for statement in (
+        f"delete from session_history {FOUND}",
+        "update sessions set previous_session = '' where user_id = :user_id and group_name = :group"
+        " and previous_session = :session_id",
+    ):
+        tx.execute(statement, user_id=user_id, group=group, session_id=session_id)
 
 
 def end_idle(database: Database, idle: IdleRule) -> int:

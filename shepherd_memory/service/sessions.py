@@ -27,6 +27,7 @@ from shepherd_memory.storage.lease_owner import is_gone
 from shepherd_memory.text.canonical import canonical_text
 from shepherd_memory.text.groups import MAIN_GROUP, checked_group
 from shepherd_memory.text.ids import storable_id
+from shepherd_memory.text.redaction import redact
 
 TOUCH_SHARE = 500
 """So often at most, within the time after which a silent session ends, it is noted that one is used."""
@@ -46,12 +47,14 @@ class SessionService(ServiceParts):
         takeover: bool = False,
         session_id: str = "",
         holder: str = "",
+        cwd: str = "",
     ) -> SessionLife:
         """Start a session; SessionRunning if one is active in the group, unless it is to be taken over.
 
         It follows the `last` session of the group, `none`, or the one that `previous` names, or a transcript
         that is handed in. Without a `session_id` it gets one that nobody can guess; a session that is there
-        already is made active again. `holder` is the process (see `lease_owner`) that it ends with.
+        already is made active again. `holder` is the process (see `lease_owner`) that it ends with. With a
+        `cwd` the last session is that of the same folder.
         """
         check_known_user(user_id)
         place, idle = checked_group(group), self._idle_rule()
@@ -62,6 +65,7 @@ class SessionService(ServiceParts):
             handed_in=storable_transcript(previous_transcript, idle.now),
             takeover=takeover,
             holder=holder,
+            cwd=redact(canonical_text(cwd)),
         )
         return session_lives.start(self.database, user_id, new, idle, place)
 
@@ -144,7 +148,7 @@ class SessionService(ServiceParts):
         place = checked_group(group)
         rules = handing_rules(self.config, max_tokens=budget_tokens)
         with self.database.read() as connection:
-            asked = PreviousRequest(_stored_id(session_id), _stored_id(current), canonical_text(cwd))
+            asked = PreviousRequest(_stored_id(session_id), _stored_id(current), redact(canonical_text(cwd)))
             return find_previous(connection, user_id, asked, rules, place)
 
     def end_idle_sessions(self) -> int:

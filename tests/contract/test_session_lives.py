@@ -306,6 +306,18 @@ def test_a_new_session_follows_the_one_with_the_newest_message(service: Service,
     assert service.start_session("ada", takeover=True, previous="second").previous_session == "second"
 
 
+def test_a_session_about_a_folder_follows_another_of_that_folder(
+    service: Service, clock: ManualClock
+) -> None:
+    ids = {}
+    for cwd in ("/work/a", "/work/b", ""):
+        clock.advance(MINUTE)
+        ids[cwd] = service.start_session("ada", takeover=True, cwd=cwd).session_id
+        say(service, ids[cwd], f"in {cwd}")
+    for cwd, expected in [("/work/a", ids["/work/a"]), ("/work/c", ""), ("", ids[""])]:
+        assert service.start_session("ada", takeover=True, cwd=cwd).previous_session == expected
+
+
 def test_a_session_follows_the_one_that_it_takes_over_also_by_name(
     service: Service, clock: ManualClock
 ) -> None:

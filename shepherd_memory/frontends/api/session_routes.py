@@ -40,6 +40,7 @@ def start_session(given: BodyInput[OperationInput, SessionStart]) -> Response:
         previous=asked.previous,
         previous_transcript=asked.transcript,
         takeover=asked.takeover,
+        cwd=asked.cwd,
     )
     return json_response(life, CREATED, session_header(life.session_id))
 

@@ -28,6 +28,9 @@ class SessionStart(ForUser, frozen=True, kw_only=True):
     ] = LAST
     previous_transcript: Transcript = field(default_factory=list)
     previousTranscript: Transcript = field(default_factory=list)
+    cwd: Annotated[
+        str, Meta(max_length=4096, description="The folder it is about: it follows another of that folder.")
+    ] = ""
     takeover: Annotated[bool, Meta(description="Whether to end the one that is active.")] = False
 
     @property
