@@ -14,6 +14,7 @@ from shepherd_memory.chat.eviction import Message, tokens_of
 from shepherd_memory.chat.life import ChatLife
 from shepherd_memory.chat.recorder import SessionRecorder
 from shepherd_memory.chat.tool_loop import Turn
+from shepherd_memory.chat.wake_up import has_previous, wake_up_text
 from shepherd_memory.config import Config, Provider
 from shepherd_memory.config.identity import is_known
 from shepherd_memory.config.providers import (
@@ -195,6 +196,26 @@ class ChatSession:
         with self.life.used():
             turn.run(said)
 
+    def wake(self, emit: Emit, *, memory: bool = True) -> None:
+        """Have the model greet the user before anything is said, going on from the previous session if it can.
+
+        What asks for it is no message of the user's: it is stored and shown nowhere. If there is no greeting
+        the chat begins as if it had not been asked for.
+        """
+        self._stop.clear()
+        self._is_off_record = not memory
+        provider = self.provider()
+        if provider is None:
+            return emit(events.TurnFailed(NO_PROVIDER, events.NO_PROVIDER))
+        asking = self.add({"role": "user", "content": self._wake_up(memory)}, _unheard)
+        Turn(self, provider, emit, self.config.chat_max_tokens, memory).run(None)
+        if self.messages[-1:] == [asking]:
+            self.messages.pop()
+
+    def _wake_up(self, memory: bool) -> str:
+        injects = memory and self.memory_use().injects
+        return wake_up_text(injects and has_previous(self.service, self.user_id, self.session_id, self.group))
+
     def cancel(self) -> None:
         """Stop the answer that is coming in, from any thread."""
         self._stop.set()
@@ -349,6 +370,10 @@ class ChatSession:
                 return window
             self._windows[key] = window
         return self._windows[key]
+
+
+def _unheard(event: events.Event) -> None:
+    """Nobody is told."""
 
 
 def _note(problem: str, emit: Emit) -> None:

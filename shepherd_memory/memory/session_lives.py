@@ -144,15 +144,15 @@ def newest_other(
 ) -> str:
     """The session of the group, and of the folder, with the newest message; "" if there is none.
 
-    This one is left out, and the one that is active, and those that nothing is left of. What was said in a
-    folder below counts as said in it.
+    This one is left out, the one that is active, and those in which the user said nothing that is left. What
+    was said in a folder below counts as said in it.
     """
     among, place = _in_folder(cwd)
     row = connection.row(
         "select session_id from sessions s where user_id = :user_id and group_name = :group"
         " and session_id <> '' and session_id <> :session_id and status <> 'active' and last_document > 0"
         " and exists (select 1 from documents d where d.user_id = s.user_id and d.group_name = s.group_name"
-        " and d.session_id = s.session_id and d.type = 'message' and d.role in ('user', 'assistant'))"
+        " and d.session_id = s.session_id and d.type = 'message' and d.role = 'user')"
         f"{among} order by updated_at desc, last_document desc, session_id limit 1",
         user_id=user_id,
         group=group,
