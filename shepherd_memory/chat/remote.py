@@ -80,6 +80,11 @@ class RemoteSession:
             raise _not_a_session(self.place) from None
         self._about = about
 
+    @property
+    def is_begun(self) -> bool:
+        """Whether something was said in it: as far as one can know, as others talk in it too."""
+        return True
+
     def model(self) -> str:
         """The model that the server asked when it was last looked at; empty if none."""
         return str(self._about.get("model") or "")

@@ -53,8 +53,8 @@ class Options:
 
     `memory` off: nothing is recalled, injected or stored. `memtools`: the model gets the memory tools.
     `evicts` off: a full context is an error. `each`: what is new is queued after every answer. `place`: the
-    folder that the chat is saved for; none: it is not saved. `lives`: its session is started and ended; `fresh`:
-    it is told nothing of the one before.
+    folder that the chat is saved for; none: it is not saved. `lives`: its session is started, and ends with
+    it. `fresh`: it is told nothing of the session before.
     """
 
     memory: bool = True
@@ -207,8 +207,11 @@ class ChatSession:
         provider = self.provider()
         if provider is None:
             return emit(events.TurnFailed(NO_PROVIDER, events.NO_PROVIDER))
+        if refusal := self.life.refusal():
+            return emit(events.TurnFailed(refusal, events.SESSION_ENDED))
         asking = self.add({"role": "user", "content": self._wake_up(memory)}, _unheard)
-        Turn(self, provider, emit, self.config.chat_max_tokens, memory).run(None)
+        with self.life.used():
+            Turn(self, provider, emit, self.config.chat_max_tokens, memory).run(None)
         if self.messages[-1:] == [asking]:
             self.messages.pop()
 
