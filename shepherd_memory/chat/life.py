@@ -86,9 +86,7 @@ class ChatLife:
         except DatabaseError:
             # What is said waits until the database is back.
             return ""
-        return (
-            ENDED_ELSEWHERE.format(reason=self._known.end_reason) if self.state == "ended elsewhere" else ""
-        )
+        return ENDED_ELSEWHERE.format(reason=self._known.end_reason) if self._known.status == ENDED else ""
 
     def _use(self) -> None:
         try:
@@ -102,8 +100,8 @@ class ChatLife:
         try:
             self.start(follows=False)
         except SessionRunning:
-            # Somebody began another meanwhile: that one is the conversation now.
-            logger.info("a session was silent, and another has taken its place")
+            # Somebody began another meanwhile, and that one is the conversation now.
+            self.is_beside = False
 
     def used(self) -> AbstractContextManager[None]:
         """While this lasts, it is not silent."""
