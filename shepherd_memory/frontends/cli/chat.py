@@ -195,7 +195,7 @@ def _is_taken_over(session: "ChatSession", running_id: str) -> bool:
 
     active = session.service.active_session(session.user_id, group=session.group)
     started_at = active.started_at if active else None
-    print_message(f"a conversation is running elsewhere: {session_words(running_id, started_at, '')}")
+    print_message(f"a conversation is running elsewhere: {session_words(running_id, started_at)}")
     with suppress(click.Abort):
         if click.confirm(NEW_CONVERSATION, err=True):
             return True

@@ -11,9 +11,9 @@ NEW_CONVERSATION = "Start a new conversation? What you talked about is remembere
 SHOWN_CHARS = 8
 
 
-def session_words(session_id: str, started_at: datetime | None, state: str) -> str:
-    """`session 1a2b3c4d, 12 min, active`."""
-    parts = [f"session {escape_line(session_id[:SHOWN_CHARS])}"]
+def session_words(session_id: str, started_at: datetime | None, state: str = "") -> str:
+    """`1a2b3c4d · 12 min · active`."""
+    parts = [escape_line(session_id[:SHOWN_CHARS])]
     if started_at is not None:
         parts.append(age(max(0.0, (datetime.now(UTC) - started_at).total_seconds())))
-    return ", ".join([*parts, state] if state else parts)
+    return " · ".join([*parts, state] if state else parts)
