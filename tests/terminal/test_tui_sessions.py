@@ -54,7 +54,7 @@ async def test_a_new_chat_says_that_it_is_told_of_the_last_one(site: ChatSite) -
         await hands.say("My bike is green")
         await hands.answered()
     async with opened(site, LARGE, lives=True) as hands:
-        await hands.sees("It is told of your last conversation.")
+        await hands.sees("It is told", "of your last conversation.")
         await hands.say("Hello?")
         await hands.answered()
     assert "[human — ann]: My bike is green" in str(site.provider.requests[-1].json["messages"])
