@@ -224,17 +224,17 @@ class ChatSession:
         self._stop.set()
         self.client.cancel()
 
-    def clear(self) -> None:
-        """Queue what is new, and begin another session: in the place of any that is active.
+    def clear(self, session_id: str = "") -> None:
+        """Queue what is new, and begin another session, with this id or a new one.
 
-        One that was left alone when this chat began still is.
+        It takes the place of any that is active, but for one that was left alone when this chat began.
         """
         self._behind.append(self._memory)
         self.problem = self._catch_up() or self._drop_saved()
         self.life.end(CLEARED)
         self.messages = []
         takeover = not self.life.is_beside
-        self._begin(uuid.uuid4().hex)
+        self._begin(session_id or uuid.uuid4().hex)
         with suppress(SessionRunning):
             self.start(takeover=takeover)
 

@@ -59,9 +59,10 @@ class NewSession:
     """A session as it is to be started.
 
     `previous` is `last`, `none` or the id of the session that it follows, and `handed_in` the transcript,
-    as JSON, that it follows instead. `takeover` ends the one that runs. `holder` names the process that the
-    session ends with, and `cwd` the folder that it is about: it then follows another of that folder. An id that
-    is there already is made active again.
+    as JSON, that it follows instead. `takeover` ends the one that runs, whichever that is, and `clears` the
+    one of that id, if it is the one that runs. `holder` names the process that the
+    session ends with, and `cwd` the folder that it is about: it then follows another of that folder. An id
+    that is there already is made active again.
     """
 
     session_id: str
@@ -69,8 +70,13 @@ class NewSession:
     previous: str = LAST
     handed_in: str = ""
     takeover: bool = False
+    clears: str = ""
     holder: str = ""
     cwd: str = ""
+
+    def may_end(self, session_id: str) -> bool:
+        """Whether this session may be ended for it."""
+        return self.takeover or (self.clears != "" and self.clears == session_id)
 
 
 @dataclass(frozen=True)
@@ -109,10 +115,11 @@ def start(
         users.lock(tx, user_id, idle.now)
         _check_previous(tx, user_id, new, group)
         running = settled(tx, user_id, active(tx, user_id, group), idle)
-        if running is not None and not new.takeover:
+        if running is not None and not new.may_end(running.session_id):
             raise SessionRunning(running.session_id)
         if running is not None:
-            close(tx, user_id, running, REPLACED, idle.now)
+            reason = CLEARED if running.session_id == new.clears else REPLACED
+            close(tx, user_id, running, reason, idle.now)
         fault("ended the one before")
         previous = _previous(tx, user_id, new, group)
         _open(tx, user_id, replace(new, previous=previous), idle.now, group)
@@ -127,7 +134,7 @@ def _check_previous(tx: Connection, user_id: str, new: NewSession, group: str) -
     if new.previous in (LAST, NONE):
         return
     found = get(tx, user_id, new.previous, group)
-    if found is None or (found.status == ACTIVE and not new.takeover):
+    if found is None or (found.status == ACTIVE and not new.may_end(new.previous)):
         raise NotFound(f"there is no earlier session {new.previous!r} to go on from")
 
 

@@ -66,6 +66,11 @@ class SessionKeeper:
                 self._used[key] -= 1
                 self._left.add(key)
 
+    def is_using(self, user_id: str, session_id: str, group: str) -> bool:
+        """Whether this process uses the session now."""
+        with self._lock:
+            return self._used[user_id, group, session_id] > 0
+
     def stop(self) -> None:
         """End, after what is being written now."""
         self._stopping.set()

@@ -45,6 +45,7 @@ class SessionService(ServiceParts):
         previous: str = LAST,
         previous_transcript: object = None,
         takeover: bool = False,
+        clears: str = "",
         session_id: str = "",
         holder: str = "",
         cwd: str = "",
@@ -52,7 +53,8 @@ class SessionService(ServiceParts):
         """Start a session; SessionRunning if one is active in the group, unless it is to be taken over.
 
         It follows the `last` session of the group, `none`, or the one that `previous` names, or a transcript
-        that is handed in. Without a `session_id` it gets one that nobody can guess; a session that is there
+        that is handed in. `clears` names the session that it takes the place of, if that is the one that is
+        active. Without a `session_id` it gets one that nobody can guess; a session that is there
         already is made active again. `holder` is the process (see `lease_owner`) that it ends with. With a
         `cwd` the last session is that of the same folder.
         """
@@ -64,6 +66,7 @@ class SessionService(ServiceParts):
             previous=_previous(previous),
             handed_in=storable_transcript(previous_transcript, idle.now),
             takeover=takeover,
+            clears=storable_id(clears) if clears else "",
             holder=holder,
             cwd=redact(canonical_text(cwd)),
         )
@@ -118,14 +121,16 @@ class SessionService(ServiceParts):
     def recover_session(self, user_id: str, *, group: str = MAIN_GROUP) -> SessionLife | None:
         """End the group's active session if the process that held it is gone; what it was."""
         check_known_user(user_id)
-        place, now = checked_group(group), self._clock()
+        place = checked_group(group)
+        with self.database.read() as connection:
+            if not is_gone(session_lives.holder(connection, user_id, place)):
+                return None
         with self.database.write() as tx:
-            life = None
-            if users.lock_existing(tx, user_id) is not None:
-                life = session_lives.active(tx, user_id, place)
+            known = users.lock_existing(tx, user_id) is not None
+            life = session_lives.active(tx, user_id, place) if known else None
             if life is None or not is_gone(session_lives.holder(tx, user_id, place)):
                 return None
-            session_lives.close(tx, user_id, life, CRASHED, now)
+            session_lives.close(tx, user_id, life, CRASHED, self._clock())
             return session_lives.get(tx, user_id, life.session_id, place)
 
     @empty_for_unknown_user(NoneType)
@@ -161,7 +166,9 @@ class SessionService(ServiceParts):
     def _settled(self, user_id: str, life: SessionLife) -> SessionLife | None:
         """The session as it stands now, also where no worker has looked for silent ones."""
         idle = self._idle_rule()
-        if not idle.is_over(life) and not idle.is_ahead(life):
+        # That it is in use may not have been written down yet: this machine may be busy.
+        is_used = self.session_keeper.is_using(user_id, life.session_id, life.group_name)
+        if is_used or not (idle.is_over(life) or idle.is_ahead(life)):
             return life
         with self.database.write() as tx:
             if users.lock_existing(tx, user_id) is not None:

@@ -87,6 +87,15 @@ def test_a_takeover_ends_the_one_that_runs_as_replaced(service: Service) -> None
     assert active_rows(service) == 1
 
 
+def test_a_clear_ends_the_session_that_it_names_and_no_other(service: Service) -> None:
+    mine = service.start_session("ada")
+    next_one = service.start_session("ada", clears=mine.session_id)
+    assert life_of(service, mine.session_id).end_reason == "cleared"
+    with pytest.raises(SessionRunning):
+        service.start_session("ada", clears=mine.session_id)
+    assert service.active_session("ada") == next_one
+
+
 def test_each_user_and_each_group_has_one_of_its_own(service: Service) -> None:
     started = {
         (user_id, group): service.start_session(user_id, group=group).session_id
@@ -200,6 +209,37 @@ def test_what_is_said_keeps_a_session_alive_and_so_does_its_being_used(
         service.use_session("ada", session_id)
     assert service.end_idle_sessions() == 0
     assert life_of(service, session_id).last_seen_at == from_us(clock())
+
+
+def test_a_session_in_use_is_not_silent_for_another_process_however_long_that_takes(
+    url: str, service: Service, clock: ManualClock
+) -> None:
+    session_id = service.start_session("ada").session_id
+    with memory(url, clock) as other:
+        with service.session_keeper.using("ada", session_id, "main"):
+            for _ in range(3):
+                clock.advance(14 * MINUTE)
+                service.session_keeper.beat()
+            assert other.end_idle_sessions() == 0
+            clock.advance(16 * MINUTE)
+            assert service.active_session("ada") is not None
+        service.session_keeper.beat()
+        clock.advance(14 * MINUTE)
+        assert other.active_session("ada") is not None
+        clock.advance(2 * MINUTE)
+        service.session_keeper.beat()
+        assert other.end_idle_sessions() == 1
+
+
+def test_a_keeper_does_without_a_database_that_is_away(service: Service) -> None:
+    session_id = service.start_session("ada").session_id
+    with service.session_keeper.using("ada", session_id, "main"):
+        with service.database.write() as tx:
+            tx.execute("alter table sessions rename to hidden")
+        service.session_keeper.beat()
+        with service.database.write() as tx:
+            tx.execute("alter table hidden rename to sessions")
+    assert service.active_session("ada") is not None
 
 
 def test_nothing_ends_by_silence_when_that_is_switched_off(url: str, clock: ManualClock) -> None:
@@ -350,7 +390,7 @@ def test_a_session_that_is_started_again_goes_on_as_it_was(service: Service, clo
 def test_a_transcript_that_is_handed_in_is_kept_free_of_secrets_and_of_what_is_no_text(
     service: Service,
 ) -> None:
-    token = "ghp_" + "a1B2" * 9
+    token = "ghp_R4nd0mT0k3nV4lu3xYzQ8sLmN2pWvB7cD1e"
     session_id = service.start_session(
         "ada",
         previous_transcript=[

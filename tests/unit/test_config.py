@@ -25,6 +25,8 @@ from shepherd_memory.errors import ConfigError, NotFound
 DESIGNED = {
     "user_id": "",
     "group": "main",
+    "agent_name": "",
+    "session_idle_minutes": 15.0,
     "memory_database": "",
     "memory_documents": True,
     "memory_extraction": False,

@@ -33,7 +33,7 @@ REASONS = {
     405: "The path has other methods; `Allow` lists them.",
     406: "`Accept` leaves out JSON.",
     408: "The body stopped coming, or comes too slowly.",
-    409: "A session is active already, or has ended: `session_id` names it.",
+    409: "A session is active already, or has ended; `X-Shepherd-Session` names it.",
     413: "The body is larger than this key may send, or holds more than a body may.",
     415: "The body has another Content-Type than this operation takes.",
     421: "The Host header names another server.",
@@ -87,7 +87,6 @@ class Error:
 class AnthropicErrorDetail:
     type: str
     message: str
-    code: str | msgspec.UnsetType = msgspec.UNSET
 
 
 @dataclass(frozen=True)
@@ -96,7 +95,6 @@ class AnthropicError:
 
     type: Literal["error"]
     error: AnthropicErrorDetail
-    session_id: str | msgspec.UnsetType = msgspec.UNSET
 
 
 class RpcRequest(msgspec.Struct, frozen=True, kw_only=True):

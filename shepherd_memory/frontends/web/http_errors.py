@@ -63,11 +63,12 @@ class HttpError(Exception):
         headers: Mapping[str, str] | None = None,
         session_id: str = "",
     ) -> None:
+        """`session_id`: the one that stands in the way, for clients of ours to go on in."""
         super().__init__(message)
         self.status = status
         self.message = message
         self.code = code
-        self.headers = {**(headers or {}), **session_header(session_id)}
+        self.headers = dict(headers or {})
         self.session_id = session_id
 
 
@@ -89,9 +90,12 @@ def from_error(error: ShepherdError) -> HttpError:
         return unavailable("the memory's database cannot be used now; try again")
     if status == 500:
         return HttpError(500, "the memory failed; the server's log says why")
+    if isinstance(error, SessionEnded):
+        return HttpError(status, str(error), code=SESSION_ENDED, headers=session_header(error.session_id))
     if isinstance(error, SessionConflict):
-        code = SESSION_ENDED if isinstance(error, SessionEnded) else SESSION_ACTIVE
-        return HttpError(status, str(error), code=code, session_id=error.session_id)
+        running = error.session_id
+        named = session_header(running)
+        return HttpError(status, str(error), code=SESSION_ACTIVE, headers=named, session_id=running)
     return HttpError(status, str(error))
 
 
@@ -115,11 +119,12 @@ def render(refusal: HttpError, wire: str) -> bytes:
         error = {"code": _RPC_CODES.get(refusal.status, _RPC_REFUSED), "message": refusal.message}
         return orjson.dumps({"jsonrpc": "2.0", "id": None, "error": error})
     kind = kind_of(refusal.status)
-    session = {"session_id": refusal.session_id} if refusal.session_id else {}
     if wire == ANTHROPIC:
         kind = _ANTHROPIC_TYPES.get(refusal.status, kind)
-        named = {"code": refusal.code} if session else {}
-        detail = {"type": kind, "message": refusal.message, **named}
-        return orjson.dumps({"type": "error", "error": detail, **session})
+        # It has no room for codes, and this one programs have to know.
+        coded = f"{SESSION_ENDED}: " if refusal.code == SESSION_ENDED else ""
+        detail = {"type": kind, "message": coded + refusal.message}
+        return orjson.dumps({"type": "error", "error": detail})
     code = refusal.code or None
+    session = {"session_id": refusal.session_id} if refusal.session_id else {}
     return orjson.dumps({"error": {"message": refusal.message, "type": kind, "code": code}, **session})
