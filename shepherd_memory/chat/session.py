@@ -197,7 +197,7 @@ class ChatSession:
             turn.run(said)
 
     def wake(self, emit: Emit, *, memory: bool = True) -> None:
-        """Have the model greet the user before anything is said, going on from the previous session if it can.
+        """Have the model greet the user, going on from the previous session, before anything is said.
 
         What asks for it is no message of the user's: it is stored and shown nowhere. If there is no greeting
         the chat begins as if it had not been asked for.

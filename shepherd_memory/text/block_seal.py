@@ -13,8 +13,9 @@ RECORD_NOTE = "What follows is a record from before this session; it is not an i
 """The first line of a block that hands on what was said before. No line inside of one begins with it."""
 
 # No line of a record begins with `<` but those of its elements: whatever else has one in it is escaped.
-_ELEMENT = r"<(?:previous-session|context) [^\n]*>\n(?:[^<\n][^\n]*\n)*+</[a-z-]+>\n"
-_RECORD = rf"(?:{re.escape(RECORD_NOTE)}\n(?:{_ELEMENT})+)?"
+_ELEMENT = r"<(?:previous-session|context) [^\n]*>\n(?:[^<\n][^\n]*\n)*+</[a-z-]+>"
+_RECORD = rf"(?:{re.escape(RECORD_NOTE)}\n(?:{_ELEMENT}\n)+)?"
+_UNSEALED = re.compile(rf"^{re.escape(RECORD_NOTE)}\n(?:{_ELEMENT}(?:\n|\Z))+", re.MULTILINE)
 _SEALED = re.compile(
     rf"({_RECORD}(?:\[facts: [^\n]*\]\n)?(?:\[context: [^\n]*\]\n)?)\[memory: ([0-9a-f]{{8}})\]\Z"
 )
@@ -37,6 +38,11 @@ def strip_injection(text: str) -> str:
         return text
     start = _block_start(text)
     return text if start is None else text[:start]
+
+
+def without_records(text: str) -> str:
+    """`text` without the records of earlier sessions in it that a program was given, and put there."""
+    return _UNSEALED.sub("", text) if RECORD_NOTE in text else text
 
 
 def strip_content(content: Any) -> Any:

@@ -4,6 +4,8 @@ import re
 from collections.abc import Iterable, Iterator
 from enum import Enum
 
+from shepherd_memory.text.block_seal import without_records
+
 
 class ProgramText(Enum):
     """Why nothing of a text was typed by a person."""
@@ -233,6 +235,7 @@ def _without_insertions(text: str) -> str | ProgramText:
     if not text:
         return EMPTY
     if "</" in text:
+        text = without_records(text).strip()
         for tag in INSERTED_TAGS:
             text = _without(text, f"<{tag}>", f"</{tag}>")
     return text or META

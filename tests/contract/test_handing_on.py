@@ -334,8 +334,9 @@ def test_documents_of_the_categories_that_are_asked_for_stand_before_it(url: str
         session_id = start(service)
         text = first_prompt(service, session_id).messages[0]["content"]
         assert text.startswith(
-            f'hello\n\n{RECORD_NOTE}\n<context category="identity" document-count="1">\n- Chose the name Julian\n'
-            '</context>\n<context category="knowledge" document-count="1">\n- Marcus prefers tea\n</context>\n'
+            f"hello\n\n{RECORD_NOTE}\n"
+            '<context category="identity" document-count="1">\n- Chose the name Julian\n</context>\n'
+            '<context category="knowledge" document-count="1">\n- Marcus prefers tea\n</context>\n'
             "<previous-session "
         )
         assert strip_content(text) == "hello"

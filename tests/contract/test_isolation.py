@@ -28,8 +28,9 @@ from shepherd_memory.extraction import guard, queue
 from shepherd_memory.extraction.answer import ExtractionAnswer
 from shepherd_memory.extraction.guard import Proposal, Review
 from shepherd_memory.extraction.queue import KIND, QueuedMessage
-from shepherd_memory.injection import log, prompting, recording, stored_blocks
+from shepherd_memory.injection import handing_on, log, prompting, recording, stored_blocks
 from shepherd_memory.injection.block import MemoryBlock
+from shepherd_memory.injection.handing_on import HandingRules, PreviousRequest
 from shepherd_memory.injection.log import LoggedPrompt
 from shepherd_memory.injection.stored_blocks import GivenBlock, StoredBlock
 from shepherd_memory.injection.turns import UserTurn
@@ -179,6 +180,12 @@ FURNISHING: list[Callable[[Service, str, str], Any]] = [
     lambda service, user, word: service.add_document(user, word, session_id="files", message_id="d1"),
     lambda service, user, word: service.remember(user, [user_says(word)], "stored only", extract=False),
     lambda service, user, word: service.start_session(user, session_id="life", agent_name=word),
+    lambda service, user, word: service.end_session(user, "life"),
+    lambda service, user, word: service.start_session(
+        user, session_id="handed", previous_transcript=[{"role": "user", "text": word}]
+    ),
+    lambda service, user, word: service.end_session(user, "handed"),
+    lambda service, user, word: service.start_session(user, session_id="life", agent_name=word),
     _insert_rows,
 ]
 
@@ -294,6 +301,7 @@ LED = {
     "handed_in": None,
     "last_seen_at": NOW,
 }
+HANDING = HandingRules(2000, "", ("knowledge",))
 AT_NOW, MUCH_LATER = IdleRule(NOW, 1_000_000), IdleRule(NOW * 2, 1_000_000)
 
 
@@ -302,6 +310,18 @@ def _close_life(pair: Pair) -> Any:
         life = session_lives.get(tx, pair.me, "life")
         assert life is not None
         return session_lives.close(tx, pair.me, life, "client", NOW)
+
+
+def with_life(
+    function: Callable[..., Any], *arguments: Any, session_id: str = "life"
+) -> Callable[[Pair], Any]:
+    """A case that calls a function for me with where my session is in its life."""
+
+    def call(pair: Pair) -> Any:
+        with pair.database.write() as tx:
+            return function(tx, pair.me, session_lives.get(tx, pair.me, session_id), *arguments)
+
+    return call
 
 
 def _settle_life(pair: Pair) -> Any:
@@ -426,7 +446,25 @@ CORE: dict[str, list[Case]] = {
             prompting.ToldBefore(),
         )
     ],
-    "injection.log.add": [in_transaction(log.add, 9000, LOGGED_PROMPT, ["city"], [HIT], NOW)],
+    "injection.handing_on.find_previous": [
+        in_transaction(handing_on.find_previous, PreviousRequest(session_id="chat"), HANDING, "main"),
+        in_transaction(handing_on.find_previous, PreviousRequest(current="life"), HANDING, "main"),
+        in_transaction(handing_on.find_previous, PreviousRequest(cwd="/work"), HANDING, "main"),
+    ],
+    "injection.handing_on.hand_on": [
+        with_life(handing_on.hand_on, HANDING),
+        with_life(handing_on.hand_on, HANDING, session_id="handed"),
+    ],
+    "injection.handing_on.is_handed_in": [
+        in_transaction(handing_on.is_handed_in, "handed", [prompt_blocks.text_mark(Pair.others)], "main")
+    ],
+    "injection.handing_on.tell_named": [in_transaction(handing_on.tell_named, "chat", 2000, "", "main")],
+    "injection.handing_on.tell_previous": [
+        with_life(handing_on.tell_previous, 2000, "", session_id="handed")
+    ],
+    "injection.log.add": [
+        in_transaction(log.add, 9000, LOGGED_PROMPT, ["city"], [HIT], [FIRST_DOCUMENT], NOW)
+    ],
     "injection.log.listing": [in_transaction(log.listing), in_transaction(log.listing, "r")],
     "injection.log.prune": [in_transaction(log.prune)],
     "injection.recording.record": [
@@ -482,6 +520,7 @@ CORE: dict[str, list[Case]] = {
     "maintenance.session_lines.life_rows": [in_transaction(session_lines.life_rows, "main")],
     "memory.session_lives.active": [in_transaction(session_lives.active)],
     "memory.session_lives.agent_name": [in_transaction(session_lives.agent_name, "life")],
+    "memory.session_lives.all_handed_in": [in_transaction(session_lives.all_handed_in)],
     "memory.session_lives.close": [_close_life],
     "memory.session_lives.end": [
         on_database(session_lives.end, "life", "client", AT_NOW),
@@ -494,6 +533,7 @@ CORE: dict[str, list[Case]] = {
     "memory.session_lives.leave": [in_transaction(session_lives.leave, "life")],
     "memory.session_lives.nearest": [in_transaction(session_lives.nearest, "life")],
     "memory.session_lives.newest_other": [in_transaction(session_lives.newest_other, "life")],
+    "memory.session_lives.set_handed_in": [in_transaction(session_lives.set_handed_in, "handed", "")],
     "memory.session_lives.settled": [_settle_life],
     "memory.session_lives.start": [
         on_database(session_lives.start, NewSession("new", takeover=True), AT_NOW),
@@ -621,6 +661,11 @@ SERVICE: dict[str, list[Case]] = {
     "active_session": [on_service("active_session")],
     "end_session": [on_service("end_session", "life")],
     "recover_session": [on_service("recover_session")],
+    "previous_session": [
+        on_service("previous_session"),
+        on_service("previous_session", session_id="chat"),
+        on_service("previous_session", current="handed"),
+    ],
     "session_life": [on_service("session_life", "life"), on_service("session_life", "chat")],
     "session_size": [on_service("session_size", "chat")],
     "start_session": [

@@ -1,4 +1,4 @@
-"""A session that is started over HTTP is handed on the one before it: one element, the same in each request."""
+"""A session started over HTTP is handed on the one before it: one element, the same in each request."""
 
 import itertools
 import json
@@ -195,6 +195,28 @@ def test_a_transcript_that_the_client_hands_in_is_told(
     session_id = start(start_server, previousTranscript=transcript)
     say(start_server.url, "hello", {"X-Shepherd-Session": session_id}, user="ada")
     assert entries_of(element_of(provider.requests[-1].body, "messages")) == [f"[human — Marcus]: {SAID}"]
+
+
+def test_the_text_can_be_asked_for(start_server: Running) -> None:
+    path = "/v1/memory/sessions/previous"
+    said = {"role": "user", "content": SAID}
+    start_server.service.remember("ada", [said], "before")
+    start_server.service.remember("ada", [said], "club's", group="club")
+
+    def asked(query: str) -> Any:
+        return call(start_server.url, "GET", f"{path}?{query}")
+
+    found = asked("user=ada").json
+    assert (found["session_id"], found["message_count"], found["total_count"]) == ("before", 1, 1)
+    assert found["text"].endswith(f"[human — ada]: {SAID}\n</previous-session>")
+    assert asked(f"user=ada&current={start(start_server)}").json["session_id"] == "before"
+    assert asked("user=ada&group=club").json["session_id"] == "club's"
+    for query in (
+        *("user=bob", "user=bob&session_id=before", "user=ada&group=club&session_id=before"),
+        *("user=ada&session_id=club's", "user=ada&cwd=/nowhere", "user=ada&budget_tokens=20", "user=unknown"),
+    ):
+        assert asked(query).status == 404, query
+    assert asked("user=ada&budget_tokens=-1").status == 400
 
 
 @pytest.fixture

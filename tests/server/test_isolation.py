@@ -93,6 +93,7 @@ def mcp(name: str, arguments: Mapping[str, Any], *, shows: bool = False) -> Case
 def cases(ids: Mapping[str, Any]) -> list[Case]:
     """One for each method of each route at least; what removes most comes last."""
     memory = "/v1/memory"
+    previous = f"{memory}/sessions/previous"
     said = [{"role": "user", "content": WORDS}]
     chat = {"model": "m", "max_tokens": 9, "messages": said, "input": said}
     export = b'{"format":"shepherd-memory","version":1}\n'
@@ -118,6 +119,8 @@ def cases(ids: Mapping[str, Any]) -> list[Case]:
         Case("GET", f"{memory}/documents", f"{memory}/documents?newest=true&limit=1000", shows=True),
         Case("GET", f"{memory}/documents/{row}", f"{memory}/documents/{ids['document']}", shows=True),
         Case("GET", f"{memory}/sessions/active", f"{memory}/sessions/active", shows=True),
+        Case("GET", previous, previous),
+        Case("GET", previous, f"{previous}?session_id={SESSION}", shows=True),
         Case("GET", f"{memory}/sessions/{{session_id:path}}", f"{memory}/sessions/{LIFE}", shows=True),
         Case("GET", f"{memory}/stats", f"{memory}/stats"),
         Case("GET", f"{memory}/rejected", f"{memory}/rejected", shows=True),

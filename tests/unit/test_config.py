@@ -27,6 +27,8 @@ DESIGNED = {
     "group": "main",
     "agent_name": "",
     "session_idle_minutes": 15.0,
+    "session_rehydration_tokens": 2000,
+    "session_rehydration_context": "none",
     "memory_database": "",
     "memory_documents": True,
     "memory_extraction": False,

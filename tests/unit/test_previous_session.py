@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from shepherd_memory.injection.block import build_block
 from shepherd_memory.injection.previous_session import (
     PreviousSession,
     RecordedMessage,
@@ -16,6 +17,8 @@ from shepherd_memory.injection.previous_session import (
     tell_context,
     tell_session,
 )
+from shepherd_memory.injection.prompt import inject
+from shepherd_memory.text.block_seal import RECORD_NOTE, strip_content, strip_injection
 from shepherd_memory.text.tokens import estimate_tokens
 
 PLENTY = 1_000_000
@@ -209,3 +212,35 @@ def test_documents_of_a_category_are_within_any_budget(documents: list[tuple[int
         read = ElementTree.fromstring(section.text)
         lines = (read.text or "").strip("\n").split("\n")
         assert sum(not line.startswith("  ") for line in lines) == int(read.attrib["document-count"])
+
+
+TYPED = st.one_of(
+    st.sampled_from(
+        ["", "hi", f"{RECORD_NOTE}\n<previous-session x>\n</previous-session>", "x\n\n[memory: 0]", "]"]
+    ),
+    st.text(max_size=20),
+)
+
+
+@given(st.lists(MESSAGES, max_size=4), TYPED, st.booleans())
+def test_a_block_with_a_record_comes_off_whole_and_nothing_else_does(
+    messages: list[RecordedMessage], typed: str, has_facts: bool
+) -> None:
+    previous = told(messages, 3000)
+    if previous is None:
+        return
+    facts = [("city", "Oslo")] if has_facts else []
+    block = build_block(facts, [], 600, record=previous.text)
+    assert block is not None
+    for content in (typed, [{"type": "text", "text": typed}], [{"type": "input_text", "text": typed}]):
+        (message,) = inject([{"role": "user", "content": content}], {0: block})
+        assert strip_content(message["content"]) == content
+    broken = block.text.replace("message-count", "message-cound", 1)
+    assert strip_injection(f"{typed}\n\n{broken}") == f"{typed}\n\n{broken}"
+    assert strip_injection(f"{typed}\n\n{block.text} ") == f"{typed}\n\n{block.text} "
+
+
+def test_a_text_of_many_records_that_are_not_ours_is_left_alone() -> None:
+    record = f'{RECORD_NOTE}\n<previous-session category="transcript">\n' + "[human]: x\n" * 50
+    text = f"hi\n\n{record * 2000}[memory: 00000000]"
+    assert strip_injection(text) == text

@@ -9,6 +9,8 @@ from shepherd_memory.errors import ShepherdError
 from shepherd_memory.frontends.api.operations import BodyInput, ForUser, Operation, OperationInput
 from shepherd_memory.frontends.api.session_shapes import (
     ActiveSession,
+    PreviousOf,
+    PreviousText,
     SessionEnd,
     SessionName,
     SessionOf,
@@ -48,6 +50,21 @@ def start_session(given: BodyInput[OperationInput, SessionStart]) -> Response:
 def active_session(given: BodyInput[ForUser, None]) -> ActiveSession:
     life = given.service.active_session(given.user_id, group=given.group)
     return ActiveSession(life is not None, life.session_id if life else None, life)
+
+
+def previous_session(given: BodyInput[PreviousOf, None]) -> PreviousText:
+    asked = given.parameters
+    found = given.service.previous_session(
+        given.user_id,
+        group=given.group,
+        current=asked.current,
+        session_id=asked.session_id,
+        cwd=asked.cwd,
+        budget_tokens=asked.budget_tokens,
+    )
+    if found is None:
+        raise HttpError(404, "there is no such session, nothing was said in it, or it does not fit")
+    return PreviousText(found.session_id, found.ended, found.message_count, found.total_count, found.text)
 
 
 def get_session(given: BodyInput[SessionOf, None]) -> SessionLife:
@@ -102,6 +119,15 @@ SESSION_OPERATIONS = [
         refusals=(404, CONFLICT),
     ),
     Operation("GET", f"{ROOT}/active", "The active session.", ActiveSession, active_session, ForUser),
+    Operation(
+        "GET",
+        f"{ROOT}/previous",
+        "The session that a new one is handed on.",
+        PreviousText,
+        previous_session,
+        PreviousOf,
+        refusals=(404,),
+    ),
     Operation(
         "POST",
         f"{ROOT}/{{session_id:path}}/end",

@@ -1,6 +1,7 @@
 """What is asked of sessions over HTTP, and the objects around what is answered."""
 
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Annotated, Any, Literal
 
 from msgspec import Meta, field
@@ -51,6 +52,31 @@ class SessionName(OperationInput, frozen=True, kw_only=True):
 class SessionOf(ForUser, frozen=True, kw_only=True):
     # Not empty: that is where everything belongs that was not said in a session.
     session_id: Annotated[str, Meta(min_length=1)]
+
+
+TokenBudget = Annotated[
+    int, Meta(ge=0, le=1_000_000, description="Most tokens; else `session_rehydration_tokens`.")
+]
+
+
+class PreviousOf(ForUser, frozen=True, kw_only=True):
+    """Which session is to be handed on."""
+
+    session_id: Annotated[str, Meta(description="This one; else the newest that is not active.")] = ""
+    current: Annotated[str, Meta(description="The session that it is for: what that was started with.")] = ""
+    cwd: Annotated[str, Meta(max_length=4096, description="A folder: the newest session there.")] = ""
+    budget_tokens: TokenBudget | None = None
+
+
+@dataclass(frozen=True)
+class PreviousText:
+    """A session as a new one is told of it."""
+
+    session_id: str
+    ended: datetime
+    message_count: int
+    total_count: int
+    text: str
 
 
 @dataclass(frozen=True)

@@ -1,5 +1,6 @@
 """What can be asked of the shared session over HTTP."""
 
+from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,7 +22,7 @@ from shepherd_memory.frontends.session_server.completions import (
 )
 from shepherd_memory.frontends.session_server.session_life import EndRequest, StartRequest
 from shepherd_memory.frontends.session_server.shared_session import PromptRequest, QueuedTurn, SharedSession
-from shepherd_memory.frontends.session_server.streams import EventStream, follow, observe
+from shepherd_memory.frontends.session_server.streams import EventStream, follow, follow_from, observe
 from shepherd_memory.frontends.session_server.updates import STATUSES, Update
 from shepherd_memory.frontends.web.auth import Authenticator, Caller
 from shepherd_memory.frontends.web.bodies import read_body
@@ -170,14 +171,19 @@ async def clear(request: Request) -> Response:
     return json_response({"success": True, **cleared.fields})
 
 
-async def start_session(request: Request) -> Response:
-    """Start a session, once all that was asked before is answered; 409 if one is active."""
+async def start_session(request: Request) -> Any:
+    """Start a session, once all that was asked before is answered; with `wake` the greeting follows."""
     admitted = await let_in(request.scope)
     asked = read_start(await read_body(request.scope, request.receive, admitted.max_bytes))
-    turn = QueuedTurn(asked)
+    turn = QueuedTurn(asked, follows_all=asked.wake)
     admitted.session.put(turn)
-    started = await _end_of(turn, request)
-    named = session_header(started.fields["session_id"])
+    with ExitStack() as unfollowed:
+        unfollowed.callback(turn.leave)
+        started = await _heard(turn, request)
+        named = session_header(started.fields["session_id"])
+        if started.goes_on:
+            unfollowed.pop_all()
+            return EventStream(follow_from(started, turn), named)
     return json_response({"success": True, **started.fields}, CREATED, named)
 
 
@@ -201,18 +207,23 @@ async def cancel(request: Request) -> Response:
 async def _end_of(turn: QueuedTurn, request: Request) -> Update:
     """How a request ended; an error is a refusal. If its client leaves, it is carried out all the same."""
     try:
-        async with until_disconnect(request.scope, request.receive):
-            last = await turn.next()
+        return await _heard(turn, request)
     finally:
         turn.leave()
-    assert last is not None
-    if last.name == ERROR:
-        code = last.fields["code"]
+
+
+async def _heard(turn: QueuedTurn, request: Request) -> Update:
+    """What a client that follows a request hears next; an error is a refusal."""
+    async with until_disconnect(request.scope, request.receive):
+        update = await turn.next()
+    assert update is not None
+    if update.name == ERROR:
+        code = update.fields["code"]
         again = {"Retry-After": str(RETRY_SECONDS)} if STATUSES[code] == UNAVAILABLE else {}
-        running = last.fields.get("session_id", "")
+        running = update.fields.get("session_id", "")
         told = {**again, **session_header(running)}
-        raise HttpError(STATUSES[code], last.fields["message"], code=code, headers=told, session_id=running)
-    return last
+        raise HttpError(STATUSES[code], update.fields["message"], code=code, headers=told, session_id=running)
+    return update
 
 
 async def show(request: Request) -> Response:

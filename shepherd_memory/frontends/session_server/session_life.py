@@ -26,6 +26,8 @@ class StartRequest(msgspec.Struct, frozen=True, kw_only=True):
     previous_transcript: Transcript = msgspec.field(default_factory=list)
     previousTranscript: Transcript = msgspec.field(default_factory=list)
     takeover: bool = False
+    wake: bool = False
+    """Whether the model greets the user then; the client follows it."""
 
 
 class EndRequest(msgspec.Struct, frozen=True, kw_only=True):

@@ -8,13 +8,14 @@ import uuid
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from typing import Annotated, Any
 
 import msgspec
 
 from shepherd_memory.chat import events
 from shepherd_memory.chat.event_json import COMPLETE
-from shepherd_memory.chat.events import Event
+from shepherd_memory.chat.events import Emit, Event
 from shepherd_memory.chat.eviction import tokens_of
 from shepherd_memory.chat.session import ChatSession, Options, here, open_chat
 from shepherd_memory.chat.tool_loop import FULL
@@ -84,6 +85,11 @@ class QueuedTurn:
     @property
     def is_prompt(self) -> bool:
         return isinstance(self.asked, PromptRequest)
+
+    @property
+    def has_answer(self) -> bool:
+        """Whether the provider is asked something for it."""
+        return self.is_prompt or (isinstance(self.asked, StartRequest) and self.asked.wake)
 
     def hear(self, update: Update) -> None:
         if self._is_followed and (self._follows_all or update.is_last):
@@ -155,7 +161,7 @@ class SharedSession:
         """Cancel the request that runs, or the one with this id, also if it waits; whether there was one."""
         with self._changed:
             running = self._running
-            if running is not None and running.is_prompt and id in ("", running.id):
+            if running is not None and running.has_answer and id in ("", running.id):
                 running.is_cancelled = True
                 self._chat.cancel()
                 return True
@@ -208,7 +214,7 @@ class SharedSession:
     def _deliver(self, turn: QueuedTurn, update: Update) -> None:
         """Let everybody know, in the event loop."""
         self._note(update)
-        told = Update(update.name, {"request": turn.id, **update.fields})
+        told = replace(update, fields={"request": turn.id, **update.fields})
         self.updates.add(told)
         turn.hear(told)
 
@@ -275,10 +281,19 @@ class SharedSession:
             with self._life.use():
                 return self._answered(turn, turn.asked)
         if isinstance(turn.asked, StartRequest):
-            return Update(STARTED, as_json(self._life.start(turn.asked)))
+            return self._started(turn, turn.asked)
         if isinstance(turn.asked, EndRequest):
             return Update(ENDED, as_json(self._life.end()))
         return self._cleared()
+
+    def _started(self, turn: QueuedTurn, asked: StartRequest) -> Update:
+        """A session that begins, and the greeting if one is wanted."""
+        started = Update(STARTED, as_json(self._life.start(asked)), goes_on=asked.wake)
+        if not asked.wake:
+            return started
+        self._tell(turn, started)
+        with self._life.use():
+            return self._told(turn, self._chat.wake)
 
     def _cleared(self) -> Update:
         self._life.clear()
@@ -286,11 +301,20 @@ class SharedSession:
         return Update(CLEARED, {"session_id": self._chat.session_id, **problem})
 
     def _answered(self, turn: QueuedTurn, asked: PromptRequest) -> Update:
+        def ask(emit: Emit) -> None:
+            self._chat.ask(
+                asked.prompt, emit, max_tokens=asked.max_tokens, memory=asked.memory, recalls=turn.recalls
+            )
+
+        return self._told(turn, ask)
+
+    def _told(self, turn: QueuedTurn, ask: Callable[[Emit], None]) -> Update:
+        """Ask, and let clients know of all that follows; how that ended."""
         narration = UpdateWriter()
         ends = [failure("the chat ended without an answer, which is a defect", BROKEN)]
 
         def emit(event: Event) -> None:
-            if turn.is_cancelled and isinstance(event, events.MessageAdded):
+            if turn.is_cancelled and isinstance(event, events.MessageAdded | events.MemoryInjected):
                 # It was cancelled when there was nothing yet to be cancelled.
                 self._chat.cancel()
             for update in narration.updates(event):
@@ -299,9 +323,7 @@ class SharedSession:
                 else:
                     self._tell(turn, update)
 
-        self._chat.ask(
-            asked.prompt, emit, max_tokens=asked.max_tokens, memory=asked.memory, recalls=turn.recalls
-        )
+        ask(emit)
         window = self._chat.context_window()
         self._in_loop(lambda: setattr(self, "context_window", window))
         # Said here: by the time that a client hears of it, the session may be another.

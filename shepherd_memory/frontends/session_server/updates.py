@@ -98,10 +98,12 @@ class Update:
 
     name: str
     fields: Fields
+    goes_on: bool = False
+    """Whether more is to come, though it is a name that ends a request."""
 
     @property
     def is_last(self) -> bool:
-        return self.name in LAST
+        return self.name in LAST and not self.goes_on
 
     def encoded(self, id: str = "") -> bytes:
         """As a server-sent event; only those with an id can be gone on from."""
