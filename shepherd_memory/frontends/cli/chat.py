@@ -163,13 +163,13 @@ def _chat_here(
 
 def _chat_there(server: str, key: str, talk: _Talk) -> "TurnEnd | None":
     from shepherd_memory.chat.remote import open_remote
+    from shepherd_memory.frontends.terminal.session_words import session_words
     from shepherd_memory.memory.saved_chats import InputHistory
 
     with open_remote(server, key) as session:
         if talk.is_typed():
-            print_message(
-                f"in the shared session at {session.place}; /help lists what there is, `exit` leaves"
-            )
+            words = session_words(session.session_id, *session.life())
+            print_note(f"in the shared session at {session.place} ({words}); /help lists what there is")
         return talk.hold(session, None, InputHistory("", is_kept=False))
 
 
