@@ -119,7 +119,9 @@ class ChatSession:
         self._off_record: set[str] = set()
         """What was asked with memory off, and answered: it is saved nowhere."""
         self.life = ChatLife(self.service, self.user_id, self.group, session_id)
-        self._memory = SessionRecorder(self.service, self.user_id, session_id, self.options.each, self.group)
+        self._memory = SessionRecorder(
+            self.service, self.user_id, session_id, self.options.each, self.group, here()
+        )
 
     @property
     def is_begun(self) -> bool:

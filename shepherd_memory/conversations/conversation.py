@@ -150,16 +150,21 @@ def waiting_since(connection: Connection, user_id: str) -> int | None:
 
 def forget_bounds(tx: Connection, user_id: str, session_id: str, group: str = MAIN_GROUP) -> None:
     """A file is read anew: what was handed on of it keeps its status and times, the rest is found again."""
+    delete_untaken(tx, user_id, session_id, group)
     tx.execute(
-        "delete from conversations where user_id = :user_id and group_name = :group"
-        " and session_id = :session_id and status not in ('processing', 'archived')",
+        "update conversations set first_document = 0, last_document = 0, entries = 0"
+        " where user_id = :user_id and group_name = :group and session_id = :session_id",
         user_id=user_id,
         group=group,
         session_id=session_id,
     )
+
+
+def delete_untaken(tx: Connection, user_id: str, session_id: str, group: str = MAIN_GROUP) -> None:
+    """Delete the conversations of a session that were not handed on: they are found again."""
     tx.execute(
-        "update conversations set first_document = 0, last_document = 0, entries = 0"
-        " where user_id = :user_id and group_name = :group and session_id = :session_id",
+        "delete from conversations where user_id = :user_id and group_name = :group"
+        " and session_id = :session_id and status not in ('processing', 'archived')",
         user_id=user_id,
         group=group,
         session_id=session_id,
@@ -186,6 +191,31 @@ def delete_session(tx: Connection, user_id: str, session_id: str, group: str = M
         group=group,
         session_id=session_id,
     )
+
+
+def lose_entry(
+    tx: Connection, user_id: str, session_id: str, document_id: int, said_at: int, group: str = MAIN_GROUP
+) -> None:
+    """An entry is forgotten: its conversation has one less, and with the last one it goes.
+
+    By its document; of one that is stored in another session, 0, by its time.
+    """
+    where = (
+        "first_document <= :document_id and last_document >= :document_id"
+        if document_id
+        else "first_message_at <= :said_at and last_message_at >= :said_at"
+    )
+    row = tx.row(
+        "update conversations set entries = entries - 1 where user_id = :user_id and id ="
+        " (select max(id) from conversations where user_id = :user_id and group_name = :group"
+        f" and session_id = :session_id and entries > 0 and {where}) returning entries",
+        user_id=user_id,
+        group=group,
+        session_id=session_id,
+        **({"document_id": document_id} if document_id else {"said_at": said_at}),
+    )
+    if row is not None and row[0] == 0:
+        drop_empty(tx, user_id, session_id, group)
 
 
 def is_any_open(connection: Connection) -> bool:

@@ -64,10 +64,11 @@ class PreviousSession:
 
 @dataclass(frozen=True)
 class ContextSection:
-    """Documents of one category as a new session is told of them."""
+    """Documents of one category as a new session is told of them, some of which are cut."""
 
     text: str
     document_ids: tuple[int, ...]
+    shortened_ids: tuple[int, ...] = ()
 
 
 @dataclass
@@ -140,7 +141,8 @@ def tell_context(
         return None
     lines = "".join(f"{entry.line}\n" for entry in taken)
     text = f"{_context_opening(category, len(taken))}\n{lines}</context>"
-    return ContextSection(text, tuple(entry.document_id for entry in taken))
+    shortened = tuple(entry.document_id for entry in taken if not entry.is_whole)
+    return ContextSection(text, tuple(entry.document_id for entry in taken), shortened)
 
 
 def _opening(record: SessionRecord, count: int, total: int) -> str:

@@ -16,6 +16,8 @@ from shepherd_memory.memory import (
     responses,
     session_lives,
     sessions,
+    threads,
+    twins,
 )
 from shepherd_memory.storage import prompt_blocks, tombstones, transcript_stops, users
 from shepherd_memory.storage.database import Connection, Database
@@ -85,6 +87,7 @@ def forget_document(
         if gone is None:
             return Forgotten()
         _bury_document(tx, user_id, gone, now)
+        _lose_entries(tx, user_id, gone)
         _forget_prompts(tx, user_id, [gone], group)
         queue.remove_document(tx, user_id, gone.session_id, document_id, group)
         users.bump_version(tx, user_id)
@@ -98,27 +101,48 @@ def forget_session(
     with database.write() as tx:
         if users.lock_existing(tx, user_id) is None:
             return Forgotten()
-        gone = documents.delete_session(tx, user_id, session_id, group)
-        for document in gone:
-            _bury_document(tx, user_id, document, now)
-        _forget_prompts(tx, user_id, gone, group)
-        pairs = context.of_session(tx, user_id, session_id, group)
-        for context_id in pairs:
-            context.delete(tx, user_id, context_id, now, group)
-        rejections.delete_session(tx, user_id, session_id, group)
-        responses.delete_session(tx, user_id, session_id, group)
-        session_lives.forget(tx, user_id, session_id, group)
-        removed = facts.delete_session(tx, user_id, session_id, now, group)
-        _delete_session(tx, user_id, session_id, group)
-        # What was said in it and waits to be stored stays out too.
-        tombstones.add(tx, user_id, SESSION, session_id, now, group=group)
+        parts = threads.parts(tx, user_id, session_id, group)
+        gone = [_forget_part(tx, user_id, part, now, group) for part in parts]
         users.bump_version(tx, user_id)
-        return Forgotten(removed, len(pairs), len(gone))
+        return Forgotten(
+            sum(one.facts for one in gone),
+            sum(one.context for one in gone),
+            sum(one.documents for one in gone),
+        )
+
+
+def _forget_part(tx: Connection, user_id: str, session_id: str, now: int, group: str) -> Forgotten:
+    """Forget a session, or what came of it in one of two ways."""
+    gone = documents.delete_session(tx, user_id, session_id, group)
+    for document in gone:
+        _bury_document(tx, user_id, document, now)
+    _forget_prompts(tx, user_id, gone, group)
+    pairs = context.of_session(tx, user_id, session_id, group)
+    for context_id in pairs:
+        context.delete(tx, user_id, context_id, now, group)
+    rejections.delete_session(tx, user_id, session_id, group)
+    responses.delete_session(tx, user_id, session_id, group)
+    session_lives.forget(tx, user_id, session_id, group)
+    removed = facts.delete_session(tx, user_id, session_id, now, group)
+    _delete_session(tx, user_id, session_id, group)
+    # What was said in it and waits to be stored stays out too.
+    tombstones.add(tx, user_id, SESSION, session_id, now, group=group)
+    return Forgotten(removed, len(pairs), len(gone))
 
 
 def _bury_document(tx: Connection, user_id: str, document: documents.Document, now: int) -> None:
     tombstones.add(tx, user_id, DOCUMENT, document.message_id, now, document.session_id, document.group_name)
+    if document.text and threads.thread_of(document.session_id):
+        twins.note_forgotten(tx, user_id, document, now)
     entries.remove(tx, user_id, document.id, document.text)
+
+
+def _lose_entries(tx: Connection, user_id: str, gone: documents.Document) -> None:
+    """The conversations that it was an entry of have one less."""
+    session_id, group = gone.session_id, gone.group_name
+    conversation.lose_entry(tx, user_id, session_id, gone.id, 0, group)
+    for other, said_at in twins.of_stored(tx, user_id, session_id, gone.message_id, group):
+        conversation.lose_entry(tx, user_id, other, 0, said_at, group)
 
 
 def _forget_prompts(tx: Connection, user_id: str, gone: Sequence[documents.Document], group: str) -> None:

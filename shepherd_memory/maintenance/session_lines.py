@@ -4,10 +4,26 @@ from collections.abc import Mapping
 from typing import Any
 
 from shepherd_memory.errors import InvalidInput
+from shepherd_memory.maintenance.line_columns import JSON, MOMENT, MOMENT_OR_NONE, TEXT
 from shepherd_memory.memory import session_lives
 from shepherd_memory.memory.session_lives import ACTIVE, END_REASONS, ENDED, REPLACED
 from shepherd_memory.storage.database import Connection, Row
 from shepherd_memory.storage.visibility import seen_from
+
+LIFE = "session_life"
+LIFE_COLUMNS = {
+    "session_id": TEXT,
+    "group_name": TEXT,
+    "status": TEXT,
+    "name": TEXT,
+    "agent_name": TEXT,
+    "started_at": MOMENT_OR_NONE,
+    "ended_at": MOMENT_OR_NONE,
+    "end_reason": TEXT,
+    "previous_session": TEXT,
+    "handed_in": JSON,
+    "last_seen_at": MOMENT,
+}
 
 
 def life_rows(connection: Connection, user_id: str, group: str) -> list[Row]:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from shepherd_memory.errors import NotFound, SessionRunning
+from shepherd_memory.memory import threads
 from shepherd_memory.storage import users
 from shepherd_memory.storage.clock import to_us
 from shepherd_memory.storage.database import Connection, Database
@@ -155,15 +156,19 @@ def newest_other(
     was said in a folder below counts as said in it.
     """
     among, place = _in_folder(cwd)
+    others = {
+        f"own{at}": part for at, part in enumerate(threads.parts(connection, user_id, session_id, group))
+    }
     row = connection.row(
         "select session_id from sessions s where user_id = :user_id and group_name = :group"
-        " and session_id <> '' and session_id <> :session_id and status <> 'active' and last_document > 0"
+        f" and session_id not in ('', {', '.join(f':{name}' for name in others)})"
+        " and status <> 'active' and last_document > 0"
         " and exists (select 1 from documents d where d.user_id = s.user_id and d.group_name = s.group_name"
         " and d.session_id = s.session_id and d.type = 'message' and d.role = 'user')"
         f"{among} order by updated_at desc, last_document desc, session_id limit 1",
         user_id=user_id,
         group=group,
-        session_id=session_id,
+        **others,
         **place,
     )
     return "" if row is None else str(row[0])

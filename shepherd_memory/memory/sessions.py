@@ -1,8 +1,10 @@
 """Sessions: one run of a chat, and how far it has been wanted, queued and extracted."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
 
+from shepherd_memory.memory.threads import LIVE_MARK, thread_of
 from shepherd_memory.storage.database import Connection
 from shepherd_memory.storage.rows import build
 from shepherd_memory.storage.visibility import seen_from
@@ -43,6 +45,9 @@ class Place:
     cwd: str = ""
 
 
+NOWHERE = Place()
+
+
 @dataclass(frozen=True)
 class SessionSize:
     """How much a session holds, and what was made of it."""
@@ -63,14 +68,13 @@ def extend(
     wanted: bool,
     queued: bool,
     extract_after: int = 0,
-    place: "Place | None" = None,
+    place: Place = NOWHERE,
 ) -> None:
     """Note that documents were added to a session, making it if it is new.
 
     `wanted`: all of it so far is to be extracted, once that is possible, and not before `extract_after`;
     `queued`: it now waits for that. `place`: where it is chatted, as far as that is known.
     """
-    place = place or Place()
     tx.execute(
         "insert into sessions (user_id, session_id, group_name, last_document, wanted_through,"
         " queued_through, extract_after, created_at, updated_at, provider, cwd)"
@@ -137,7 +141,7 @@ def size(connection: Connection, user_id: str, session_id: str, group: str = MAI
 
 
 def listing(connection: Connection, user_id: str, group: str = MAIN_GROUP) -> list[Session]:
-    """A user's sessions that a group sees, the oldest first."""
+    """A user's sessions that a group sees, the oldest first; one that came in both ways is one."""
     among, seen = seen_from(group)
     rows = connection.rows(
         f"select {COLUMNS} from sessions where user_id = :user_id{among}"
@@ -145,7 +149,37 @@ def listing(connection: Connection, user_id: str, group: str = MAIN_GROUP) -> li
         user_id=user_id,
         **seen,
     )
-    return [build(Session, row) for row in rows]
+    return _as_one([build(Session, row) for row in rows], _threads(connection, user_id))
+
+
+def _threads(connection: Connection, user_id: str) -> dict[tuple[str, str], str]:
+    """The threads of a user's transcripts, by group and session."""
+    rows = connection.rows(
+        "select group_name, session_id, thread from transcript_files where user_id = :user_id"
+        " and thread <> ''",
+        user_id=user_id,
+    )
+    return {(group, session_id): thread for group, session_id, thread in rows}
+
+
+def _as_one(found: Sequence[Session], threads: Mapping[tuple[str, str], str]) -> list[Session]:
+    """Live sessions and the transcripts that they are one with, under the name of whichever began.
+
+    Two files of the same thread are two sessions.
+    """
+    transcribed = {(group, thread) for (group, _), thread in threads.items()}
+    one: dict[tuple[str, ...], Session] = {}
+    has_file: set[tuple[str, ...]] = set()
+    for session in found:
+        name = (session.group_name, session.session_id)
+        key: tuple[str, ...] = (session.group_name, thread_of(session.session_id))
+        if key not in transcribed or (name in threads and key in has_file):
+            key = (*name, "alone")
+        elif name in threads:
+            has_file.add(key)
+        begun = one.setdefault(key, session)
+        one[key] = replace(begun, updated_at=max(begun.updated_at, session.updated_at))
+    return list(one.values())
 
 
 def continued(
@@ -182,7 +216,7 @@ def live_id(connection: Connection, user_id: str, session_id: str, group: str = 
         group=group,
         session_id=session_id,
     )
-    return session_id if taken is None else f"{session_id}@live"
+    return session_id if taken is None else f"{session_id}{LIVE_MARK}"
 
 
 def mark_queued(tx: Connection, user_id: str, session_id: str, through: int, group: str = MAIN_GROUP) -> None:

@@ -8,6 +8,7 @@ from shepherd_memory.injection.handing_on import PreviousRequest, find_previous,
 from shepherd_memory.injection.previous_session import PreviousSession
 from shepherd_memory.intake.handed_in import storable_transcript
 from shepherd_memory.intake.messages import storable_name
+from shepherd_memory.intake.store import storable_place
 from shepherd_memory.memory import session_lives
 from shepherd_memory.memory.session_lives import (
     CLIENT,
@@ -24,10 +25,8 @@ from shepherd_memory.service.arguments import check_known_user, empty_for_unknow
 from shepherd_memory.service.parts import ServiceParts
 from shepherd_memory.storage import users
 from shepherd_memory.storage.lease_owner import is_gone
-from shepherd_memory.text.canonical import canonical_text
 from shepherd_memory.text.groups import MAIN_GROUP, checked_group
 from shepherd_memory.text.ids import storable_id
-from shepherd_memory.text.redaction import redact
 
 TOUCH_SHARE = 500
 """So often at most, within the time after which a silent session ends, it is noted that one is used."""
@@ -68,7 +67,7 @@ class SessionService(ServiceParts):
             takeover=takeover,
             clears=storable_id(clears) if clears else "",
             holder=holder,
-            cwd=redact(canonical_text(cwd)),
+            cwd=storable_place("", cwd).cwd,
         )
         return session_lives.start(self.database, user_id, new, idle, place)
 
@@ -153,7 +152,7 @@ class SessionService(ServiceParts):
         place = checked_group(group)
         rules = handing_rules(self.config, max_tokens=budget_tokens)
         with self.database.read() as connection:
-            asked = PreviousRequest(_stored_id(session_id), _stored_id(current), redact(canonical_text(cwd)))
+            asked = PreviousRequest(_stored_id(session_id), _stored_id(current), storable_place("", cwd).cwd)
             return find_previous(connection, user_id, asked, rules, place)
 
     def end_idle_sessions(self) -> int:

@@ -15,7 +15,7 @@ from shepherd_memory.conversations.grouping import Grouping, Origin, SaidEntry
 from shepherd_memory.errors import DatabaseError, InvalidInput
 from shepherd_memory.extraction import queue
 from shepherd_memory.intake import store
-from shepherd_memory.memory import documents, entries, sessions
+from shepherd_memory.memory import documents, entries, sessions, twins
 from shepherd_memory.memory.documents import NewDocument
 from shepherd_memory.memory.sessions import Place
 from shepherd_memory.storage import prompt_blocks, transcript_stops, users
@@ -23,9 +23,11 @@ from shepherd_memory.storage.clock import SECOND, Clock, to_us
 from shepherd_memory.storage.database import Connection, Database
 from shepherd_memory.storage.lease_owner import new_owner
 from shepherd_memory.text.canonical import canonical_text, dump_json, load_json
+from shepherd_memory.text.groups import MAIN_GROUP
 from shepherd_memory.text.ids import storable_id
 from shepherd_memory.text.redaction import redact
 from shepherd_memory.transcripts import files, reading
+from shepherd_memory.transcripts.both_ways import HeardLive, find_heard, give_way
 from shepherd_memory.transcripts.changes import REWRITTEN, UNCHANGED, judge
 from shepherd_memory.transcripts.cleaning import clean, clean_state, documents_of
 from shepherd_memory.transcripts.file_keys import file_key_of
@@ -217,6 +219,8 @@ class _Ingestion:
             ):
                 return None
             state = files.get(tx, self._user_id, self._key)
+            if before is None and state is not None:
+                give_way(tx, self._user_id, state, MAIN_GROUP)
             if outcome == REWRITTEN and state is not None:
                 self._begin_anew(tx, state, source, now)
                 state = files.get(tx, self._user_id, self._key)
@@ -230,6 +234,7 @@ class _Ingestion:
         turns.take_back(tx, self._user_id, state.session_id, queue.KIND, now)
         queue.drop_open(tx, self._user_id, state.session_id)
         conversations.forget_bounds(tx, self._user_id, state.session_id)
+        twins.delete_session(tx, self._user_id, state.session_id)
         self._change(
             tx,
             purging=1,
@@ -299,10 +304,11 @@ class _Ingestion:
             if state is None or state.token != self._token:
                 raise _NoLongerOurs
             new = documents_of(read, state, now)
-            stored = documents.insert(tx, self._user_id, first_id, new, now)
+            heard = find_heard(tx, self._user_id, state, new)
+            stored = documents.insert(tx, self._user_id, first_id, new, now, heard.apart)
             store.index(tx, self._user_id, first_id, new, terms, stored, now)
             _let_grow(tx, self._user_id, first_id, new, terms, stored, now)
-            self._group(tx, _origin(state, reader.about()), first_id, new, stored, now)
+            self._group(tx, _origin(state, reader.about()), first_id, new, stored, heard, now)
             self._note(tx, state, batch, reader, check, new, len(stored), is_last)
         self._stored += len(stored)
         self._known += len(new) - len(stored)
@@ -316,22 +322,25 @@ class _Ingestion:
         first_id: int,
         new: Sequence[NewDocument],
         stored: set[int],
+        heard: HeardLive,
         now: int,
     ) -> None:
-        if not stored:
+        counted = stored | {first_id + place for place in heard.twins}
+        if not counted:
             return
         user_id, session, group = self._user_id, origin.session_id, origin.group_name
         grouping = Grouping(conversations.for_grouping(tx, user_id, session, group), self._how.gap_us)
         next_id = first_id + len(new)
-        for document_id, document in enumerate(new, first_id):
-            if document_id in stored:
-                next_id += grouping.add(SaidEntry(document_id, document.created_at), next_id)
+        for place, document in enumerate(new):
+            is_grouped = heard.is_grouped(place, document, self._how.gap_us)
+            if first_id + place in counted and not is_grouped:
+                next_id += grouping.add(SaidEntry(first_id + place, document.created_at), next_id)
         grouping.save(tx, user_id, origin, now)
-        place = Place(cwd=origin.cwd)
+        where = Place(cwd=origin.cwd)
         sessions.extend(
-            tx, user_id, session, max(stored), group, now, wanted=False, queued=False, place=place
+            tx, user_id, session, max(counted), group, now, wanted=False, queued=False, place=where
         )
-        sessions.mark_grouped(tx, user_id, session, max(stored), group)
+        sessions.mark_grouped(tx, user_id, session, max(counted), group)
 
     def _note(
         self,

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from heapq import merge
 from pathlib import Path
 
 from shepherd_memory.config import Config
@@ -11,7 +12,7 @@ from shepherd_memory.conversations import life_cycle
 from shepherd_memory.conversations.conversation import MINUTE, STATUSES
 from shepherd_memory.errors import ConfigError, InvalidInput, NotFound
 from shepherd_memory.extraction.worker import extraction_endpoint
-from shepherd_memory.memory import documents
+from shepherd_memory.memory import documents, threads
 from shepherd_memory.memory.documents import Document
 from shepherd_memory.storage.clock import SECOND, Clock
 from shepherd_memory.storage.database import Database
@@ -148,9 +149,15 @@ class Library:
         raise InvalidInput(f"{name!r} could be any of {len(alike)} transcripts: give more of its name")
 
     def read(self, user_id: str, session_id: str) -> Iterator[Document]:
-        """What was said in a session, in its order."""
+        """What was said in a session, in its order; of one that came in both ways, all of it."""
         if not is_known(checked_user_id(user_id)):
-            return
+            return iter(())
+        with self._database.read() as connection:
+            parts = threads.parts(connection, user_id, session_id)
+        said = (self._read_part(user_id, part) for part in parts)
+        return merge(*said, key=lambda document: document.created_at) if len(parts) > 1 else next(said)
+
+    def _read_part(self, user_id: str, session_id: str) -> Iterator[Document]:
         first = 0
         while True:
             with self._database.read() as connection:

@@ -28,7 +28,14 @@ from shepherd_memory.extraction import guard, queue
 from shepherd_memory.extraction.answer import ExtractionAnswer
 from shepherd_memory.extraction.guard import Proposal, Review
 from shepherd_memory.extraction.queue import KIND, QueuedMessage
-from shepherd_memory.injection import handing_on, log, prompting, recording, stored_blocks
+from shepherd_memory.injection import (
+    handing_on,
+    log,
+    prompting,
+    recording,
+    session_reader,
+    stored_blocks,
+)
 from shepherd_memory.injection.block import MemoryBlock
 from shepherd_memory.injection.handing_on import HandingRules, PreviousRequest
 from shepherd_memory.injection.log import LoggedPrompt
@@ -39,6 +46,7 @@ from shepherd_memory.intake.exchange import AnsweredExchange, Exchange, Response
 from shepherd_memory.intake.messages import Message
 from shepherd_memory.intake.store import IntakeOptions
 from shepherd_memory.maintenance import erasure, forgetting, portability, reindexing, session_lines
+from shepherd_memory.maintenance.exported_conversations import conversation_rows, insert_conversation
 from shepherd_memory.memory import (
     api_keys,
     context,
@@ -50,6 +58,8 @@ from shepherd_memory.memory import (
     saved_chats,
     session_lives,
     sessions,
+    threads,
+    twins,
 )
 from shepherd_memory.memory.documents import Facets, NewDocument
 from shepherd_memory.memory.rejections import NewRejection
@@ -68,6 +78,7 @@ from shepherd_memory.text.ids import fits_header
 from shepherd_memory.tools import advanced, basic
 from shepherd_memory.tools.tool import Arguments
 from shepherd_memory.transcripts import files, ingestion
+from shepherd_memory.transcripts.both_ways import find_heard, give_way
 from shepherd_memory.transcripts.ingestion import IngestOptions
 from shepherd_memory.transcripts.library import Library
 from shepherd_memory.work import jobs, ledger
@@ -81,7 +92,7 @@ from tests.contract.given import (
     pairs_of,
     user_says,
 )
-from tests.transcripts import agent_line, exchange, user_line, write
+from tests.transcripts import BEGAN, agent_line, exchange, user_line, write
 
 NOW = NOON + 1_000_000
 WHERE = Provenance(NOW, "test", "chat", "m1")
@@ -462,6 +473,9 @@ CORE: dict[str, list[Case]] = {
     "injection.handing_on.tell_previous": [
         with_life(handing_on.tell_previous, 2000, "", session_id="handed")
     ],
+    "injection.session_reader.read_context": [
+        in_transaction(session_reader.read_context, "knowledge", 600, "main")
+    ],
     "injection.log.add": [
         in_transaction(log.add, 9000, LOGGED_PROMPT, ["city"], [HIT], [FIRST_DOCUMENT], NOW)
     ],
@@ -702,6 +716,10 @@ def readers(pair: Pair, tmp_path: Path) -> Pair:
             tx.execute("update users set seq = 5010 where user_id = :user_id", user_id=user_id)
         pair.service.transcripts.ingest(user_id, transcript(pair, user_id, tmp_path))
         pair.service.transcripts.poll()
+        word = pair.mine if user_id == pair.me else pair.others
+        heard = replace(HEARD, message_id="before", text=f"my kettle is {word}")
+        with pair.database.write() as tx:
+            assert twins.set_apart(tx, user_id, [heard], ["session"]) == {0: True}
     return pair
 
 
@@ -792,6 +810,48 @@ def on_library(name: str, *arguments: Any, **options: Any) -> Case:
     return lambda pair: getattr(pair.service.transcripts, name)(pair.me, *arguments, **options)
 
 
+THREAD = "0b5e6f0a-1c2d-4e3f-8a9b-0c1d2e3f4a5b"
+HEARD = NewDocument("chat@live", "heard", f"my kettle is {Pair.mine}", NOW, role="user")
+EXPORTED = {
+    "group_name": "main",
+    "session_id": "other",
+    **dict.fromkeys(
+        ("source", "file_key", "cwd", "provider", "originator", "first_message", "last_message"), ""
+    ),
+    "first_message_at": NOW,
+    "last_message_at": NOW,
+    "entries": 1,
+    "status": "archived",
+    "updated_at": NOW,
+}
+
+
+def _note_forgotten(pair: Pair) -> Any:
+    (first, *_) = pair.service.documents(pair.me, session_id="session")
+    with pair.database.write() as tx:
+        twins.note_forgotten(tx, pair.me, first, NOW)
+
+
+def _threaded(pair: Pair) -> files.File:
+    """My file, as that of the session that both have chatted in."""
+    (file,) = pair.service.transcripts.files(pair.me)
+    return replace(file, thread="chat")
+
+
+def _find_heard(pair: Pair) -> Any:
+    said = NewDocument("session", "said", f"my city is {pair.others}", NOW, role="user")
+    with pair.database.write() as tx:
+        found = find_heard(tx, pair.me, _threaded(pair), [said])
+    assert not found.apart, "only the other has said that"
+    return found
+
+
+def _give_way(pair: Pair) -> Any:
+    file = _threaded(pair)
+    with pair.database.write() as tx:
+        return give_way(tx, pair.me, file, "main")
+
+
 GROWN = NewDocument("session", "user-0", f"my kettle is {Pair.mine} and more", NOW)
 
 TRANSCRIPTS: dict[str, list[Case]] = {
@@ -844,7 +904,27 @@ TRANSCRIPTS: dict[str, list[Case]] = {
     "conversations.conversation.set_status": [_set_status],
     "conversations.conversation.waiting_since": [in_transaction(conversation.waiting_since)],
     "conversations.turns.take_back": [in_transaction(turns.take_back, "session", KIND, NOW)],
-    "memory.documents.said_after": [in_transaction(documents.said_after, "session", 0, 100)],
+    "conversations.conversation.delete_untaken": [in_transaction(conversation.delete_untaken, "chat")],
+    "conversations.conversation.lose_entry": [
+        in_transaction(conversation.lose_entry, "session", FIRST_READ, 0),
+        in_transaction(conversation.lose_entry, "session", 0, BEGAN),
+    ],
+    "maintenance.exported_conversations.conversation_rows": [in_transaction(conversation_rows, "main")],
+    "maintenance.exported_conversations.insert_conversation": [
+        in_transaction(insert_conversation, 9000, EXPORTED)
+    ],
+    "memory.documents.find_known": [in_transaction(documents.find_known, [NEW, GROWN])],
+    "memory.threads.parts": [in_transaction(threads.parts, THREAD)],
+    "memory.threads.transcripts": [in_transaction(threads.transcripts, THREAD)],
+    "memory.threads.transcripts_of_live": [in_transaction(threads.transcripts_of_live, THREAD)],
+    "memory.twins.delete_session": [in_transaction(twins.delete_session, "chat@live")],
+    "memory.twins.note_forgotten": [_note_forgotten],
+    "memory.twins.of_stored": [in_transaction(twins.of_stored, "session", "user-0")],
+    "memory.twins.set_apart": [in_transaction(twins.set_apart, [HEARD], ["session"])],
+    "storage.tombstones.deleted_at": [in_transaction(tombstones.deleted_at, tombstones.FACT, "gone")],
+    "transcripts.both_ways.find_heard": [_find_heard],
+    "transcripts.both_ways.give_way": [_give_way],
+    "memory.documents.said_after": [in_transaction(documents.said_after, "chat", 0, 100)],
     "memory.sessions.mark_grouped": [in_transaction(sessions.mark_grouped, "session", 10**9)],
     "transcripts.files.add": [in_transaction(files.add, "other.jsonl", "session", "codex", NOW)],
     "transcripts.files.change": [_claim_and_change],

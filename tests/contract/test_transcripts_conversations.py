@@ -17,7 +17,7 @@ from shepherd_memory.storage.clock import from_us, to_us
 from shepherd_memory.storage.database import Connection
 from shepherd_memory.transcripts import files, ingestion
 from shepherd_memory.transcripts.library import Library
-from shepherd_memory.work import jobs, ledger
+from shepherd_memory.work import claims, ledger
 from shepherd_memory.work.ledger import TokenCost
 from tests.contract.given import ManualClock, drain, facts_of, memory, user_says, work
 from tests.endpoint import ScriptedEndpoint, by_content, echo, raw_reply, user_text
@@ -352,10 +352,10 @@ def test_a_user_with_many_conversations_leaves_others_their_places(
 
 def finish_one(service: Service, clock: ManualClock) -> str:
     """End the next item; whose it was."""
-    claimed = jobs.claim(service.database, queue.KIND, "worker", clock(), clock() + MINUTE)
+    claimed = claims.claim(service.database, queue.KIND, "worker", clock(), clock() + MINUTE)
     assert claimed is not None
     with service.database.write() as tx:
-        assert jobs.finish(tx, claimed, "done", clock())
+        assert claims.finish(tx, claimed, "done", clock())
         ledger.record(tx, claimed.user_id, ledger.EXTRACTION, TokenCost(calls=1, prompt_tokens=100), clock())
     return claimed.user_id
 
@@ -495,12 +495,12 @@ def test_a_queue_with_a_limit_drops_nothing_that_was_taken_in(
         service.transcripts.poll()
         items = service.items(ADA)
         assert (len(items), items[0].key) == (5, "live")
-        held = jobs.claim(service.database, queue.KIND, "elsewhere", clock(), clock() + MINUTE)
+        held = claims.claim(service.database, queue.KIND, "elsewhere", clock(), clock() + MINUTE)
         service.transcripts.poll()
         assert len(service.items(ADA)) == 5, "what runs may have to wait again"
         assert held is not None
         with service.database.write() as tx:
-            jobs.release(tx, held, clock(), "", None)
+            claims.release(tx, held, clock(), "", None)
         extract_all(service, clock, rounds=60)
         assert service.status().items["dropped"] == 0
         assert asked_about(endpoint) == wishes(7, *(n * 100 + at for n in range(50) for at in (0, 2, 4)))

@@ -123,6 +123,7 @@ def cases(ids: Mapping[str, Any]) -> list[Case]:
         Case("GET", previous, f"{previous}?session_id={SESSION}", shows=True),
         Case("GET", f"{memory}/sessions/{{session_id:path}}", f"{memory}/sessions/{LIFE}", shows=True),
         Case("GET", f"{memory}/stats", f"{memory}/stats"),
+        Case("GET", f"{memory}/conversations", f"{memory}/conversations?source=live", shows=True),
         Case("GET", f"{memory}/rejected", f"{memory}/rejected", shows=True),
         Case("GET", f"{memory}/why", f"{memory}/why", shows=True),
         Case("GET", f"{memory}/why", f"{memory}/why?request={ids['request']}", shows=True),
@@ -177,7 +178,9 @@ def seed(service: Service, user_id: str, first_id: int = 1) -> dict[str, Any]:
     service.set_fact(user_id, f"{secret}_count", "seven")
     service.add_context(user_id, QUESTION, f"The animal that they like is a {secret}.")
     said = {"role": "user", "content": f"I like the {secret}, my favourite animal.", "id": "m1"}
-    service.remember(user_id, [said], SESSION)
+    service.remember(user_id, [said], SESSION, cwd=f"/{secret}")
+    # The server polls, too: what it would find is found before anybody is compared.
+    service.transcripts.poll()
     service.start_session(user_id, session_id=LIFE, agent_name=secret)
     document = service.add_document(
         user_id, f"Notes on the {secret}, a favourite animal.", session_id=SESSION

@@ -4,7 +4,7 @@ alter table transcript_conversations rename to conversations;
 drop index transcript_conversations_by_file;
 drop index transcript_conversations_open;
 
-alter table conversations add column source text not null default 'live';
+alter table conversations add column source text not null default '';
 alter table conversations add column cwd text not null default '';
 alter table conversations add column provider text not null default '';
 alter table conversations add column originator text not null default '';
@@ -34,13 +34,13 @@ update sessions set grouped_through = last_document where exists (select 1 from 
         and f.session_id = sessions.session_id);
 create index sessions_to_group on sessions (updated_at) where last_document > grouped_through;
 
--- What the agent calls the session of a file: the UUID at the end of the file's name, or all of that.
+-- What the agent calls the session of a file: the UUID at the end of the file's name, if there is one.
 alter table transcript_files add column thread text not null default '';
 update transcript_files set thread = case when session_id like '%@________'
     then substr(session_id, 1, length(session_id) - 9) else session_id end;
-update transcript_files set thread = substr(thread, -36)
-    where substr(thread, -36) like '________-____-____-____-____________';
-create index transcript_files_by_thread on transcript_files (user_id, group_name, thread);
+update transcript_files set thread = case when substr(thread, -36) like '________-____-____-____-____________'
+    then substr(thread, -36) else '' end;
+create index transcript_files_by_thread on transcript_files (user_id, group_name, thread) where thread <> '';
 
 -- Messages that came in both ways: of the one that came later only this is kept, and which one holds its words.
 create table twins (

@@ -7,6 +7,8 @@ from typing import Literal, TypeVar, cast
 from shepherd_memory.frontends.api.exporting import ExportResponse
 from shepherd_memory.frontends.api.memory_shapes import (
     ContextPage,
+    Conversations,
+    ConversationsAsked,
     DocumentGiven,
     DocumentPage,
     Documents,
@@ -182,6 +184,14 @@ def delete_document(given: BodyInput[RowOf, None]) -> Forgotten:
     return _forgotten(gone, "document", given.parameters.id)
 
 
+def list_conversations(given: BodyInput[ConversationsAsked, None]) -> Conversations:
+    asked = given.parameters
+    found = given.service.conversations(
+        given.user_id, status=asked.status, source=asked.source, limit=asked.limit, group=given.group
+    )
+    return Conversations(found)
+
+
 def delete_session(given: BodyInput[SessionOf, None]) -> Forgotten:
     gone = given.service.forget(given.user_id, session=given.parameters.session_id, group=given.group)
     return _forgotten(gone, "session", given.parameters.session_id)
@@ -266,6 +276,14 @@ MEMORY_OPERATIONS = [
     ),
     Operation("GET", f"{ROOT}/documents/{{id}}", "Get a document.", Document, get_document, RowOf),
     Operation("DELETE", f"{ROOT}/documents/{{id}}", "Delete a document.", Forgotten, delete_document, RowOf),
+    Operation(
+        "GET",
+        f"{ROOT}/conversations",
+        "List conversations.",
+        Conversations,
+        list_conversations,
+        ConversationsAsked,
+    ),
     Operation(
         "DELETE",
         f"{ROOT}/sessions/{{session_id:path}}",
