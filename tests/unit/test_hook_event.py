@@ -1,4 +1,4 @@
-"""An agent's event is read as it comes, and whatever else comes is refused in words that quote nothing of it."""
+"""An agent's event is read as it comes; whatever else comes is refused, and not quoted."""
 
 import json
 from pathlib import Path

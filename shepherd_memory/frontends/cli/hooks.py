@@ -81,6 +81,7 @@ def install(
 @click.option(
     "--max-seconds",
     type=click.FloatRange(0.1, 3600),
+    metavar="NUMBER",
     default=MAX_SECONDS,
     show_default=True,
     envvar="SHEPHERD_HOOKS_MAX_SECONDS",
