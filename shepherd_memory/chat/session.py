@@ -131,7 +131,7 @@ class ChatSession:
     def start(self, *, takeover: bool = False) -> None:
         """Start its session, where that is remembered; SessionRunning if another is active in the group."""
         if self.options.lives and self.remembers():
-            self.life.start(follows=not self.options.fresh, takeover=takeover, cwd=self.options.place)
+            self.life.start(follows=not self.options.fresh, takeover=takeover, cwd=here())
 
     @property
     def config(self) -> Config:
