@@ -1,6 +1,6 @@
 """The service as one user sees it: no call can name another user. Everything here may block."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from shepherd_memory.config.identity import is_known
@@ -77,14 +77,14 @@ class UserMemory:
     def newest_documents(self, session_id: str = "") -> list[DocumentRow]:
         """A page of the newest documents, newest first."""
         found = self._service.documents(self.user_id, session_id=session_id, limit=PAGE, newest=True)
-        return [_row(document) for document in reversed(found)]
+        return [_row(document, self.user_id) for document in reversed(found)]
 
     def older_documents(self, before: int, session_id: str = "") -> list[DocumentRow]:
         """The page before the document of this id, newest first; empty at the very beginning."""
         found = self._service.documents(
             self.user_id, session_id=session_id, before_id=before, limit=PAGE, newest=True
         )
-        return [_row(document) for document in reversed(found)]
+        return [_row(document, self.user_id) for document in reversed(found)]
 
     def search_documents(self, query: str, session_id: str = "") -> list[DocumentRow]:
         """The documents that a query is about, best first, with how certain that is and why."""
@@ -101,7 +101,8 @@ class UserMemory:
         """The message that a memory was made of, if it is still there."""
         if not session_id or not message_id:
             return None
-        return self._service.get_message(self.user_id, session_id, message_id)
+        found = self._service.get_message(self.user_id, session_id, message_id)
+        return None if found is None else _without_own_name(found, self.user_id)
 
     def history(self, key: str) -> list[PastFact]:
         """The timeline of a fact, oldest first."""
@@ -144,15 +145,21 @@ class UserMemory:
         return self._service.accept(self.user_id, rejection_id)
 
 
-def _row(document: Document) -> DocumentRow:
+def _row(document: Document, user_id: str) -> DocumentRow:
+    shown = _without_own_name(document, user_id)
     return DocumentRow(
         document.id,
         document.session_id,
         document.message_id,
-        document.speaker_name or document.role or document.type,
+        shown.speaker_name or shown.role or shown.type,
         document.created_at,
         document.text[:LISTED_CHARACTERS],
     )
+
+
+def _without_own_name(document: Document, user_id: str) -> Document:
+    """A document whose speaker is not named where it is the one who looks: the id may be long."""
+    return replace(document, speaker_name="") if document.speaker_name == user_id else document
 
 
 def _found(hit: Hit) -> DocumentRow:
