@@ -150,7 +150,8 @@ def _chat_here(
             start_session(session, may_ask=talk.is_typed())
             if talk.is_typed():
                 _greet(session)
-            history = InputHistory(user_id, options.memory and service.config.memory_documents)
+            is_kept = options.memory and service.config.memory_documents
+            history = InputHistory(user_id, is_kept, session.group)
             last = talk.hold(session, inner, history)
         if session.problem:
             print_note(f"shepherd: {session.problem}")

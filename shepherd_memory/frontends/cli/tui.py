@@ -78,7 +78,8 @@ def _run(
             with suppress(SessionRunning):
                 # The screen asks whether that one is to end.
                 session.start()
-            history = InputHistory(user_id, options.memory and service.config.memory_documents)
+            is_kept = options.memory and service.config.memory_documents
+            history = InputHistory(user_id, is_kept, session.group)
             app = TuiApp(service, session, inner, history, signals)
             with signals.taken_by(app.leave):
                 app.run()

@@ -50,7 +50,9 @@ class HookAnswer:
     def _take_in(self, path: Path) -> None:
         base = base_of(path, self._service.config.transcripts_watch_path)
         try:
-            found = self._service.transcripts.ingest(self._user_id, path, base, should_stop=self._is_late)
+            found = self._service.transcripts.ingest(
+                self._user_id, path, base, should_stop=self._is_late, group=self._group
+            )
         except ShepherdError as error:
             return logger.warning("%s: no transcript was taken in: %s", self._event.name, error)
         logger.info("%s: %d messages taken in (%s)", self._event.name, found.entries, found.outcome)
