@@ -136,6 +136,7 @@ READS: dict[str, list[Case]] = {
     "export": [method("export", shows=ALL)],
     "conversations": [method("conversations")],
     "active_session": [method("active_session", shows=NEAREST)],
+    "profile": [method("profile", shows=NEAREST)],
     "session_life": [method("session_life", LIFE, shows=NEAREST), method("session_life", SESSION)],
     "previous_session": [
         method("previous_session", shows=NEAREST),

@@ -653,6 +653,7 @@ SERVICE: dict[str, list[Case]] = {
         on_service("inject", [user_says("Where is my city, AdasWord or bobsword?")]),
         on_service("inject", [user_says("bobsword")], session_id="chat"),
     ],
+    "profile": [on_service("profile"), on_service("profile", budget_tokens=0)],
     "items": [on_service("items"), on_service("items", "failed")],
     "made_of": [on_service("made_of", "chat", "m1"), on_service("made_of", "", "")],
     "message_ids": [on_service("message_ids", "chat")],

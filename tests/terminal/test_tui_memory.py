@@ -17,8 +17,9 @@ from textual.widgets import Button, Input, Tab
 from shepherd_memory.config import Config
 from shepherd_memory.errors import DatabaseUnavailable
 from shepherd_memory.extraction import guard
+from shepherd_memory.frontends.tui.dialog import Dialog
 from shepherd_memory.frontends.tui.memory import MemoryScreen
-from shepherd_memory.frontends.tui.memory.dialogs import Dialog, Editor, ValueArea
+from shepherd_memory.frontends.tui.memory.dialogs import Editor, ValueArea
 from shepherd_memory.frontends.tui.memory.listing import Listing
 from shepherd_memory.frontends.tui.memory.page_parts import Detail
 from shepherd_memory.frontends.tui.memory.user_memory import PAGE, UserMemory

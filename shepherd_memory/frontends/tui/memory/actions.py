@@ -9,8 +9,9 @@ from textual.screen import ModalScreen
 from shepherd_memory.frontends.terminal.safe_text import escape_block
 from shepherd_memory.frontends.terminal.tables import clip
 from shepherd_memory.frontends.terminal.times import local
+from shepherd_memory.frontends.tui.dialog import Dialog
 from shepherd_memory.frontends.tui.memory import page_parts
-from shepherd_memory.frontends.tui.memory.dialogs import Dialog, Editor
+from shepherd_memory.frontends.tui.memory.dialogs import Editor
 from shepherd_memory.frontends.tui.memory.listing import cell
 from shepherd_memory.frontends.tui.memory.user_memory import DocumentRow, Item, UserMemory
 from shepherd_memory.frontends.tui.memory.views import reason
