@@ -27,9 +27,11 @@ from shepherd_memory.text.json_counts import MAX_VALUES, exceeded_limit
 from shepherd_memory.text.redaction import redact_json
 
 FORMAT = "shepherd-memory"
-VERSION = 2
+VERSION = 3
 WITHOUT_GROUPS = 1
 """The version before rows had a group: all of them are of `main`."""
+
+READABLE = (WITHOUT_GROUPS, 2, VERSION)
 
 BATCH = 500
 MAX_LINE_BYTES = 64 * 1024 * 1024
@@ -66,6 +68,15 @@ def _not_buried(kind: str, key: str, session: str = "''") -> str:
     )
 
 
+def _statement_not_buried(message: str = "message_id", said_at: str = "stated_at") -> str:
+    """That nobody has deleted the statement that a row rests on."""
+    return (
+        " and not exists (select 1 from tombstones where user_id = :user_id and group_name = :group_name"
+        f" and (kind in ('document', 'statement') and session_id = :session_id and key = :{message}"
+        f" or kind = 'session' and session_id = '' and key = :session_id and deleted_at >= :{said_at}))"
+    )
+
+
 KINDS: dict[str, Kind] = {
     "tombstone": Kind(
         "tombstones",
@@ -77,7 +88,9 @@ KINDS: dict[str, Kind] = {
         "fact_history",
         {"key": TEXT, "value": TEXT, "stated_at": MOMENT, **_WHERE},
         "id",
-        _not_buried("fact", "key") + " and not exists (select 1 from fact_history where user_id = :user_id"
+        _not_buried("fact", "key")
+        + _statement_not_buried()
+        + " and not exists (select 1 from fact_history where user_id = :user_id"
         " and group_name = :group_name and key = :key and value = :value and stated_at = :stated_at)",
         has_id=True,
     ),
@@ -93,7 +106,18 @@ KINDS: dict[str, Kind] = {
             **_USE,
         },
         "group_name, key",
-        _not_buried("fact", "key"),
+        _not_buried("fact", "key") + _statement_not_buried(),
+    ),
+    "restatement": Kind(
+        "restatements",
+        {"kind": TEXT, "key": TEXT, "value": TEXT, "stated_at": MOMENT, **_WHERE},
+        "id",
+        "where true"
+        + _statement_not_buried()
+        + " and not exists (select 1 from restatements where user_id = :user_id"
+        " and group_name = :group_name and kind = :kind and key = :key and value = :value"
+        " and session_id = :session_id and message_id = :message_id)",
+        has_id=True,
     ),
     "context": Kind(
         "context",
@@ -108,7 +132,9 @@ KINDS: dict[str, Kind] = {
             **_USE,
         },
         "id",
-        _not_buried("context", "digest") + " on conflict (user_id, group_name, digest) do nothing",
+        _not_buried("context", "digest")
+        + _statement_not_buried()
+        + " on conflict (user_id, group_name, digest) do nothing",
         has_id=True,
     ),
     "document": Kind(
@@ -131,10 +157,14 @@ KINDS: dict[str, Kind] = {
             "created_at": MOMENT,
             "stored_at": MOMENT,
             **_USE,
+            "made_of": TEXT,
         },
         "id",
         _not_buried("document", "message_id", ":session_id")
-        + " on conflict (user_id, group_name, session_id, message_id) do nothing",
+        + _statement_not_buried("made_of", "created_at")
+        + " and not exists (select 1 from tombstones where user_id = :user_id and group_name = :group_name"
+        " and kind = 'words' and session_id = '' and key = :words and deleted_at >= :created_at)"
+        " on conflict (user_id, group_name, session_id, message_id) do nothing",
         has_id=True,
     ),
     "rejection": Kind(
@@ -150,10 +180,19 @@ KINDS: dict[str, Kind] = {
             "created_at": MOMENT,
         },
         "id",
-        "where not exists (select 1 from rejections where user_id = :user_id and group_name = :group_name"
+        "where true"
+        + _statement_not_buried()
+        + " and not exists (select 1 from rejections where user_id = :user_id and group_name = :group_name"
         " and kind = :kind"
         " and name = :name and content = :content and stated_at = :stated_at)",
         has_id=True,
+    ),
+    "stop": Kind(
+        "forgotten_transcripts",
+        {"file_key": TEXT, "group_name": TEXT, "read_through": NUMBER},
+        "file_key",
+        "where true on conflict (user_id, file_key) do update set read_through = excluded.read_through"
+        " where excluded.read_through > forgotten_transcripts.read_through",
     ),
     "usage": Kind(
         "token_usage",
@@ -181,6 +220,9 @@ _SESSION_COLUMNS = {
     "updated_at": MOMENT,
 }
 
+
+_SINCE: Mapping[str, Line] = {"document": {"made_of": ""}}
+"""Columns that files of older versions do not have."""
 
 _COLUMNS = {SESSION: _SESSION_COLUMNS, **{name: kind.columns for name, kind in KINDS.items()}}
 
@@ -320,7 +362,7 @@ def _check_header(raw: bytes) -> int:
     if header.get("format") != FORMAT:
         raise InvalidInput("line 1: this is not an export of shepherd-memory")
     version = header.get("version")
-    if version not in (WITHOUT_GROUPS, VERSION):
+    if version not in READABLE:
         raise InvalidInput(
             f"line 1: the export has version {version!r}, this program reads up to {VERSION}: upgrade it"
         )
@@ -352,6 +394,7 @@ def _read(number: int, raw: bytes, only: str) -> tuple[str, Line]:
         raise InvalidInput(f"line {number}: unknown kind of line {name!r}")
     if only and "group_name" in columns:
         line["group_name"] = only
+    line = _SINCE.get(name, {}) | line
     if set(line) != set(columns):
         odd = sorted(set(line) ^ set(columns))
         raise InvalidInput(
@@ -384,23 +427,29 @@ def _value(number: int, column: str, what: str, value: Any) -> Any:
 
 def _recomputed(name: str, values: Line) -> Line:
     """What is derived is derived again, so that a file made by hand cannot contradict itself."""
-    for column in ("session_id", "message_id", "key", "day", "purpose"):
-        if column in values:
+    for column in ("session_id", "message_id", "key", "day", "purpose", "made_of"):
+        if values.get(column):
             values[column] = storable_id(values[column])
     if "group_name" in values:
         checked_group(values["group_name"])
-    if name in ("tombstone", "rejection") and values["kind"] not in _KINDS_OF[name]:
+    if name in _KINDS_OF and values["kind"] not in _KINDS_OF[name]:
         raise InvalidInput(f"the kind of a {name} is one of {', '.join(_KINDS_OF[name])}")
-    if name in ("fact", "past_fact") or (name == "tombstone" and values["kind"] == tombstones.FACT):
+    if name in ("fact", "past_fact") or (name in _BY_KEY and values["kind"] == tombstones.FACT):
         return {**values, "key": facts.fact_key(values["key"])}
     if name == "context":
         return {**values, "digest": digest(values["question"], values["answer"])}
+    if name == "document":
+        return {**values, "words": tombstones.words_mark(values["text"])}
     return values
 
 
+_BY_KEY = ("tombstone", "restatement")
+
+
 _KINDS_OF = {
-    "tombstone": (tombstones.FACT, tombstones.CONTEXT, tombstones.DOCUMENT, tombstones.SESSION),
+    "tombstone": tombstones.KINDS,
     "rejection": (tombstones.FACT, tombstones.CONTEXT),
+    "restatement": (tombstones.FACT, tombstones.CONTEXT),
 }
 
 
