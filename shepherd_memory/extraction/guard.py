@@ -188,11 +188,16 @@ def admit(tx: Connection, user_id: str, first_id: int, reviewed: Review, now: in
         stored += result == facts.STORED
         refreshed += result in (facts.UNCHANGED, facts.OLDER, context.REFRESHED)
         if result == facts.DELETED:
-            # Without its words, which would be back that way.
-            refused.append(NewRejection(proposal.kind, "?", "", DELETED, "", proposal.where))
+            refused.append(_deleted(proposal, is_buried))
     for entry in refused:
         rejections.insert(tx, user_id, next(ids), entry, now)
     return StoredProposals(stored, refreshed, len(refused))
+
+
+def _deleted(proposal: Proposal, is_buried: bool) -> NewRejection:
+    """The refusal of what the user deleted: of a buried statement without the words, or those were back."""
+    name, content = ("?", "") if is_buried else (proposal.name, proposal.content)
+    return NewRejection(proposal.kind, name, content, DELETED, "", proposal.where)
 
 
 def _put_fact(tx: Connection, user_id: str, row_id: int, proposal: Proposal, now: int) -> str:

@@ -177,7 +177,7 @@ def _in_sessions(statements: Iterable[related.Statement], now: int) -> list[tupl
 
 def _forget_rows(tx: Connection, user_id: str, bundle: Bundle, now: int, group: str) -> Forgotten:
     """Delete the facts with their history, the pairs and the documents themselves."""
-    keys = sum(facts.delete(tx, user_id, key, now, group) for key in sorted(bundle.facts))
+    keys = sum(facts.delete(tx, user_id, key, now, group) for key in sorted(bundle.keys))
     pairs = sum(context.delete(tx, user_id, pair_id, now, group) for pair_id in sorted(bundle.pairs))
     gone = [documents.delete(tx, user_id, row_id, group) for row_id in sorted(bundle.documents)]
     said = [document for document in gone if document is not None]

@@ -56,8 +56,11 @@ class RelatedMemory:
 class Bundle:
     """What goes together: facts with all their values, values that were said in it, pairs, documents."""
 
+    keys: set[str] = field(default_factory=set)
+    """Of facts that are deleted with their history, also of one that is not there yet."""
+
     facts: dict[str, Fact | PastFact] = field(default_factory=dict)
-    """By key: deleted with their history."""
+    """By key: those of them that are there."""
 
     stated: dict[str, Fact] = field(default_factory=dict)
     """By key: their current value was said in one of the statements."""
@@ -131,6 +134,7 @@ def take(connection: Connection, user_id: str, targets: Iterable[Target], group:
 
 
 def _take_fact(connection: Connection, user_id: str, bundle: Bundle, key: str, group: str) -> None:
+    bundle.keys.add(key)
     timeline = facts.history(connection, user_id, key, group)
     if timeline:
         bundle.facts[key] = timeline[-1]

@@ -262,6 +262,22 @@ def notes_of(
     return [build(Document, row) for row in rows]
 
 
+def last_calls(
+    connection: Connection, user_id: str, session_id: str, limit: int, group: str = MAIN_GROUP
+) -> list[str]:
+    """The `extra` of the last messages of a session in which tools were called."""
+    rows = connection.rows(
+        "select extra from documents where user_id = :user_id and group_name = :group"
+        " and session_id = :session_id and role = 'assistant' and extra is not null"
+        " order by id desc limit :limit",
+        user_id=user_id,
+        group=group,
+        session_id=session_id,
+        limit=limit,
+    )
+    return [extra for (extra,) in rows]
+
+
 def statements(
     connection: Connection,
     user_id: str,

@@ -370,8 +370,8 @@ def _delete_stated(
     prompt_blocks.withdraw(tx, user_id, [prompt_blocks.value_mark(key, value, group) for key, value in past])
     restatements.delete_statements(tx, user_id, session_id, message_id, group)
     rows = tx.rows(f"select key, value from facts{stated}", **names)
-    left = [_step_back(tx, user_id, key, now, group) for key, _ in rows]
-    return len(past) + sum(now_said != value for now_said, (_, value) in zip(left, rows, strict=True))
+    gone = [key for key, value in rows if _step_back(tx, user_id, key, now, group) != value]
+    return len(past) + len(gone)
 
 
 def _step_back(tx: Connection, user_id: str, key: str, now: int, group: str) -> str | None:
