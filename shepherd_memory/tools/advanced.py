@@ -232,8 +232,8 @@ ADVANCED_TOOLS = (
         "Forget one thing",
         Effect.DELETES,
         "Delete one memory for good, when the user asks to forget it: a fact with its history, a question "
-        "with its answer, a document, or a session. What hangs together goes together: the statements that it "
-        "rests on, and all that was learnt from them; preview shows that. recall shows kinds and ids.",
+        "with its answer, a document, or a session. What hangs together goes together: the statements that "
+        "it rests on, and all that was learnt from them; preview shows that. recall shows kinds and ids.",
         taking(
             optional=["only", "same", "preview"],
             kind=text("What it is.", enum=list(KINDS)),

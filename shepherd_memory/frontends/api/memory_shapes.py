@@ -153,7 +153,7 @@ class DocumentGiven(ForUser, frozen=True, kw_only=True):
     cwd: str = ""
     made_of: Annotated[
         str,
-        Meta(description="The message of its session that a note was made of; it is forgotten with that."),
+        Meta(description="The message of its session that a note was made of, and is forgotten with."),
     ] = ""
     extra: Annotated[Any, Meta(description="Any JSON, kept with it.")] = None
 

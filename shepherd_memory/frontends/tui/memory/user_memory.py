@@ -2,9 +2,10 @@
 
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
 from shepherd_memory.config.identity import is_known
-from shepherd_memory.maintenance.forgetting import Forgotten
+from shepherd_memory.maintenance.forgetting import ForgettingPlan, Forgotten
 from shepherd_memory.memory.context import Context
 from shepherd_memory.memory.documents import Document
 from shepherd_memory.memory.facts import Fact, PastFact
@@ -123,17 +124,15 @@ class UserMemory:
         """Give a question another answer, as the user says it now; the pair that has it."""
         return self._service.replace_answer(self.user_id, pair.id, answer)
 
-    def forget_fact(self, key: str) -> Forgotten:
-        """Delete a fact with its history."""
-        return self._service.forget(self.user_id, fact=key)
+    def plan_forgetting(self, item: Fact | Context | DocumentRow) -> ForgettingPlan:
+        """What would go with a memory, and what says the same."""
+        return self._service.plan_forgetting(self.user_id, **_target(item))
 
-    def forget_pair(self, pair_id: int) -> Forgotten:
-        """Delete a question with its answer."""
-        return self._service.forget(self.user_id, context=pair_id)
-
-    def forget_document(self, document_id: int) -> Forgotten:
-        """Delete one document."""
-        return self._service.forget(self.user_id, document=document_id)
+    def forget(
+        self, item: Fact | Context | DocumentRow, *, only: bool = False, same: bool = False
+    ) -> Forgotten:
+        """Delete a memory with all that hangs together, alone, or with what says the same."""
+        return self._service.forget(self.user_id, only=only, same=same, **_target(item))
 
     def forget_session(self, session_id: str) -> Forgotten:
         """Delete a session and what was made of it."""
@@ -142,6 +141,12 @@ class UserMemory:
     def accept(self, rejection_id: int) -> Rejection:
         """Overrule the guard."""
         return self._service.accept(self.user_id, rejection_id)
+
+
+def _target(item: Fact | Context | DocumentRow) -> dict[str, Any]:
+    if isinstance(item, Fact):
+        return {"fact": item.key}
+    return {"context" if isinstance(item, Context) else "document": item.id}
 
 
 def _row(document: Document) -> DocumentRow:
