@@ -13,7 +13,7 @@ from shepherd_memory.memory.documents import Document
 from shepherd_memory.storage import prompt_blocks, tombstones, transcript_stops, users
 from shepherd_memory.storage.clock import to_us
 from shepherd_memory.storage.database import Connection, Database
-from shepherd_memory.storage.tombstones import DOCUMENT, SESSION, STATEMENT, WORDS
+from shepherd_memory.storage.tombstones import DOCUMENT, SESSION, SPARED, STATEMENT, WORDS
 from shepherd_memory.text.groups import MAIN_GROUP
 
 LISTED = 100
@@ -127,15 +127,24 @@ def forget(
         if only and target.kind != SESSION:
             return _forget_only(tx, user_id, related.take(tx, user_id, [target], group), now, group)
         bundle = _bundle(tx, user_id, target, group, only)
-        alike = find_same(tx, user_id, bundle, group) if same and not bundle.is_empty else []
-        further = [one.target for one in alike]
+        alike = [] if bundle.is_empty else find_same(tx, user_id, bundle, group)
+        further = [one.target for one in alike] if same else []
         if target.kind == SESSION:
             gone = _forget_session(tx, user_id, target.name, now, group)
             bundle = related.gather(tx, user_id, further, group)
         else:
             gone = Forgotten()
             bundle = related.gather(tx, user_id, [target, *further], group)
+        if not same:
+            _spare(tx, user_id, alike, now, group)
         return gone + _forget_bundle(tx, user_id, bundle, now, group)
+
+
+def _spare(tx: Connection, user_id: str, alike: Iterable[RelatedMemory], now: int, group: str) -> None:
+    """What has the same words and is not wanted gone stays, also when its file is read again."""
+    found = (documents.get(tx, user_id, int(one.id), group) for one in alike if one.kind == DOCUMENT)
+    kept = [(one.message_id, one.session_id, now) for one in found if one is not None]
+    tombstones.add_all(tx, user_id, SPARED, kept, group)
 
 
 def messages_to_go(

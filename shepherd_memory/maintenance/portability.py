@@ -162,8 +162,10 @@ KINDS: dict[str, Kind] = {
         "id",
         _not_buried("document", "message_id", ":session_id")
         + _statement_not_buried("made_of", "created_at")
-        + " and not exists (select 1 from tombstones where user_id = :user_id and group_name = :group_name"
-        " and kind = 'words' and session_id = '' and key = :words and deleted_at >= :created_at)"
+        + " and (exists (select 1 from tombstones where user_id = :user_id and group_name = :group_name"
+        " and kind = 'spared' and session_id = :session_id and key = :message_id)"
+        " or not exists (select 1 from tombstones where user_id = :user_id and group_name = :group_name"
+        " and kind = 'words' and session_id = '' and key = :words and deleted_at >= :created_at))"
         " on conflict (user_id, group_name, session_id, message_id) do nothing",
         has_id=True,
     ),

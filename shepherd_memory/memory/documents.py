@@ -134,7 +134,8 @@ def _known_in(
     known = {message_id for message_id, is_kind in rows if not is_kind}
     # Few users have deleted anything: the others' words are not looked at.
     if any(is_kind for _, is_kind in rows):
-        known |= _deleted_by_words(tx, user_id, group, said)
+        spared = tombstones.spared_messages(tx, user_id, session_id, group)
+        known |= _deleted_by_words(tx, user_id, group, said) - spared
     return known | _made_of_deleted(tx, user_id, group, session_id, said)
 
 

@@ -16,7 +16,10 @@ STATEMENT = "statement"
 WORDS = "words"
 """The words of a message that was deleted, as a digest: another copy of it, wherever it comes from."""
 
-KINDS = (FACT, CONTEXT, DOCUMENT, SESSION, STATEMENT, WORDS)
+SPARED = "spared"
+"""A message that has the words of a deleted one, and stays: its session and id."""
+
+KINDS = (FACT, CONTEXT, DOCUMENT, SESSION, STATEMENT, WORDS, SPARED)
 
 LOOKED_UP = 40
 """Digests that are looked for in one query."""
@@ -124,11 +127,24 @@ def buried_messages(
     connection: Connection, user_id: str, session_id: str, group: str = MAIN_GROUP
 ) -> set[str]:
     """The ids of the messages of a session of which nothing may be made."""
+    both = (_messages(connection, user_id, kind, session_id, group) for kind in (DOCUMENT, STATEMENT))
+    return set().union(*both)
+
+
+def spared_messages(
+    connection: Connection, user_id: str, session_id: str, group: str = MAIN_GROUP
+) -> set[str]:
+    """The ids of the messages of a session that stay although others in the same words were deleted."""
+    return _messages(connection, user_id, SPARED, session_id, group)
+
+
+def _messages(connection: Connection, user_id: str, kind: str, session_id: str, group: str) -> set[str]:
     rows = connection.rows(
         "select key from tombstones where user_id = :user_id and group_name = :group"
-        " and kind in ('document', 'statement') and session_id = :session_id",
+        " and kind = :kind and session_id = :session_id",
         user_id=user_id,
         group=group,
+        kind=kind,
         session_id=session_id,
     )
     return {key for (key,) in rows}

@@ -1,5 +1,6 @@
 """The six tools that every model gets: search, store and clear."""
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from shepherd_memory.memory.facts import Fact, fact_key
@@ -66,7 +67,7 @@ def clear_memory(service: "Service", user_id: str, given: Arguments) -> ToolOutp
     gone = service.forget(user_id, question=question, group=given.group)
     if not gone.total:
         return ToolOutput(f"Not found: there is no memory {question!r}.")
-    return ToolOutput(f"Deleted: {question}{what_else(gone, plan)}")
+    return ToolOutput(f"Deleted: {question}{what_else(replace(gone, context=1), plan)}")
 
 
 def set_fact(service: "Service", user_id: str, given: Arguments) -> ToolOutput:

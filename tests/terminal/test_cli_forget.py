@@ -11,20 +11,20 @@ NOTHING = {"facts": 0, "context": 0, "documents": 0}
 
 def test_a_fact_is_forgotten_by_its_key() -> None:
     good("facts", "set", "home_city", "Lisbon")
-    result = good("forget", "home_city")
+    result = good("forget", "home_city", "--yes")
     assert result.stdout == ""
-    assert result.stderr == "forgot fact home_city of ann: 1 facts\n"
+    assert result.stderr == "forgot fact 'home_city' of ann: 1 facts\n"
     assert data("facts") == []
 
 
 def test_a_key_may_be_spelled_as_people_do() -> None:
     good("facts", "set", "home_city", "Lisbon")
-    assert data("forget", "Home City") == {**NOTHING, "facts": 1}
+    assert data("forget", "Home City", "--yes") == {**NOTHING, "facts": 1}
 
 
 def test_a_pair_is_forgotten_by_its_number() -> None:
     good("context", "add", "Where?", "There")
-    assert data("forget", "--context", str(data("context")[0]["id"])) == {**NOTHING, "context": 1}
+    assert data("forget", "--yes", "--context", str(data("context")[0]["id"])) == {**NOTHING, "context": 1}
     assert data("context") == []
 
 
@@ -34,7 +34,7 @@ def test_a_document_is_forgotten_with_what_chats_have_of_it() -> None:
     message = {"role": "user", "content": "I live in Bonn", "id": stored["message_id"]}
     saved_chats.save("ann", "/work", "lab", SavedChat("s", [message]))
     InputHistory("ann").add("I live in Bonn")
-    assert data("forget", "--document", str(stored["id"])) == {**NOTHING, "documents": 1}
+    assert data("forget", "--yes", "--document", str(stored["id"])) == {**NOTHING, "documents": 1}
     saved = saved_chats.load("ann", "/work", "lab")
     assert saved is not None
     assert saved.messages == []
@@ -45,7 +45,7 @@ def test_a_session_is_forgotten_whole() -> None:
     good("remember", "I live in Bonn", "--session", "s")
     good("remember", "I like tea", "--session", "s")
     saved_chats.save("ann", "/work", "lab", SavedChat("s", []))
-    assert data("forget", "--session", "s") == {**NOTHING, "documents": 2}
+    assert data("forget", "--yes", "--session", "s") == {**NOTHING, "documents": 2}
     assert data("documents") == []
     assert saved_chats.load("ann", "/work", "lab") is None
 
