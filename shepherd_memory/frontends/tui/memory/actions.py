@@ -100,7 +100,7 @@ async def delete(desk: MemoryActions, item: Memory) -> None:
     buttons = [("d", "Delete")]
     buttons += [("o", "Only this")] if len(plan.goes) > 1 else []
     buttons += [("s", "The same too")] if plan.same else []
-    text = Content("\n\n").join([_shown(item), *_hanging_together(item, plan), Content(_consequences(item))])
+    text = Content("\n\n").join([_shown(item), Content(_consequences(item)), *_hanging_together(item, plan)])
     answer = await desk.ask(Dialog("Delete this?", text, buttons, risky=True))
     if answer:
         await _forget(desk, item, "deleted", only=answer == "o", same=answer == "s")
