@@ -112,7 +112,9 @@ class ChatSession:
         """Of what was remembered, what was still there when it was last looked at."""
         self._off_record: set[str] = set()
         """What was asked with memory off, and answered: it is saved nowhere."""
-        self._memory = SessionRecorder(self.service, self.user_id, session_id, self.options.each, self.group)
+        self._memory = SessionRecorder(
+            self.service, self.user_id, session_id, self.options.each, self.group, here()
+        )
 
     @property
     def config(self) -> Config:

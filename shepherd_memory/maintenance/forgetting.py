@@ -3,12 +3,23 @@
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
+from shepherd_memory.conversations import conversation
 from shepherd_memory.extraction import queue
 from shepherd_memory.intake.messages import MAX_QUERY_CHARS
 from shepherd_memory.maintenance import related
 from shepherd_memory.maintenance.related import Bundle, RelatedMemory, Target
 from shepherd_memory.maintenance.same_said import COMPARED, find_same
-from shepherd_memory.memory import context, documents, entries, facts, rejections, responses, sessions
+from shepherd_memory.memory import (
+    context,
+    documents,
+    entries,
+    facts,
+    rejections,
+    responses,
+    sessions,
+    threads,
+    twins,
+)
 from shepherd_memory.memory.documents import Document
 from shepherd_memory.storage import prompt_blocks, tombstones, transcript_stops, users
 from shepherd_memory.storage.clock import to_us
@@ -64,26 +75,21 @@ def plan(
     """What `forget` would take, and what it would leave although it says the same."""
     with database.read() as connection:
         bundle = _bundle(connection, user_id, target, group, only)
-        if target.kind == SESSION:
-            size = sessions.size(connection, user_id, target.name, group)
-            numbers = (size.facts, size.pairs, size.documents)
-        else:
-            numbers = _numbers(bundle)
+        parts = threads.parts(connection, user_id, target.name, group) if target.kind == SESSION else ()
+        sizes = [sessions.size(connection, user_id, part, group) for part in parts]
         goes = bundle.memories()
         same = [] if only else find_same(connection, user_id, bundle, group)
         with_same = related.gather(connection, user_id, [one.target for one in same], group).memories()
     known = {one.target for one in goes}
-    further = [one for one in with_same if one.target not in known and _is_elsewhere(one, target)]
-    return ForgettingPlan(*numbers, goes, further)
+    # Of a session not all that goes is listed.
+    further = [one for one in with_same if one.target not in known and one.session_id not in parts]
+    held = (Forgotten(one.facts, one.pairs, one.documents) for one in sizes)
+    gone = sum(held, Forgotten()) if parts else _size_of(bundle)
+    return ForgettingPlan(gone.facts, gone.context, gone.documents, goes, further)
 
 
-def _is_elsewhere(one: RelatedMemory, target: Target) -> bool:
-    """Not what goes with the session anyway, of which not all is listed."""
-    return target.kind != SESSION or one.session_id != target.name
-
-
-def _numbers(bundle: Bundle) -> tuple[int, int, int]:
-    return len(bundle.values()), len(bundle.pairs), len(bundle.documents)
+def _size_of(bundle: Bundle) -> Forgotten:
+    return Forgotten(len(bundle.values()), len(bundle.pairs), len(bundle.documents))
 
 
 def _bundle(connection: Connection, user_id: str, target: Target, group: str, only: bool) -> Bundle:
@@ -95,17 +101,18 @@ def _bundle(connection: Connection, user_id: str, target: Target, group: str, on
 
 def _of_session(connection: Connection, user_id: str, session_id: str, group: str) -> Bundle:
     """The first of what a session holds: enough to show it, and to look for the same elsewhere."""
-    said = documents.of_session(connection, user_id, session_id, LISTED, group=group)
-    pairs = context.of_session(connection, user_id, session_id, group)[:LISTED]
+    bundle = Bundle()
     known = facts.listing(connection, user_id, group)
-    made = [fact for fact in known if (fact.session_id, fact.group_name) == (session_id, group)]
-    found = (context.get(connection, user_id, pair_id, group) for pair_id in pairs)
-    return Bundle(
-        stated={fact.key: fact for fact in made[:LISTED]},
-        pairs={pair.id: pair for pair in found if pair is not None},
-        documents={document.id: document for document in said},
-        statements={(session_id, document.message_id) for document in said[:COMPARED]},
-    )
+    for part in threads.parts(connection, user_id, session_id, group):
+        made = [fact for fact in known if (fact.session_id, fact.group_name) == (part, group)]
+        bundle.stated |= {fact.key: fact for fact in made[:LISTED]}
+        ids = context.of_session(connection, user_id, part, group)[:LISTED]
+        found = (context.get(connection, user_id, pair_id, group) for pair_id in ids)
+        bundle.pairs |= {pair.id: pair for pair in found if pair is not None}
+        said = documents.of_session(connection, user_id, part, LISTED, group=group)
+        bundle.documents |= {document.id: document for document in said}
+        bundle.statements |= {(part, document.message_id) for document in said[:COMPARED]}
+    return bundle
 
 
 def forget(
@@ -152,10 +159,12 @@ def messages_to_go(
 ) -> list[Document]:
     """The documents that `forget` would delete: a chat on this machine may have saved them."""
     with database.read() as connection:
-        if target.kind == SESSION:
-            said = documents.of_session(connection, user_id, target.name, NO_LIMIT, group=group)
-        else:
-            said = []
+        parts = threads.parts(connection, user_id, target.name, group) if target.kind == SESSION else ()
+        said = [
+            document
+            for part in parts
+            for document in documents.of_session(connection, user_id, part, NO_LIMIT, group=group)
+        ]
         bundle = _bundle(connection, user_id, target, group, only=False)
         alike = find_same(connection, user_id, bundle, group) if same else []
         further = related.gather(connection, user_id, [one.target for one in alike], group)
@@ -193,6 +202,7 @@ def _forget_rows(tx: Connection, user_id: str, bundle: Bundle, now: int, group: 
     if said:
         _bury(tx, user_id, said, now, group)
         for document in said:
+            _lose_entries(tx, user_id, document)
             queue.remove_document(tx, user_id, document.session_id, document.id, group)
         users.bump_version(tx, user_id)
     return Forgotten(keys, pairs, len(said))
@@ -200,6 +210,14 @@ def _forget_rows(tx: Connection, user_id: str, bundle: Bundle, now: int, group: 
 
 def _forget_session(tx: Connection, user_id: str, session_id: str, now: int, group: str) -> Forgotten:
     """Delete a session's documents and everything that was extracted from them."""
+    parts = threads.parts(tx, user_id, session_id, group)
+    gone = [_forget_part(tx, user_id, part, now, group) for part in parts]
+    users.bump_version(tx, user_id)
+    return sum(gone, Forgotten())
+
+
+def _forget_part(tx: Connection, user_id: str, session_id: str, now: int, group: str) -> Forgotten:
+    """Forget a session, or what came of it in one of two ways."""
     gone = documents.delete_session(tx, user_id, session_id, group)
     _bury(tx, user_id, gone, now, group)
     pairs = context.of_session(tx, user_id, session_id, group)
@@ -211,14 +229,23 @@ def _forget_session(tx: Connection, user_id: str, session_id: str, now: int, gro
     _delete_session(tx, user_id, session_id, group)
     # What was said in it and waits to be stored stays out too.
     tombstones.add(tx, user_id, SESSION, session_id, now, group=group)
-    users.bump_version(tx, user_id)
     return Forgotten(removed, len(pairs), len(gone))
+
+
+def _lose_entries(tx: Connection, user_id: str, gone: Document) -> None:
+    """The conversations that it was an entry of have one less."""
+    session_id, group = gone.session_id, gone.group_name
+    conversation.lose_entry(tx, user_id, session_id, gone.id, 0, group)
+    for other, said_at in twins.of_stored(tx, user_id, session_id, gone.message_id, group):
+        conversation.lose_entry(tx, user_id, other, 0, said_at, group)
 
 
 def _bury(tx: Connection, user_id: str, gone: Collection[Document], now: int, group: str) -> None:
     """Keep deleted documents from coming back, under their ids or in their words, and out of prompts."""
     for document in gone:
         entries.remove(tx, user_id, document.id, document.text)
+        if document.text and threads.thread_of(document.session_id):
+            twins.note_forgotten(tx, user_id, document, now)
     ids = [(document.message_id, document.session_id, now) for document in gone]
     tombstones.add_all(tx, user_id, DOCUMENT, ids, group)
     marks = ((tombstones.words_mark(one.text), max(now, to_us(one.created_at))) for one in gone)
@@ -256,13 +283,7 @@ def _delete_session(tx: Connection, user_id: str, session_id: str, group: str) -
         group=group,
         session_id=session_id,
     )
-    tx.execute(
-        "delete from transcript_conversations where user_id = :user_id and group_name = :group"
-        " and session_id = :session_id",
-        user_id=user_id,
-        group=group,
-        session_id=session_id,
-    )
+    conversation.delete_session(tx, user_id, session_id, group)
     transcript_stops.forget_session(tx, user_id, session_id, group)
     # A reader loses its claim on the file; the next one starts after the size that was last seen.
     tx.execute(

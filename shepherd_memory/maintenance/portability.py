@@ -13,8 +13,16 @@ from typing import Any, BinaryIO
 import orjson
 
 from shepherd_memory.errors import InvalidInput
+from shepherd_memory.maintenance.exported_conversations import (
+    CONVERSATION,
+    CONVERSATION_COLUMNS,
+    conversation_rows,
+    insert_conversation,
+)
+from shepherd_memory.maintenance.line_columns import JSON, MOMENT, MOMENT_OR_NONE, NUMBER, TEXT
 from shepherd_memory.memory import entries, facts
 from shepherd_memory.memory.context import digest
+from shepherd_memory.memory.threads import thread_of
 from shepherd_memory.storage import tombstones, users
 from shepherd_memory.storage.clock import iso, parse_us, to_us
 from shepherd_memory.storage.database import Connection, Database, Row
@@ -31,14 +39,15 @@ VERSION = 3
 WITHOUT_GROUPS = 1
 """The version before rows had a group: all of them are of `main`."""
 
-READABLE = (WITHOUT_GROUPS, 2, VERSION)
+WITHOUT_CONVERSATIONS = 2
+"""The version before conversations, and what a session says about them."""
+
+READABLE = (WITHOUT_GROUPS, WITHOUT_CONVERSATIONS, VERSION)
 
 BATCH = 500
 MAX_LINE_BYTES = 64 * 1024 * 1024
 MAX_NUMBER = 10**15
 """Far above any count of ours, and far enough below 64 bits to be added to."""
-
-TEXT, NUMBER, MOMENT, MOMENT_OR_NONE, JSON = "text", "number", "moment", "moment or null", "json"
 
 _WHERE = {"source": TEXT, "session_id": TEXT, "message_id": TEXT, "group_name": TEXT}
 _USE = {"use_count": NUMBER, "last_used_at": MOMENT_OR_NONE}
@@ -83,6 +92,25 @@ KINDS: dict[str, Kind] = {
         {"group_name": TEXT, "kind": TEXT, "session_id": TEXT, "key": TEXT, "deleted_at": MOMENT},
         "group_name, kind, session_id, key",
         "where true on conflict (user_id, group_name, kind, session_id, key) do nothing",
+    ),
+    "file": Kind(
+        "transcript_files",
+        {
+            "group_name": TEXT,
+            "file_key": TEXT,
+            "session_id": TEXT,
+            "thread": TEXT,
+            "source": TEXT,
+            "originator": TEXT,
+            "cwd": TEXT,
+            "status": TEXT,
+            "created_at": MOMENT,
+            "updated_at": MOMENT,
+        },
+        "file_key",
+        "where not exists (select 1 from transcript_files where user_id = :user_id"
+        " and group_name = :group_name and session_id = :session_id)"
+        " on conflict (user_id, file_key) do nothing",
     ),
     "past_fact": Kind(
         "fact_history",
@@ -196,6 +224,21 @@ KINDS: dict[str, Kind] = {
         "where true on conflict (user_id, file_key) do update set read_through = excluded.read_through"
         " where excluded.read_through > forgotten_transcripts.read_through",
     ),
+    "twin": Kind(
+        "twins",
+        {
+            "group_name": TEXT,
+            "session_id": TEXT,
+            "message_id": TEXT,
+            "stored_session": TEXT,
+            "stored_message": TEXT,
+            "is_part": NUMBER,
+            "said_at": MOMENT,
+        },
+        "group_name, session_id, message_id, stored_session, stored_message",
+        "where true on conflict (user_id, group_name, session_id, message_id, stored_session, stored_message)"
+        " do nothing",
+    ),
     "usage": Kind(
         "token_usage",
         {
@@ -210,7 +253,10 @@ KINDS: dict[str, Kind] = {
         "where true on conflict (user_id, day, purpose) do nothing",
     ),
 }
-"""Tombstones come first, and a fact's past before its present."""
+"""Tombstones come first, and a fact's past before its present.
+
+Of a file there is its name: whoever takes it in elsewhere reads it from its beginning, and knows its entries.
+"""
 
 SESSION = "session"
 _SESSION_COLUMNS = {
@@ -218,15 +264,23 @@ _SESSION_COLUMNS = {
     "group_name": TEXT,
     "wanted_through": TEXT,
     "extracted_through": TEXT,
+    "grouped_through": TEXT,
+    "provider": TEXT,
+    "cwd": TEXT,
     "created_at": MOMENT,
     "updated_at": MOMENT,
 }
+_NEW_IN_SESSIONS = {"grouped_through": "", "provider": "", "cwd": ""}
 
 
 _SINCE: Mapping[str, Line] = {"document": {"made_of": ""}}
 """Columns that files of older versions do not have."""
 
-_COLUMNS = {SESSION: _SESSION_COLUMNS, **{name: kind.columns for name, kind in KINDS.items()}}
+_COLUMNS = {
+    **{name: kind.columns for name, kind in KINDS.items()},
+    SESSION: _SESSION_COLUMNS,
+    CONVERSATION: CONVERSATION_COLUMNS,
+}
 
 
 @dataclass(frozen=True)
@@ -250,6 +304,8 @@ def export(
                 yield _dump({"line": name, **_to_line(kind.columns, row)})
         for row in _session_rows(connection, user_id, group):
             yield _dump({"line": SESSION, **_to_line(_SESSION_COLUMNS, row)})
+        for row in conversation_rows(connection, user_id, group):
+            yield _dump({"line": CONVERSATION, **_to_line(CONVERSATION_COLUMNS, row)})
 
 
 def _rows(connection: Connection, kind: Kind, user_id: str, group: str) -> Iterator[Row]:
@@ -286,7 +342,8 @@ def _session_rows(connection: Connection, user_id: str, group: str) -> list[Row]
         "select session_id, group_name,"
         f" coalesce(({_LAST_MESSAGE} and d.id <= s.wanted_through order by d.id desc limit 1), ''),"
         f" coalesce(({_LAST_MESSAGE} and d.id <= s.extracted_through order by d.id desc limit 1), ''),"
-        f" created_at, updated_at from sessions s where user_id = :user_id{among}"
+        f" coalesce(({_LAST_MESSAGE} and d.id <= s.grouped_through order by d.id desc limit 1), ''),"
+        f" provider, cwd, created_at, updated_at from sessions s where user_id = :user_id{among}"
         " order by created_at, session_id, group_name",
         user_id=user_id,
         **seen,
@@ -331,7 +388,7 @@ def import_user(
     only = group if group != MAIN_GROUP or version == WITHOUT_GROUPS else ""
     progress(len(header))
     while batch := _next_batch(numbered):
-        read = [_read(number, raw, only) for number, raw in batch]
+        read = [_read(number, raw, only, version) for number, raw in batch]
         # Outside of the transaction: it takes longer than storing.
         terms = [_terms(name, values) for name, values in read]
         with database.write() as tx:
@@ -387,13 +444,15 @@ def _parse(number: int, raw: bytes) -> Line:
     return line
 
 
-def _read(number: int, raw: bytes, only: str) -> tuple[str, Line]:
+def _read(number: int, raw: bytes, only: str, version: int) -> tuple[str, Line]:
     """A line and its kind; `only`: the group that all rows go to, whatever the line says."""
     line = _parse(number, raw)
     name = line.pop("line", None)
     columns = _COLUMNS.get(name) if isinstance(name, str) else None
     if columns is None:
         raise InvalidInput(f"line {number}: unknown kind of line {name!r}")
+    if name == SESSION and version <= WITHOUT_CONVERSATIONS:
+        line = {**_NEW_IN_SESSIONS, **line}
     if only and "group_name" in columns:
         line["group_name"] = only
     line = _SINCE.get(name, {}) | line
@@ -429,8 +488,8 @@ def _value(number: int, column: str, what: str, value: Any) -> Any:
 
 def _recomputed(name: str, values: Line) -> Line:
     """What is derived is derived again, so that a file made by hand cannot contradict itself."""
-    for column in ("session_id", "message_id", "key", "day", "purpose", "made_of"):
-        if values.get(column):
+    for column in _IDS:
+        if column in values:
             values[column] = storable_id(values[column])
     if "group_name" in values:
         checked_group(values["group_name"])
@@ -438,15 +497,18 @@ def _recomputed(name: str, values: Line) -> Line:
         raise InvalidInput(f"the kind of a {name} is one of {', '.join(_KINDS_OF[name])}")
     if name in ("fact", "past_fact") or (name in _BY_KEY and values["kind"] == tombstones.FACT):
         return {**values, "key": facts.fact_key(values["key"])}
-    if name == "context":
-        return {**values, "digest": digest(values["question"], values["answer"])}
-    if name == "document":
-        return {**values, "words": tombstones.words_mark(values["text"])}
-    return values
+    return {**values, **_DERIVED[name](values)} if name in _DERIVED else values
 
 
+_DERIVED: Mapping[str, Callable[[Line], Line]] = {
+    "file": lambda values: {"thread": thread_of(values["session_id"]), "status": "idle"},
+    "context": lambda values: {"digest": digest(values["question"], values["answer"])},
+    "document": lambda values: {"words": tombstones.words_mark(values["text"])},
+}
+"""Columns that are made of others, and what tells a copy of a deleted message."""
+
+_IDS = ("session_id", "message_id", "stored_session", "stored_message", "key", "day", "purpose", "made_of")
 _BY_KEY = ("tombstone", "restatement")
-
 
 _KINDS_OF = {
     "tombstone": tombstones.KINDS,
@@ -477,6 +539,9 @@ def _insert(tx: Connection, user_id: str, row_id: int, name: str, values: Line) 
     """Store a row that is not there yet; whether it is new."""
     if name == SESSION:
         _insert_session(tx, user_id, values)
+        return False
+    if name == CONVERSATION:
+        insert_conversation(tx, user_id, row_id, values)
         return False
     if name == "fact" and _join_fact(tx, user_id, row_id, values):
         return False
@@ -513,24 +578,29 @@ def _join_fact(tx: Connection, user_id: str, row_id: int, values: Line) -> bool:
 def _insert_session(tx: Connection, user_id: str, values: Line) -> None:
     marks = {
         column: _document_of(tx, user_id, values["group_name"], values["session_id"], values[column])
-        for column in ("wanted_through", "extracted_through")
+        for column in ("wanted_through", "extracted_through", "grouped_through")
     }
     last = tx.row(
-        "select coalesce(max(id), 0) from documents where user_id = :user_id and group_name = :group_name"
+        "select coalesce(max(id), 0), coalesce(max(source_file), '') from documents"
+        " where user_id = :user_id and group_name = :group_name"
         " and session_id = :session_id",
         user_id=user_id,
         group_name=values["group_name"],
         session_id=values["session_id"],
     )
+    assert last is not None
+    # What was read from a file is in conversations, if an older version does not say so.
+    grouped = {"grouped_through": marks["grouped_through"] or (last[0] if last[1] else 0)}
     tx.execute(
         "insert into sessions (user_id, session_id, group_name, last_document, wanted_through,"
-        " queued_through, extracted_through, created_at, updated_at)"
+        " queued_through, extracted_through, grouped_through, provider, cwd, created_at, updated_at)"
         " values (:user_id, :session_id, :group_name, :last_document,"
-        " :wanted_through, :extracted_through, :extracted_through, :created_at, :updated_at)"
+        " :wanted_through, :extracted_through, :extracted_through, :grouped_through, :provider, :cwd,"
+        " :created_at, :updated_at)"
         " on conflict (user_id, group_name, session_id) do update set last_document = excluded.last_document",
         user_id=user_id,
-        last_document=last[0] if last else 0,
-        **{**values, **marks},
+        last_document=last[0],
+        **{**values, **marks, **grouped},
     )
 
 

@@ -17,6 +17,7 @@ from shepherd_memory.embedding.thread import EmbeddingThread
 from shepherd_memory.extraction.extractor import extraction_client
 from shepherd_memory.extraction.worker import Worker
 from shepherd_memory.maintenance import legacy, reindexing
+from shepherd_memory.service.conversations import ConversationService
 from shepherd_memory.service.deliveries import DeliveryService
 from shepherd_memory.service.memories import MemoryService
 from shepherd_memory.service.recall import RecallService
@@ -31,7 +32,9 @@ from shepherd_memory.transcripts.watching import Watcher
 from shepherd_memory.work.lane import Lane, stop_lanes
 
 
-class Service(DeliveryService, RecallService, MemoryService, WorkService, UserDataService):
+class Service(
+    DeliveryService, RecallService, MemoryService, ConversationService, WorkService, UserDataService
+):
     """The memory of all users; every call names the user it is for."""
 
 

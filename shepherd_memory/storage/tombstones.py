@@ -10,6 +10,9 @@ from shepherd_memory.text.words import content_stems, words
 
 FACT, CONTEXT, DOCUMENT, SESSION = "fact", "context", "document", "session"
 
+SAID = "said"
+"""The digest of a forgotten message, for one that may come in another way, under another id."""
+
 STATEMENT = "statement"
 """A message that stays, and of which nothing more is made: its session and id."""
 
@@ -19,7 +22,7 @@ WORDS = "words"
 SPARED = "spared"
 """A message that has the words of a deleted one, and stays: its session and id."""
 
-KINDS = (FACT, CONTEXT, DOCUMENT, SESSION, STATEMENT, WORDS, SPARED)
+KINDS = (FACT, CONTEXT, DOCUMENT, SESSION, SAID, STATEMENT, WORDS, SPARED)
 
 LOOKED_UP = 40
 """Digests that are looked for in one query."""
@@ -62,10 +65,15 @@ def add_all(
     )
 
 
-def deleted_at(
-    connection: Connection, user_id: str, kind: str, key: str, group: str = MAIN_GROUP
-) -> int | None:
-    """When this was last deleted; None if it never was."""
+def after_deletion(
+    connection: Connection, user_id: str, kind: str, key: str, now: int, group: str = MAIN_GROUP
+) -> int:
+    """When the user says it now by hand: later than its deletion, even one in the same instant."""
+    return max(now, deleted_at(connection, user_id, kind, key, group)) + 1
+
+
+def deleted_at(connection: Connection, user_id: str, kind: str, key: str, group: str = MAIN_GROUP) -> int:
+    """When this was deleted last; -1 if it never was."""
     row = connection.row(
         "select deleted_at from tombstones where user_id = :user_id and group_name = :group"
         " and kind = :kind and session_id = '' and key = :key",
@@ -74,14 +82,7 @@ def deleted_at(
         kind=kind,
         key=key,
     )
-    return None if row is None else int(row[0])
-
-
-def after_deletion(
-    connection: Connection, user_id: str, kind: str, key: str, now: int, group: str = MAIN_GROUP
-) -> int:
-    """When the user says it now by hand: later than its deletion, even one in the same instant."""
-    return max(now, deleted_at(connection, user_id, kind, key, group) or now) + 1
+    return -1 if row is None else int(row[0])
 
 
 def exists(
@@ -89,13 +90,13 @@ def exists(
 ) -> bool:
     """Whether this was deleted after it was stated."""
     deleted = deleted_at(connection, user_id, kind, key, group)
-    return deleted is not None and deleted >= stated_at
+    return deleted >= max(stated_at, 0)
 
 
 def take_back(
-    tx: Connection, user_id: str, kind: str, key: str, before: int | None, group: str = MAIN_GROUP
+    tx: Connection, user_id: str, kind: str, key: str, before: int, group: str = MAIN_GROUP
 ) -> None:
-    """Undo a deletion: of this there is again only the one that was on record before, if any."""
+    """Undo a deletion: of this there is again only the one that was on record before; -1: none."""
     tx.execute(
         "delete from tombstones where user_id = :user_id and group_name = :group and kind = :kind"
         " and session_id = '' and key = :key",
@@ -104,7 +105,7 @@ def take_back(
         kind=kind,
         key=key,
     )
-    if before is not None:
+    if before >= 0:
         add(tx, user_id, kind, key, before, group=group)
 
 

@@ -4,7 +4,8 @@ import json
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from shepherd_memory.memory import rejections, responses, restatements
+from shepherd_memory.memory import rejections, responses, restatements, twins
+from shepherd_memory.memory.documents import NewDocument
 from shepherd_memory.memory.responses import StoredResponse
 from shepherd_memory.service import Service
 from shepherd_memory.storage import tombstones, transcript_stops, users
@@ -30,6 +31,8 @@ def furnish(service: Service, clock: ManualClock, user_id: str, word: str) -> No
             tx, user_id, row_id, rejections.NewRejection("fact", "a", word, "no", "", where), clock()
         )
         responses.put(tx, user_id, f"resp_{word}", StoredResponse("chat", 2), clock())
+        said = NewDocument("chat@live", f"twin-{word}", f"my job is {word}", clock(), role="user")
+        assert twins.set_apart(tx, user_id, [said], ["chat"]) == {0: True}
         ledger.record(tx, user_id, ledger.EXTRACTION, ledger.TokenCost(1, 1, 1, 1), clock())
         tombstones.add(tx, user_id, tombstones.CONTEXT, word, clock())
         tx.execute(

@@ -20,6 +20,8 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_stat
 import shepherd_memory
 from shepherd_memory import tools
 from shepherd_memory.config.identity import is_known
+from shepherd_memory.conversations import conversation, turns
+from shepherd_memory.conversations.grouping import Grouping, Origin, SaidEntry
 from shepherd_memory.embedding import backlog
 from shepherd_memory.errors import NotFound
 from shepherd_memory.extraction import guard, queue
@@ -36,6 +38,7 @@ from shepherd_memory.intake.exchange import AnsweredExchange, Exchange, Response
 from shepherd_memory.intake.messages import Message
 from shepherd_memory.intake.store import IntakeOptions
 from shepherd_memory.maintenance import erasure, forgetting, portability, reindexing, related
+from shepherd_memory.maintenance.exported_conversations import conversation_rows, insert_conversation
 from shepherd_memory.maintenance.related import Target
 from shepherd_memory.maintenance.same_said import find_same
 from shepherd_memory.memory import (
@@ -49,6 +52,8 @@ from shepherd_memory.memory import (
     restatements,
     saved_chats,
     sessions,
+    threads,
+    twins,
 )
 from shepherd_memory.memory.documents import Facets, NewDocument
 from shepherd_memory.memory.rejections import NewRejection
@@ -65,7 +70,8 @@ from shepherd_memory.storage.rows import Provenance
 from shepherd_memory.text.ids import fits_header
 from shepherd_memory.tools import advanced, basic
 from shepherd_memory.tools.tool import Arguments
-from shepherd_memory.transcripts import conversations, files, ingestion
+from shepherd_memory.transcripts import files, ingestion
+from shepherd_memory.transcripts.both_ways import find_heard, give_way
 from shepherd_memory.transcripts.ingestion import IngestOptions
 from shepherd_memory.transcripts.library import Library
 from shepherd_memory.work import jobs, ledger
@@ -79,11 +85,11 @@ from tests.contract.given import (
     pairs_of,
     user_says,
 )
-from tests.transcripts import agent_line, exchange, user_line, write
+from tests.transcripts import BEGAN, agent_line, exchange, user_line, write
 
 NOW = NOON + 1_000_000
 WHERE = Provenance(NOW, "test", "chat", "m1")
-PARKED, WAITING, RUNNING, REFUSED, LOGGED, RESTATED = 5000, 5001, 5002, 5003, 5004, 5005
+PARKED, WAITING, RUNNING, REFUSED, LOGGED, CONVERSATION, RESTATED = range(5000, 5007)
 """Ids that both users have."""
 
 TURN = UserTurn(0, "Where?", "key", "start")
@@ -145,6 +151,10 @@ def _insert_rows(service: Service, user_id: str, word: str) -> None:
             user_id=user_id,
             vector=service.database.vector([1.0, 0.0]),
         )
+        grouping = Grouping([], 0)
+        grouping.add(SaidEntry(FIRST_DOCUMENT, NOW), CONVERSATION)
+        grouping.save(tx, user_id, Origin("chat", cwd=word), NOW)
+        conversation.set_status(tx, user_id, CONVERSATION, "active", "skipped", NOW)
         responses.put(tx, user_id, "resp_both", StoredResponse(word, 4, word), NOW)
         kept = StoredBlock(MemoryBlock(word, 1, (), ()), entries=(("document", FIRST_DOCUMENT),))
         stored_blocks.save(tx, user_id, "main", TURN, kept, 1, NOW)
@@ -382,7 +392,7 @@ CORE: dict[str, list[Case]] = {
     "storage.tombstones.deleted_at": [in_transaction(tombstones.deleted_at, tombstones.FACT, "gone")],
     "storage.tombstones.is_buried": [in_transaction(tombstones.is_buried, WHERE)],
     "storage.tombstones.spared_messages": [in_transaction(tombstones.spared_messages, "chat")],
-    "storage.tombstones.take_back": [in_transaction(tombstones.take_back, tombstones.FACT, "gone", None)],
+    "storage.tombstones.take_back": [in_transaction(tombstones.take_back, tombstones.FACT, "gone", -1)],
     "storage.transcript_stops.forget_file": [in_transaction(transcript_stops.forget_file, "file", 7)],
     "extraction.guard.admit": [in_transaction(guard.admit, 9000, REVIEW, NOW)],
     "extraction.guard.admit_by_hand": [_accept_by_hand],
@@ -559,6 +569,7 @@ SERVICE: dict[str, list[Case]] = {
     "drop": [on_service("drop", WAITING), on_service("drop", PARKED)],
     "erase": [on_service("erase")],
     "export": [lambda pair: list(pair.service.export(pair.me))],
+    "conversations": [on_service("conversations"), on_service("conversations", status="skipped", limit=5)],
     "extract": [on_service("extract", "stored only")],
     "fact_history": [on_service("fact_history", "city")],
     "facts": [on_service("facts")],
@@ -644,6 +655,10 @@ def readers(pair: Pair, tmp_path: Path) -> Pair:
             tx.execute("update users set seq = 5010 where user_id = :user_id", user_id=user_id)
         pair.service.transcripts.ingest(user_id, transcript(pair, user_id, tmp_path))
         pair.service.transcripts.poll()
+        word = pair.mine if user_id == pair.me else pair.others
+        heard = replace(HEARD, message_id="before", text=f"my kettle is {word}")
+        with pair.database.write() as tx:
+            assert twins.set_apart(tx, user_id, [heard], ["session"]) == {0: True}
     return pair
 
 
@@ -684,8 +699,8 @@ def _ingest_again(pair: Pair) -> Any:
 
 
 def _id_of_conversation(pair: Pair) -> int:
-    (mine,) = pair.service.transcripts.conversations(pair.me)
-    (theirs,) = pair.service.transcripts.conversations(pair.other)
+    (mine,) = pair.service.conversations(pair.me, source="claude-code")
+    (theirs,) = pair.service.conversations(pair.other, source="claude-code")
     assert mine.id == theirs.id
     return mine.id
 
@@ -693,14 +708,14 @@ def _id_of_conversation(pair: Pair) -> int:
 def _mark_ready(pair: Pair) -> Any:
     number = _id_of_conversation(pair)
     with pair.database.write() as tx:
-        return conversations.mark_ready(tx, pair.me, [number], NOW * 2, 1, NOW)
+        return conversation.mark_ready(tx, pair.me, [number], NOW * 2, 1, NOW)
 
 
 def _set_status(pair: Pair) -> Any:
     number = _id_of_conversation(pair)
     with pair.database.write() as tx:
         return [
-            conversations.set_status(tx, pair.me, number, before, "archived", NOW)
+            conversation.set_status(tx, pair.me, number, before, "archived", NOW)
             for before in ("active", "ready", "processing")
         ]
 
@@ -732,6 +747,48 @@ def _forget_mine(pair: Pair) -> Any:
 
 def on_library(name: str, *arguments: Any, **options: Any) -> Case:
     return lambda pair: getattr(pair.service.transcripts, name)(pair.me, *arguments, **options)
+
+
+THREAD = "0b5e6f0a-1c2d-4e3f-8a9b-0c1d2e3f4a5b"
+HEARD = NewDocument("chat@live", "heard", f"my kettle is {Pair.mine}", NOW, role="user")
+EXPORTED = {
+    "group_name": "main",
+    "session_id": "other",
+    **dict.fromkeys(
+        ("source", "file_key", "cwd", "provider", "originator", "first_message", "last_message"), ""
+    ),
+    "first_message_at": NOW,
+    "last_message_at": NOW,
+    "entries": 1,
+    "status": "archived",
+    "updated_at": NOW,
+}
+
+
+def _note_forgotten(pair: Pair) -> Any:
+    (first, *_) = pair.service.documents(pair.me, session_id="session")
+    with pair.database.write() as tx:
+        twins.note_forgotten(tx, pair.me, first, NOW)
+
+
+def _threaded(pair: Pair) -> files.File:
+    """My file, as that of the session that both have chatted in."""
+    (file,) = pair.service.transcripts.files(pair.me)
+    return replace(file, thread="chat")
+
+
+def _find_heard(pair: Pair) -> Any:
+    said = NewDocument("session", "said", f"my city is {pair.others}", NOW, role="user")
+    with pair.database.write() as tx:
+        found = find_heard(tx, pair.me, _threaded(pair), [said])
+    assert not found.apart, "only the other has said that"
+    return found
+
+
+def _give_way(pair: Pair) -> Any:
+    file = _threaded(pair)
+    with pair.database.write() as tx:
+        return give_way(tx, pair.me, file, "main")
 
 
 GROWN = NewDocument("session", "user-0", f"my kettle is {Pair.mine} and more", NOW)
@@ -769,22 +826,45 @@ TRANSCRIPTS: dict[str, list[Case]] = {
     "storage.transcript_stops.record_erased": [_keep_mine],
     "storage.transcript_stops.remove": [_stop_and_lift],
     "storage.transcript_stops.stopped_at": [in_transaction(transcript_stops.stopped_at, FILE_KEY)],
-    "transcripts.conversations.count": [in_transaction(conversations.count)],
-    "transcripts.conversations.drop_empty": [in_transaction(conversations.drop_empty, FILE_KEY)],
-    "transcripts.conversations.for_grouping": [in_transaction(conversations.for_grouping, FILE_KEY)],
-    "transcripts.conversations.get": [
-        lambda pair: in_transaction(conversations.get, _id_of_conversation(pair))(pair)
+    "conversations.conversation.count": [in_transaction(conversation.count)],
+    "conversations.conversation.delete_session": [in_transaction(conversation.delete_session, "session")],
+    "conversations.conversation.drop_empty": [in_transaction(conversation.drop_empty, "session")],
+    "conversations.conversation.for_grouping": [in_transaction(conversation.for_grouping, "session")],
+    "conversations.conversation.forget_bounds": [in_transaction(conversation.forget_bounds, "session")],
+    "conversations.conversation.get": [
+        lambda pair: in_transaction(conversation.get, _id_of_conversation(pair))(pair)
     ],
-    "transcripts.conversations.forget_bounds": [in_transaction(conversations.forget_bounds, FILE_KEY)],
-    "transcripts.conversations.listing": [
-        in_transaction(conversations.listing),
-        in_transaction(conversations.listing, "processing", 10),
+    "conversations.conversation.listing": [
+        in_transaction(conversation.listing),
+        in_transaction(conversation.listing, "processing", "claude-code", 10),
     ],
-    "transcripts.conversations.mark_ready": [_mark_ready],
-    "transcripts.conversations.of_file": [in_transaction(conversations.of_file, FILE_KEY)],
-    "transcripts.conversations.set_status": [_set_status],
-    "transcripts.conversations.take_back": [in_transaction(conversations.take_back, FILE_KEY, KIND, NOW)],
-    "transcripts.conversations.waiting_since": [in_transaction(conversations.waiting_since)],
+    "conversations.conversation.mark_ready": [_mark_ready],
+    "conversations.conversation.of_session": [in_transaction(conversation.of_session, "session")],
+    "conversations.conversation.set_status": [_set_status],
+    "conversations.conversation.waiting_since": [in_transaction(conversation.waiting_since)],
+    "conversations.turns.take_back": [in_transaction(turns.take_back, "session", KIND, NOW)],
+    "conversations.conversation.delete_untaken": [in_transaction(conversation.delete_untaken, "chat")],
+    "conversations.conversation.lose_entry": [
+        in_transaction(conversation.lose_entry, "session", FIRST_READ, 0),
+        in_transaction(conversation.lose_entry, "session", 0, BEGAN),
+    ],
+    "maintenance.exported_conversations.conversation_rows": [in_transaction(conversation_rows, "main")],
+    "maintenance.exported_conversations.insert_conversation": [
+        in_transaction(insert_conversation, 9000, EXPORTED)
+    ],
+    "memory.documents.find_known": [in_transaction(documents.find_known, [NEW, GROWN])],
+    "memory.threads.parts": [in_transaction(threads.parts, THREAD)],
+    "memory.threads.transcripts": [in_transaction(threads.transcripts, THREAD)],
+    "memory.threads.transcripts_of_live": [in_transaction(threads.transcripts_of_live, THREAD)],
+    "memory.twins.delete_session": [in_transaction(twins.delete_session, "chat@live")],
+    "memory.twins.note_forgotten": [_note_forgotten],
+    "memory.twins.of_stored": [in_transaction(twins.of_stored, "session", "user-0")],
+    "memory.twins.set_apart": [in_transaction(twins.set_apart, [HEARD], ["session"])],
+    "storage.tombstones.deleted_at": [in_transaction(tombstones.deleted_at, tombstones.FACT, "gone")],
+    "transcripts.both_ways.find_heard": [_find_heard],
+    "transcripts.both_ways.give_way": [_give_way],
+    "memory.documents.said_after": [in_transaction(documents.said_after, "session", 0, 100)],
+    "memory.sessions.mark_grouped": [in_transaction(sessions.mark_grouped, "session", 10**9)],
     "transcripts.files.add": [in_transaction(files.add, "other.jsonl", "session", "codex", NOW)],
     "transcripts.files.change": [_claim_and_change],
     "transcripts.files.claim": [_claim_twice],
@@ -797,7 +877,6 @@ TRANSCRIPTS: dict[str, list[Case]] = {
 
 LIBRARY: dict[str, list[Case]] = {
     "around": [on_library("around", FIRST_READ, 50), on_library("around", FIRST_DOCUMENT, 50)],
-    "conversations": [on_library("conversations"), on_library("conversations", "processing", limit=5)],
     "files": [on_library("files")],
     "health": [on_library("health")],
     "ingest": [on_library("ingest", Path(__file__).parent / "session.jsonl", reimport=True)],

@@ -65,6 +65,7 @@ class ChatMemory:
         previous_response: str = "",
         is_linked: bool = False,
         group: str = MAIN_GROUP,
+        provider: str = "",
     ) -> None:
         self.status = wanted.word if is_known(user_id) or not wanted else UNKNOWN_USER
         self._remembers = wanted.remembers and is_known(user_id)
@@ -75,6 +76,7 @@ class ChatMemory:
         self._messages = messages if self._remembers or self._injects else []
         self._session_id = session_id
         self._group = group
+        self._provider = provider
         self._recalls = recalls
         self._previous_response = previous_response
         self._is_linked = is_linked
@@ -192,7 +194,13 @@ class ChatMemory:
         last_turn = turns[-1].key if turns else ""
         link = ResponseLink(self._previous_response, response_id if self._is_linked else "", last_turn)
         return self._state.service.deliver(
-            self._user_id, self._messages, answer, self._session_id, link, group=self._group
+            self._user_id,
+            self._messages,
+            answer,
+            self._session_id,
+            link,
+            group=self._group,
+            provider=self._provider,
         )
 
     def _store_or_spool(self, delivery: Delivery) -> str:

@@ -120,6 +120,7 @@ async def _memory_for(scope: Scope, caller: Caller, asked: ChatRequest, provider
         previous_response=asked.previous_response,
         is_linked=asked.is_stored,
         group=group_of(scope, caller),
+        provider=provider.name,
     )
     if wanted and asked.is_held_by_provider:
         memory.status = NONE
