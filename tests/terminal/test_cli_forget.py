@@ -4,7 +4,7 @@ import pytest
 
 from shepherd_memory.memory import saved_chats
 from shepherd_memory.memory.saved_chats import InputHistory, SavedChat
-from tests.terminal.shell import data, good, run
+from tests.terminal.shell import data, good, on_terminal, rows, run
 
 NOTHING = {"facts": 0, "context": 0, "documents": 0}
 
@@ -48,6 +48,51 @@ def test_a_session_is_forgotten_whole() -> None:
     assert data("forget", "--yes", "--session", "s") == {**NOTHING, "documents": 2}
     assert data("documents") == []
     assert saved_chats.load("ann", "/work", "lab") is None
+
+
+@pytest.fixture
+def colors() -> None:
+    """A statement with its note, and a fact that says the same."""
+    good("remember", "My favorite color is teal", "--session", "s")
+    message = data("documents")[0]["message_id"]
+    good("documents", "add", "Wears teal.", "--session", "s", "--made-of", message)
+    good("documents", "add", "My favorite color is TEAL!", "--session", "t")
+
+
+@pytest.mark.usefixtures("colors")
+def test_what_goes_together_is_shown_before_it_goes() -> None:
+    plan = data("forget", "--document", "1", "--dry-run")
+    assert [one["text"] for one in plan["goes"]] == ["My favorite color is teal", "Wears teal."]
+    assert [one["text"] for one in plan["same"]] == ["My favorite color is TEAL!"]
+    assert [row[0] for row in rows("forget", "--document", "1", "--dry-run")] == ["goes", "goes", "same"]
+    asked = run("forget", "--document", "1")
+    assert asked.exit_code == 2
+    assert "Wears teal." in asked.stderr
+    assert asked.stderr.endswith(
+        "there is nobody to ask: --yes forgets it, --dry-run only shows what would go\n"
+    )
+    assert len(data("documents")) == 3
+
+
+@pytest.mark.usefixtures("colors")
+def test_one_row_goes_alone_and_the_same_on_consent() -> None:
+    assert run("forget", "--document", "1", "--only", "--same", "--yes").exit_code == 2
+    left = good("forget", "--document", "1", "--only", "--yes")
+    assert "1 documents" in left.stderr
+    assert len(data("documents")) == 2
+    good("remember", "My favorite color is teal", "--session", "u")
+    document = str(data("documents")[-1]["id"])
+    assert data("forget", "--document", document, "--same", "--yes")["documents"] == 2
+    assert [one["text"] for one in data("documents")] == ["Wears teal."]
+
+
+@pytest.mark.usefixtures("colors")
+def test_a_person_is_asked_for_it_and_for_what_says_the_same() -> None:
+    code, seen = on_terminal("forget", "--document", "1", typed="y\ny\n")
+    assert code == 0, seen
+    assert "this goes with document 1, for good:" in seen
+    assert "this says the same elsewhere:" in seen
+    assert data("documents") == []
 
 
 @pytest.mark.parametrize(
