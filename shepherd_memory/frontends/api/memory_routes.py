@@ -307,6 +307,14 @@ MEMORY_OPERATIONS = [
         delete_session,
         SessionToForget,
     ),
+    Operation(
+        "GET",
+        f"{ROOT}/forget",
+        "What forgetting one thing would take.",
+        ForgettingPlan,
+        plan_forgetting,
+        ForgettingOf,
+    ),
     Operation("GET", f"{ROOT}/stats", "How much is stored, and its cost.", Stats, stats, ForUser),
     Operation("GET", f"{ROOT}/rejected", "What the guard refused.", Rejected, rejected, ForUser),
     Operation(
