@@ -27,16 +27,17 @@ def group_sessions(database: Database, gap_us: int, now: int) -> int:
 def _group_page(database: Database, user_id: str, session_id: str, group: str, gap_us: int, now: int) -> bool:
     """Group the next messages of a session; whether more may be left."""
     with database.write() as tx:
-        # An id for each conversation that may begin: at most one with each message.
-        first_id = users.lock_existing(tx, user_id, rows=PAGE)
+        is_known = users.lock_existing(tx, user_id, rows=0) is not None
         session = sessions.get(tx, user_id, session_id, group)
-        if first_id is None or session is None:
+        if not is_known or session is None:
             return False
         if threads.transcripts_of_live(tx, user_id, session_id, group):
             # Each message of it counts as an entry of the file, whichever way it was stored.
             sessions.mark_grouped(tx, user_id, session_id, session.last_document, group)
             return False
         found = documents.said_after(tx, user_id, session_id, session.grouped_through, PAGE, group)
+        # An id for each conversation that may begin: at most one with each message.
+        first_id = users.lock(tx, user_id, now, rows=len(found))
         _group(tx, user_id, session, found, first_id, gap_us, now)
         is_page_full = len(found) == PAGE
         through = found[-1][0] if is_page_full else session.last_document

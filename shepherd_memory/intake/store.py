@@ -17,7 +17,7 @@ from shepherd_memory.intake.messages import (
     storable_name,
 )
 from shepherd_memory.intake.tool_results import called_tools, unnamed_calls
-from shepherd_memory.memory import documents, entries, responses, sessions, threads, twins
+from shepherd_memory.memory import documents, entries, responses, session_lives, sessions, threads, twins
 from shepherd_memory.memory.documents import NewDocument
 from shepherd_memory.memory.responses import StoredResponse
 from shepherd_memory.memory.sessions import NOWHERE, Place
@@ -57,6 +57,7 @@ class IntakeOptions:
     """How to take in: whether documents are kept, and whether an endpoint is there to extract.
 
     `rest_us`: queue only once the session has been silent for so long; where documents are not kept, at once.
+    `agent_name`: who answers, in a session that has no name of its own for that.
     `place`: where it is chatted, as far as that is known.
     """
 
@@ -64,6 +65,7 @@ class IntakeOptions:
     can_extract: bool
     rest_us: int = 0
     place: Place = NOWHERE
+    agent_name: str = ""
 
     @property
     def waits(self) -> bool:
@@ -234,12 +236,27 @@ def store_messages(
         check(tx)
         if (live := sessions.live_id(tx, user_id, session_id, group_name)) != session_id:
             new = [replace(document, session_id=live) for document in new]
+        new = _with_speakers(tx, user_id, new, how.agent_name)
         note(tx, live)
         apart = _twins(tx, user_id, new, live, group_name)
         stored, queued = _store(
             tx, user_id, first_id, new, terms, how, extract, now, now if said_at is None else said_at, apart
         )
     return replace(nothing, session_id=live, stored=stored, known=len(new) - stored, queued=queued)
+
+
+def _with_speakers(
+    tx: Connection, user_id: str, new: list[NewDocument], agent_name: str
+) -> list[NewDocument]:
+    """The messages of a session with the names of who says them, where they do not say it themselves."""
+    names = {"user": user_id}
+    if any(document.role == "assistant" and not document.speaker_name for document in new):
+        own = session_lives.agent_name(tx, user_id, new[0].session_id, new[0].group_name)
+        names["assistant"] = own or agent_name
+    return [
+        document if document.speaker_name else replace(document, speaker_name=names.get(document.role, ""))
+        for document in new
+    ]
 
 
 def _twins(tx: Connection, user_id: str, new: Sequence[NewDocument], session_id: str, group: str) -> set[int]:

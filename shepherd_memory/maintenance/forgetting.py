@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from shepherd_memory.conversations import conversation
 from shepherd_memory.extraction import queue
+from shepherd_memory.intake.handed_in import read_transcript, without_texts
 from shepherd_memory.intake.messages import MAX_QUERY_CHARS
 from shepherd_memory.maintenance import related
 from shepherd_memory.maintenance.related import Bundle, RelatedMemory, Target
@@ -16,6 +17,7 @@ from shepherd_memory.memory import (
     facts,
     rejections,
     responses,
+    session_lives,
     sessions,
     threads,
     twins,
@@ -225,6 +227,7 @@ def _forget_part(tx: Connection, user_id: str, session_id: str, now: int, group:
         context.delete(tx, user_id, context_id, now, group)
     rejections.delete_session(tx, user_id, session_id, group)
     responses.delete_session(tx, user_id, session_id, group)
+    session_lives.forget(tx, user_id, session_id, group)
     removed = facts.delete_session(tx, user_id, session_id, now, group)
     _delete_session(tx, user_id, session_id, group)
     # What was said in it and waits to be stored stays out too.
@@ -255,7 +258,10 @@ def _bury(tx: Connection, user_id: str, gone: Collection[Document], now: int, gr
 
 def _forget_prompts(tx: Connection, user_id: str, gone: Collection[Document], group: str) -> None:
     """Take back the blocks that tell of these, and drop the log of what these themselves asked for."""
-    prompt_blocks.withdraw(tx, user_id, [prompt_blocks.entry_mark(document.id) for document in gone])
+    texts = {document.text.strip() for document in gone}
+    marks = [prompt_blocks.entry_mark(document.id) for document in gone]
+    prompt_blocks.withdraw(tx, user_id, [*marks, *(prompt_blocks.text_mark(text, group) for text in texts)])
+    _forget_handed_in(tx, user_id, texts, group)
     said = {document.text.strip()[-MAX_QUERY_CHARS:] for document in gone}
     rows = tx.rows(
         "select id, query from injections where user_id = :user_id and group_name = :group",
@@ -268,8 +274,20 @@ def _forget_prompts(tx: Connection, user_id: str, gone: Collection[Document], gr
     )
 
 
+def _forget_handed_in(tx: Connection, user_id: str, texts: Collection[str], group: str) -> None:
+    """Take these texts out of the transcripts that sessions were started with."""
+    for session_id, transcript in session_lives.all_handed_in(tx, user_id, group):
+        left = without_texts(transcript, texts)
+        if left != transcript:
+            session_lives.set_handed_in(tx, user_id, session_id, left, group)
+
+
 def _delete_session(tx: Connection, user_id: str, session_id: str, group: str) -> None:
     """Work on a forgotten session ends too; a running item loses its claim and stores nothing."""
+    transcript = read_transcript(session_lives.handed_in(tx, user_id, session_id, group))
+    prompt_blocks.withdraw(
+        tx, user_id, [prompt_blocks.text_mark(message.text, group) for message in transcript]
+    )
     tx.execute(
         "delete from injections where user_id = :user_id and group_name = :group"
         " and session_id = :session_id",

@@ -20,6 +20,13 @@ from shepherd_memory.maintenance.exported_conversations import (
     insert_conversation,
 )
 from shepherd_memory.maintenance.line_columns import JSON, MOMENT, MOMENT_OR_NONE, NUMBER, TEXT
+from shepherd_memory.maintenance.session_lines import (
+    LIFE,
+    LIFE_COLUMNS,
+    check_life,
+    insert_life,
+    life_rows,
+)
 from shepherd_memory.memory import entries, facts
 from shepherd_memory.memory.context import digest
 from shepherd_memory.memory.threads import thread_of
@@ -239,6 +246,21 @@ KINDS: dict[str, Kind] = {
         "where true on conflict (user_id, group_name, session_id, message_id, stored_session, stored_message)"
         " do nothing",
     ),
+    "saved_session": Kind(
+        "session_history",
+        {
+            "group_name": TEXT,
+            "session_id": TEXT,
+            "name": TEXT,
+            "created_at": MOMENT,
+            "archived_at": MOMENT,
+        },
+        "id",
+        "where not exists (select 1 from session_history where user_id = :user_id"
+        " and group_name = :group_name and session_id = :session_id and name = :name"
+        " and archived_at = :archived_at)",
+        has_id=True,
+    ),
     "usage": Kind(
         "token_usage",
         {
@@ -279,6 +301,7 @@ _SINCE: Mapping[str, Line] = {"document": {"made_of": ""}}
 _COLUMNS = {
     **{name: kind.columns for name, kind in KINDS.items()},
     SESSION: _SESSION_COLUMNS,
+    LIFE: LIFE_COLUMNS,
     CONVERSATION: CONVERSATION_COLUMNS,
 }
 
@@ -304,6 +327,8 @@ def export(
                 yield _dump({"line": name, **_to_line(kind.columns, row)})
         for row in _session_rows(connection, user_id, group):
             yield _dump({"line": SESSION, **_to_line(_SESSION_COLUMNS, row)})
+        for row in life_rows(connection, user_id, group):
+            yield _dump({"line": LIFE, **_to_line(LIFE_COLUMNS, row)})
         for row in conversation_rows(connection, user_id, group):
             yield _dump({"line": CONVERSATION, **_to_line(CONVERSATION_COLUMNS, row)})
 
@@ -463,6 +488,8 @@ def _read(number: int, raw: bytes, only: str, version: int) -> tuple[str, Line]:
         )
     values = {column: _value(number, column, what, line[column]) for column, what in columns.items()}
     try:
+        if name == LIFE:
+            check_life(values)
         return name, _recomputed(name, values)
     except InvalidInput as error:
         raise InvalidInput(f"line {number}: {error}") from error
@@ -507,7 +534,17 @@ _DERIVED: Mapping[str, Callable[[Line], Line]] = {
 }
 """Columns that are made of others, and what tells a copy of a deleted message."""
 
-_IDS = ("session_id", "message_id", "stored_session", "stored_message", "key", "day", "purpose", "made_of")
+_IDS = (
+    "session_id",
+    "message_id",
+    "stored_session",
+    "stored_message",
+    "previous_session",
+    "key",
+    "day",
+    "purpose",
+    "made_of",
+)
 _BY_KEY = ("tombstone", "restatement")
 
 _KINDS_OF = {
@@ -539,6 +576,9 @@ def _insert(tx: Connection, user_id: str, row_id: int, name: str, values: Line) 
     """Store a row that is not there yet; whether it is new."""
     if name == SESSION:
         _insert_session(tx, user_id, values)
+        return False
+    if name == LIFE:
+        insert_life(tx, user_id, values)
         return False
     if name == CONVERSATION:
         insert_conversation(tx, user_id, row_id, values)
@@ -581,7 +621,7 @@ def _insert_session(tx: Connection, user_id: str, values: Line) -> None:
         for column in ("wanted_through", "extracted_through", "grouped_through")
     }
     last = tx.row(
-        "select coalesce(max(id), 0), coalesce(max(source_file), '') from documents"
+        "select coalesce(max(id), 0) from documents"
         " where user_id = :user_id and group_name = :group_name"
         " and session_id = :session_id",
         user_id=user_id,
@@ -589,8 +629,6 @@ def _insert_session(tx: Connection, user_id: str, values: Line) -> None:
         session_id=values["session_id"],
     )
     assert last is not None
-    # What was read from a file is in conversations, if an older version does not say so.
-    grouped = {"grouped_through": marks["grouped_through"] or (last[0] if last[1] else 0)}
     tx.execute(
         "insert into sessions (user_id, session_id, group_name, last_document, wanted_through,"
         " queued_through, extracted_through, grouped_through, provider, cwd, created_at, updated_at)"
@@ -600,7 +638,7 @@ def _insert_session(tx: Connection, user_id: str, values: Line) -> None:
         " on conflict (user_id, group_name, session_id) do update set last_document = excluded.last_document",
         user_id=user_id,
         last_document=last[0],
-        **{**values, **marks, **grouped},
+        **{**values, **marks},
     )
 
 

@@ -345,10 +345,11 @@ def of_session(
 def said_after(
     connection: Connection, user_id: str, session_id: str, after: int, limit: int, group: str = MAIN_GROUP
 ) -> list[tuple[int, int]]:
-    """The ids and times of a session's messages after one of them, in its order."""
+    """The ids and times of a session's live messages after one of them, in its order: of none from a file."""
     rows = connection.rows(
         "select id, created_at from documents where user_id = :user_id and group_name = :group"
-        " and session_id = :session_id and id > :after and type = 'message' order by id limit :limit",
+        " and session_id = :session_id and id > :after and type = 'message' and source_file = ''"
+        " order by id limit :limit",
         user_id=user_id,
         group=group,
         session_id=session_id,

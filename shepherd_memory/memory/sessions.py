@@ -86,7 +86,9 @@ def extend(
         " queued_through = case when excluded.queued_through > 0 then excluded.queued_through"
         " else sessions.queued_through end, extract_after = excluded.extract_after,"
         " updated_at = case when excluded.updated_at > sessions.updated_at then excluded.updated_at"
-        " else sessions.updated_at end,"
+        " else sessions.updated_at end, last_seen_at = case when sessions.status = 'active'"
+        " and excluded.updated_at > sessions.last_seen_at then excluded.updated_at"
+        " else sessions.last_seen_at end,"
         " provider = case when excluded.provider <> '' then excluded.provider else sessions.provider end,"
         " cwd = case when excluded.cwd <> '' then excluded.cwd else sessions.cwd end",
         user_id=user_id,

@@ -14,6 +14,7 @@ from shepherd_memory.extraction import queue
 from shepherd_memory.extraction.worker import extraction_endpoint
 from shepherd_memory.intake import store
 from shepherd_memory.intake.exchange import AnsweredExchange, read_answered
+from shepherd_memory.intake.messages import storable_name
 from shepherd_memory.intake.store import IntakeOptions, Remembered, storable_place
 from shepherd_memory.memory import documents, sessions
 from shepherd_memory.memory.documents import NewDocument
@@ -66,7 +67,8 @@ class MessageService(ServiceParts):
     def _intake_options(self, rest_seconds: float = 0.0) -> IntakeOptions:
         config = self.config
         can_extract = extraction_endpoint(config) is not None
-        return IntakeOptions(config.memory_documents, can_extract, round(rest_seconds * SECOND))
+        rest_us, name = round(rest_seconds * SECOND), storable_name(config.agent_name)
+        return IntakeOptions(config.memory_documents, can_extract, rest_us, agent_name=name)
 
     def _stored(self, result: Remembered) -> Remembered:
         if result.queued:

@@ -42,6 +42,13 @@ def furnish(service: Service, clock: ManualClock, user_id: str, word: str) -> No
             w=word,
             v=service.database.vector([1.0, 2.0]),
         )
+        tx.execute(
+            "insert into session_history (user_id, id, group_name, session_id, name, created_at, archived_at)"
+            " values (:user_id, 1, 'main', 'chat', :word, 1, 2)",
+            user_id=user_id,
+            word=word,
+        )
+    service.start_session(user_id, agent_name=word)
     assert service.inject(user_id, [user_says(f"Who said {word}?")]).block is not None
     take_in(service, user_id, word)
     with service.database.write() as tx:

@@ -296,3 +296,19 @@ def test_it_is_one_after_an_export_and_import_too(
         (one,) = other.conversations(ADA)
         assert one.entries == 6
         assert other.erase(ADA).left == {}
+
+
+@pytest.mark.every_scheme
+def test_the_next_session_is_handed_on_both_ways_as_one(
+    service: Service, clock: ManualClock, path: Path
+) -> None:
+    chat(service, clock, 0)
+    read(service, path, 0, 3)
+    chat(service, clock, 0, 3, 6)
+    previous = service.previous_session(ADA)
+    assert previous is not None
+    wishes = [line[-5:] for line in previous.text.split("\n") if "wish_" in line]
+    assert sorted(wishes) == ["tea_0", "tea_3", "tea_6"]
+    assert (previous.message_count, previous.total_count) == (6, 6)
+    assert "Bash" not in previous.text
+    assert service.previous_session(ADA, current=THREAD) is None

@@ -28,8 +28,16 @@ from shepherd_memory.extraction import guard, queue
 from shepherd_memory.extraction.answer import ExtractionAnswer
 from shepherd_memory.extraction.guard import Proposal, Review
 from shepherd_memory.extraction.queue import KIND, QueuedMessage
-from shepherd_memory.injection import log, prompting, recording, stored_blocks
+from shepherd_memory.injection import (
+    handing_on,
+    log,
+    prompting,
+    recording,
+    session_reader,
+    stored_blocks,
+)
 from shepherd_memory.injection.block import MemoryBlock
+from shepherd_memory.injection.handing_on import HandingRules, PreviousRequest
 from shepherd_memory.injection.log import LoggedPrompt
 from shepherd_memory.injection.stored_blocks import GivenBlock, StoredBlock
 from shepherd_memory.injection.turns import UserTurn
@@ -37,7 +45,14 @@ from shepherd_memory.intake import store
 from shepherd_memory.intake.exchange import AnsweredExchange, Exchange, ResponseLink
 from shepherd_memory.intake.messages import Message
 from shepherd_memory.intake.store import IntakeOptions
-from shepherd_memory.maintenance import erasure, forgetting, portability, reindexing, related
+from shepherd_memory.maintenance import (
+    erasure,
+    forgetting,
+    portability,
+    reindexing,
+    related,
+    session_lines,
+)
 from shepherd_memory.maintenance.exported_conversations import conversation_rows, insert_conversation
 from shepherd_memory.maintenance.related import Target
 from shepherd_memory.maintenance.same_said import find_same
@@ -51,6 +66,7 @@ from shepherd_memory.memory import (
     responses,
     restatements,
     saved_chats,
+    session_lives,
     sessions,
     threads,
     twins,
@@ -59,6 +75,7 @@ from shepherd_memory.memory.documents import Facets, NewDocument
 from shepherd_memory.memory.rejections import NewRejection
 from shepherd_memory.memory.responses import StoredResponse
 from shepherd_memory.memory.saved_chats import InputHistory, SavedChat
+from shepherd_memory.memory.session_lives import IdleRule, NewSession
 from shepherd_memory.recall import Hit, Recalled, rows, user_index
 from shepherd_memory.recall import filters as recall_within
 from shepherd_memory.recall.hits import Scope
@@ -158,6 +175,13 @@ def _insert_rows(service: Service, user_id: str, word: str) -> None:
         responses.put(tx, user_id, "resp_both", StoredResponse(word, 4, word), NOW)
         kept = StoredBlock(MemoryBlock(word, 1, (), ()), entries=(("document", FIRST_DOCUMENT),))
         stored_blocks.save(tx, user_id, "main", TURN, kept, 1, NOW)
+        tx.execute(
+            "insert into session_history (user_id, id, group_name, session_id, name, created_at, archived_at)"
+            " values (:user_id, 1, 'main', 'chat', :word, 1, 2)",
+            user_id=user_id,
+            word=word,
+        )
+        session_lives.take_place(tx, user_id, "life", word)
         prompting_row = {"user_id": user_id, "word": word, "id": LOGGED}
         tx.execute(
             "insert into injections (user_id, id, request, session_id, query, kind, entry_id, score,"
@@ -178,6 +202,13 @@ FURNISHING: list[Callable[[Service, str, str], Any]] = [
     lambda service, user, word: service.add_context(user, "The same?", "the same"),
     lambda service, user, word: service.add_document(user, word, session_id="files", message_id="d1"),
     lambda service, user, word: service.remember(user, [user_says(word)], "stored only", extract=False),
+    lambda service, user, word: service.start_session(user, session_id="life", agent_name=word),
+    lambda service, user, word: service.end_session(user, "life"),
+    lambda service, user, word: service.start_session(
+        user, session_id="handed", previous_transcript=[{"role": "user", "text": word}]
+    ),
+    lambda service, user, word: service.end_session(user, "handed"),
+    lambda service, user, word: service.start_session(user, session_id="life", agent_name=word),
     _insert_rows,
 ]
 
@@ -280,6 +311,48 @@ REVIEW = Review(
     (Proposal("fact", "city", "Rome", WHERE), Proposal("context", "Where?", "Rome", WHERE, FIRST_PAIR)), ()
 )
 NEW = NewDocument("chat", "m1", "text", NOW)
+
+LED = {
+    "group_name": "main",
+    "status": "active",
+    "name": "",
+    "agent_name": "Julian",
+    "started_at": NOW,
+    "ended_at": None,
+    "end_reason": "",
+    "previous_session": "chat",
+    "handed_in": None,
+    "last_seen_at": NOW,
+}
+HANDING = HandingRules(2000, "", ("knowledge",))
+AT_NOW, MUCH_LATER = IdleRule(NOW, 1_000_000), IdleRule(NOW * 2, 1_000_000)
+
+
+def _close_life(pair: Pair) -> Any:
+    with pair.database.write() as tx:
+        life = session_lives.get(tx, pair.me, "life")
+        assert life is not None
+        return session_lives.close(tx, pair.me, life, "client", NOW)
+
+
+def with_life(
+    function: Callable[..., Any], *arguments: Any, session_id: str = "life"
+) -> Callable[[Pair], Any]:
+    """A case that calls a function for me with where my session is in its life."""
+
+    def call(pair: Pair) -> Any:
+        with pair.database.write() as tx:
+            return function(tx, pair.me, session_lives.get(tx, pair.me, session_id), *arguments)
+
+    return call
+
+
+def _settle_life(pair: Pair) -> Any:
+    with pair.database.write() as tx:
+        life = session_lives.get(tx, pair.me, "life")
+        assert session_lives.settled(tx, pair.me, life, AT_NOW) == life
+        return session_lives.settled(tx, pair.me, life, MUCH_LATER)
+
 
 Case = Callable[[Pair], Any]
 
@@ -450,7 +523,28 @@ CORE: dict[str, list[Case]] = {
             prompting.ToldBefore(),
         )
     ],
-    "injection.log.add": [in_transaction(log.add, 9000, LOGGED_PROMPT, ["city"], [HIT], NOW)],
+    "injection.handing_on.find_previous": [
+        in_transaction(handing_on.find_previous, PreviousRequest(session_id="chat"), HANDING, "main"),
+        in_transaction(handing_on.find_previous, PreviousRequest(current="life"), HANDING, "main"),
+        in_transaction(handing_on.find_previous, PreviousRequest(cwd="/work"), HANDING, "main"),
+    ],
+    "injection.handing_on.hand_on": [
+        with_life(handing_on.hand_on, HANDING),
+        with_life(handing_on.hand_on, HANDING, session_id="handed"),
+    ],
+    "injection.handing_on.is_handed_in": [
+        in_transaction(handing_on.is_handed_in, "handed", [prompt_blocks.text_mark(Pair.others)], "main")
+    ],
+    "injection.handing_on.tell_named": [in_transaction(handing_on.tell_named, "chat", 2000, "", "main")],
+    "injection.handing_on.tell_previous": [
+        with_life(handing_on.tell_previous, 2000, "", session_id="handed")
+    ],
+    "injection.session_reader.read_context": [
+        in_transaction(session_reader.read_context, "knowledge", 600, "main")
+    ],
+    "injection.log.add": [
+        in_transaction(log.add, 9000, LOGGED_PROMPT, ["city"], [HIT], [FIRST_DOCUMENT], NOW)
+    ],
     "injection.log.listing": [in_transaction(log.listing), in_transaction(log.listing, "r")],
     "injection.log.prune": [in_transaction(log.prune)],
     "injection.recording.record": [
@@ -499,6 +593,34 @@ CORE: dict[str, list[Case]] = {
     "memory.saved_chats.save": [
         with_saved_chats(lambda user_id: saved_chats.save(user_id, "/work", "lab", SavedChat("chat", [])))
     ],
+    "maintenance.session_lines.insert_life": [
+        in_transaction(session_lines.insert_life, {**LED, "session_id": "chat"}),
+        in_transaction(session_lines.insert_life, {**LED, "session_id": "life"}),
+    ],
+    "maintenance.session_lines.life_rows": [in_transaction(session_lines.life_rows, "main")],
+    "memory.session_lives.active": [in_transaction(session_lives.active)],
+    "memory.session_lives.agent_name": [in_transaction(session_lives.agent_name, "life")],
+    "memory.session_lives.all_handed_in": [in_transaction(session_lives.all_handed_in)],
+    "memory.session_lives.close": [_close_life],
+    "memory.session_lives.end": [
+        on_database(session_lives.end, "life", "client", AT_NOW),
+        on_database(session_lives.end, "life", "client", MUCH_LATER),
+    ],
+    "memory.session_lives.forget": [in_transaction(session_lives.forget, "life")],
+    "memory.session_lives.get": [in_transaction(session_lives.get, "life")],
+    "memory.session_lives.handed_in": [in_transaction(session_lives.handed_in, "life")],
+    "memory.session_lives.holder": [in_transaction(session_lives.holder)],
+    "memory.session_lives.leave": [in_transaction(session_lives.leave, "life")],
+    "memory.session_lives.nearest": [in_transaction(session_lives.nearest, "life")],
+    "memory.session_lives.newest_other": [in_transaction(session_lives.newest_other, "life")],
+    "memory.session_lives.set_handed_in": [in_transaction(session_lives.set_handed_in, "handed", "")],
+    "memory.session_lives.settled": [_settle_life],
+    "memory.session_lives.start": [
+        on_database(session_lives.start, NewSession("new", takeover=True), AT_NOW),
+        on_database(session_lives.start, NewSession("life", previous="chat", takeover=True), MUCH_LATER),
+    ],
+    "memory.session_lives.take_place": [in_transaction(session_lives.take_place, "chat")],
+    "memory.session_lives.touch": [in_transaction(session_lives.touch, "life", NOW * 2)],
     "memory.sessions.continued": [
         in_transaction(sessions.continued, "chat", 0, NOW),
         in_transaction(sessions.continued, "opening", 0, NOW),
@@ -626,7 +748,21 @@ SERVICE: dict[str, list[Case]] = {
     ],
     "retry": [on_service("retry", PARKED)],
     "row_counts": [on_service("row_counts")],
+    "active_session": [on_service("active_session")],
+    "end_session": [on_service("end_session", "life")],
+    "recover_session": [on_service("recover_session")],
+    "previous_session": [
+        on_service("previous_session"),
+        on_service("previous_session", session_id="chat"),
+        on_service("previous_session", current="handed"),
+    ],
+    "session_life": [on_service("session_life", "life"), on_service("session_life", "chat")],
     "session_size": [on_service("session_size", "chat")],
+    "start_session": [
+        on_service("start_session", session_id="new", takeover=True),
+        on_service("start_session", session_id="chat", previous="stored only", takeover=True),
+    ],
+    "use_session": [on_service("use_session", "life"), on_service("use_session", "chat")],
     "set_fact": [on_service("set_fact", "city", "Rome")],
     "tokens_spent_today": [on_service("tokens_spent_today")],
     "unembedded": [on_service("unembedded")],
@@ -863,7 +999,7 @@ TRANSCRIPTS: dict[str, list[Case]] = {
     "storage.tombstones.deleted_at": [in_transaction(tombstones.deleted_at, tombstones.FACT, "gone")],
     "transcripts.both_ways.find_heard": [_find_heard],
     "transcripts.both_ways.give_way": [_give_way],
-    "memory.documents.said_after": [in_transaction(documents.said_after, "session", 0, 100)],
+    "memory.documents.said_after": [in_transaction(documents.said_after, "chat", 0, 100)],
     "memory.sessions.mark_grouped": [in_transaction(sessions.mark_grouped, "session", 10**9)],
     "transcripts.files.add": [in_transaction(files.add, "other.jsonl", "session", "codex", NOW)],
     "transcripts.files.change": [_claim_and_change],
@@ -1029,6 +1165,7 @@ def test_asking_about_somebody_who_is_not_there_leaves_no_row(service: Service) 
         "store_exchange",
         "deliver",
         "import_lines",
+        "start_session",
     )
     reading = [name for name in SERVICE if name not in adding]
     for name in reading:

@@ -66,6 +66,7 @@ class ChatMemory:
         is_linked: bool = False,
         group: str = MAIN_GROUP,
         provider: str = "",
+        context_window: int = 0,
     ) -> None:
         self.status = wanted.word if is_known(user_id) or not wanted else UNKNOWN_USER
         self._remembers = wanted.remembers and is_known(user_id)
@@ -80,6 +81,7 @@ class ChatMemory:
         self._recalls = recalls
         self._previous_response = previous_response
         self._is_linked = is_linked
+        self._context_window = context_window
         self._hold = hold
         self._threads = state.threads.for_size(hold.size)
         self._injected: Injected | None = None
@@ -125,6 +127,7 @@ class ChatMemory:
             self._session_id,
             self._group,
             previous_response=self._previous_response,
+            context_window=self._context_window,
         )
         injection = PromptInjection(self._state.service.injector, asked)
         begun = time.perf_counter()
