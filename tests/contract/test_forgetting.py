@@ -434,6 +434,18 @@ def _search_elsewhere(world: World) -> None:
     assert block is None or WORD not in block.text
 
 
+def _hand_on(world: World) -> str:
+    """What a session that begins now is told of those before it."""
+    told = [world.service.previous_session(ADA, current="new", session_id=name) for name in SESSIONS]
+    return "".join(one.text for one in told if one is not None)
+
+
+def _begin_anew(world: World) -> None:
+    assert WORD not in _hand_on(world)
+
+
+SESSIONS = ("", "monday", "a copy of it", "later", "monday-copy")
+
 WAYS_BACK: dict[str, tuple[Step, Step]] = {
     "tool loop": (lambda world: world.ask("Which color?"), _chat_again),
     "another process's cache": (
@@ -445,8 +457,9 @@ WAYS_BACK: dict[str, tuple[Step, Step]] = {
     "replay": (NOTHING, lambda world: _say_again(world, created_at=SAID_AT)),
     "reworded key": (NOTHING, _reword),
     "tool result": (NOTHING, _tool_result),
+    "rehydration": (lambda world: _hand_on(world).index(WORD), _begin_anew),
 }  # fmt: skip
-"""What is done before the forgetting, and what after it."""
+"""What is done before the forgetting, and what after it. Whatever else keeps what was said belongs here."""
 
 TARGETS: dict[str, Callable[[Service], dict[str, Any]]] = {
     "statement": lambda service: {"document": document_of(service, STATEMENT)},
