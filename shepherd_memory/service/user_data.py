@@ -51,10 +51,10 @@ class UserDataService(ServiceParts):
             return Forgotten()
         place = checked_group(group)
         messages = self._saved_of(user_id, target, place, only, same)
-        _forget_saved(user_id, messages, session)
+        _forget_saved(user_id, messages, session, place)
         gone = forgetting.forget(self.database, user_id, target, self._clock(), place, only, same)
         # Again: a chat may have saved itself in between.
-        _forget_saved(user_id, messages, session)
+        _forget_saved(user_id, messages, session, place)
         return gone
 
     @empty_for_unknown_user(lambda: ForgettingPlan(0, 0, 0, [], []))
@@ -147,9 +147,9 @@ def _target(
     return Target(SESSION, storable_id(session)) if session else given[0]
 
 
-def _forget_saved(user_id: str, messages: Sequence[Document], session: str | None) -> None:
-    """Delete from the chats saved on this machine what is being forgotten."""
+def _forget_saved(user_id: str, messages: Sequence[Document], session: str | None, group: str) -> None:
+    """Delete from the group's chats saved on this machine what is being forgotten."""
     texts = {message.text for message in messages} - {""}
-    saved_chats.forget_said(user_id, {message.message_id for message in messages}, texts)
+    saved_chats.forget_said(user_id, {message.message_id for message in messages}, texts, group)
     if session is not None:
-        saved_chats.forget(user_id, storable_id(session))
+        saved_chats.forget(user_id, storable_id(session), group)

@@ -12,7 +12,7 @@ from shepherd_memory.frontends.terminal.times import local
 from shepherd_memory.frontends.tui.memory import page_parts
 from shepherd_memory.frontends.tui.memory.dialogs import Dialog, Editor
 from shepherd_memory.frontends.tui.memory.listing import cell
-from shepherd_memory.frontends.tui.memory.user_memory import DocumentRow, UserMemory
+from shepherd_memory.frontends.tui.memory.user_memory import DocumentRow, Item, UserMemory
 from shepherd_memory.frontends.tui.memory.views import reason
 from shepherd_memory.maintenance.forgetting import ForgettingPlan
 from shepherd_memory.maintenance.related import RelatedMemory
@@ -56,8 +56,20 @@ class MemoryActions(Protocol):
         """Take documents out of the list that are not in the database any more."""
 
 
+def _may_change(desk: MemoryActions, item: Item) -> bool:
+    """Whether it is changed from here; the user is told why not."""
+    if not desk.memory.may_change(item):
+        desk.tell(
+            f"This is of the group {page_parts.name(item.group_name)}: it is changed there, or from main."
+        )
+        return False
+    return True
+
+
 async def edit(desk: MemoryActions, item: Fact | Context) -> None:
     """Another value or answer; what was typed is not lost when it cannot be saved."""
+    if not _may_change(desk, item):
+        return
     old = item.value if isinstance(item, Fact) else item.answer
     if len(old) > MAX_EDIT_CHARS:
         desk.tell("This is too long to be edited here: use `shepherd facts set` or `shepherd context add`.")
@@ -79,7 +91,7 @@ def _editor(item: Fact | Context, text: str) -> Editor:
 
 def _saving(memory: UserMemory, item: Fact | Context, text: str) -> Callable[[], object]:
     if isinstance(item, Fact):
-        return lambda: memory.set_fact(item.key, text)
+        return lambda: memory.set_fact(item, text)
     return lambda: memory.set_answer(item, text)
 
 
@@ -88,12 +100,14 @@ async def new_fact(desk: MemoryActions) -> None:
     key = value = ""
     while (written := await desk.ask(Editor("New fact", key, value, SAVES, names=True))) is not None:
         key, value = written
-        if await desk.make(lambda: desk.memory.set_fact(key, value), f"{_short(key)}: {_short(value)}"):  # noqa: B023 # called before the next round
+        if await desk.make(lambda: desk.memory.new_fact(key, value), f"{_short(key)}: {_short(value)}"):  # noqa: B023 # called before the next round
             return
 
 
 async def delete(desk: MemoryActions, item: Memory) -> None:
     """Delete one thing for good, with what hangs together: that is shown first."""
+    if not _may_change(desk, item):
+        return
     plan = await desk.look_up(lambda: desk.memory.plan_forgetting(item))
     if plan is None:
         return
@@ -128,6 +142,8 @@ def _more(found: Sequence[RelatedMemory]) -> str:
 
 async def mark_wrong(desk: MemoryActions, item: Fact | Context) -> None:
     """What was never so is deleted, and what you said stays; what was right before is right again."""
+    if not _may_change(desk, item):
+        return
     before = await _value_before(desk, item)
     buttons, lines = [("w", "Delete it")], [_shown(item), Content(WRONG)]
     if before is not None:
@@ -142,6 +158,8 @@ async def mark_wrong(desk: MemoryActions, item: Fact | Context) -> None:
 
 async def restore(desk: MemoryActions, fact: Fact) -> None:
     """The value that a fact had before."""
+    if not _may_change(desk, fact):
+        return
     before = await _value_before(desk, fact)
     if before is None:
         desk.tell(f"{_name(fact)} never had another value.")
@@ -154,16 +172,18 @@ async def restore(desk: MemoryActions, fact: Fact) -> None:
 async def _value_before(desk: MemoryActions, item: Fact | Context) -> str | None:
     if not isinstance(item, Fact):
         return None
-    history = await desk.look_up(lambda: desk.memory.history(item.key)) or []
+    history = await desk.look_up(lambda: desk.memory.history(item)) or []
     return next((past.value for past in reversed(history) if past.value != item.value), None)
 
 
 async def _restore(desk: MemoryActions, fact: Fact, value: str) -> None:
-    await desk.make(lambda: desk.memory.set_fact(fact.key, value), f"{_name(fact)}: {_short(value)} again")
+    await desk.make(lambda: desk.memory.set_fact(fact, value), f"{_name(fact)}: {_short(value)} again")
 
 
 async def accept(desk: MemoryActions, refused: Rejection) -> None:
     """Overrule the guard."""
+    if not _may_change(desk, refused):
+        return
     text = Content.assemble(
         (f"{page_parts.name(refused.name)}\n", "bold"),
         page_parts.bounded(refused.content, MAX_QUESTION_CHARS),
@@ -171,7 +191,7 @@ async def accept(desk: MemoryActions, refused: Rejection) -> None:
         "\n\nAccepted, it is stored as said by you now.",
     )
     if await desk.ask(Dialog("Accept this?", text, [("a", "Accept")])):
-        await desk.make(lambda: desk.memory.accept(refused.id), f"{_short(refused.name)}: accepted")
+        await desk.make(lambda: desk.memory.accept(refused), f"{_short(refused.name)}: accepted")
 
 
 async def forget_session(desk: MemoryActions, document: DocumentRow) -> None:
@@ -180,14 +200,15 @@ async def forget_session(desk: MemoryActions, document: DocumentRow) -> None:
     if not session_id:
         desk.tell("It was said in no session: d deletes it alone.")
         return
-    size = await desk.look_up(lambda: desk.memory.session_size(session_id))
-    if size is None:
+    size = await desk.look_up(lambda: desk.memory.session_size(document))
+    if size is None or not _may_change(desk, document):
         return
     text = Content.assemble((f"{page_parts.name(session_id)}\n", "bold"), _what_goes(size))
     if await desk.ask(Dialog("Forget this whole session?", text, [("x", "Forget")], risky=True)):
         done = f"session {_short(session_id)}: forgotten"
-        if await desk.make(lambda: desk.memory.forget_session(session_id), done):
-            desk.take_away(lambda row: row.session_id == session_id)
+        if await desk.make(lambda: desk.memory.forget_session(document), done):
+            gone = session_id, document.group_name
+            desk.take_away(lambda row: (row.session_id, row.group_name) == gone)
 
 
 def _what_goes(size: SessionSize) -> str:
