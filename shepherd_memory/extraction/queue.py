@@ -9,7 +9,7 @@ from itertools import accumulate
 from shepherd_memory.extraction.prompt import MAX_STATEMENT_CHARS, shorten
 from shepherd_memory.memory import documents, sessions
 from shepherd_memory.memory.documents import Document
-from shepherd_memory.storage import users
+from shepherd_memory.storage import tombstones, users
 from shepherd_memory.storage.clock import to_us
 from shepherd_memory.storage.database import Connection, Database
 from shepherd_memory.text.block_seal import strip_injection
@@ -129,10 +129,25 @@ def load(connection: Connection, job: Job, max_turns: int) -> Slice:
     carried = _from_payload(job.payload)
     said = [*map(_said, stored), *carried]
     said.sort(key=lambda one: one.document_id)
-    taken = list(map(_readable, said[: _fitting(said, max_turns)]))
+    taken = said[: _fitting(said, max_turns)]
     rest = len(taken) < len(said)
     through = taken[-1].document_id if rest else job.watermark_through
-    return Slice(tuple(taken), through, rest, _carried_after(job, through))
+    asked = map(_readable, _unburied(connection, job.user_id, session_id, taken, group))
+    return Slice(tuple(asked), through, rest, _carried_after(job, through))
+
+
+def _unburied(
+    connection: Connection, user_id: str, session_id: str, said: Sequence[QueuedMessage], group: str
+) -> list[QueuedMessage]:
+    """Without what was deleted since it was said, here or in the same words elsewhere."""
+    buried = tombstones.buried_messages(connection, user_id, session_id, group)
+    marks = [tombstones.words_mark(one.text) for one in said]
+    words = tombstones.buried_words(connection, user_id, marks, group)
+    return [
+        one
+        for one, mark in zip(said, marks, strict=True)
+        if one.message_id not in buried and words.get(mark, -1) < one.created_at
+    ]
 
 
 def first_half(job: Job, part: Slice) -> Slice:

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from shepherd_memory.intake.tool_results import MEMORY_RESULT, called_tools, without_memory_results
 from shepherd_memory.storage.clock import parse_us
 from shepherd_memory.text.block_seal import strip_content
 from shepherd_memory.text.canonical import as_text, canonical_json, canonical_text, dump_canonical
@@ -20,6 +21,8 @@ EMPTY = "empty"
 """Why a message without text or anything else is skipped."""
 
 TEXT_PART_TYPES = frozenset({"text", "input_text", "output_text"})
+
+NO_CALLS: Mapping[str, str] = {}
 
 _COLUMNS = frozenset({"id", "role", "created_at", "speaker_name", "speaker_type"})
 
@@ -57,17 +60,19 @@ class Skipped:
 
 
 def read_messages(
-    messages: Sequence[object], session_id: str, now: int
+    messages: Sequence[object], session_id: str, now: int, calls: Mapping[str, str] = NO_CALLS
 ) -> tuple[list[Message], list[Skipped]]:
-    """What can be stored of `messages`, and what cannot."""
+    """What can be stored of `messages`, and what cannot; `calls`: the tools that were called before them."""
     read: list[Message] = []
     skipped: list[Skipped] = []
+    calls = {**calls, **called_tools(messages)}
     for index, raw in enumerate(messages):
         reason = _refusal(raw)
         if reason is None and isinstance(raw, Mapping):
-            message = _read(raw, session_id, now)
-            reason = EMPTY if message.is_empty else None
-            if reason is None:
+            said = without_memory_results(raw, calls)
+            message = None if said is None else _read(said, session_id, now)
+            reason = MEMORY_RESULT if message is None else EMPTY if message.is_empty else None
+            if message is not None and reason is None:
                 read.append(message)
         if reason is not None:
             skipped.append(Skipped(index, reason))

@@ -17,6 +17,7 @@ from shepherd_memory.intake.messages import (
     read_messages,
     storable_name,
 )
+from shepherd_memory.intake.tool_results import called_tools, unnamed_calls
 from shepherd_memory.memory import documents, entries, responses, session_lives, sessions, threads, twins
 from shepherd_memory.memory.documents import NewDocument
 from shepherd_memory.memory.responses import StoredResponse
@@ -24,9 +25,12 @@ from shepherd_memory.memory.sessions import NOWHERE, Place
 from shepherd_memory.storage import erasures, tombstones, users
 from shepherd_memory.storage.clock import SECOND, to_us
 from shepherd_memory.storage.database import Connection, Database
-from shepherd_memory.text.canonical import canonical_text
+from shepherd_memory.text.canonical import canonical_text, load_json
 from shepherd_memory.text.ids import digest_of, storable_id
 from shepherd_memory.text.redaction import redact
+
+LOOKED_BACK = 20
+"""Messages with calls of tools in which the one is looked for that a result is of."""
 
 MAX_PATH_CHARS = 4096
 
@@ -82,9 +86,22 @@ def remember(
 ) -> Remembered:
     """Store messages once, and queue what the user said in them."""
     session = storable_id(session_id) if session_id else uuid.uuid4().hex
-    messages, skipped = read_messages(raw_messages, session, now)
+    calls = _earlier_calls(database, user_id, raw_messages, session, group_name)
+    messages, skipped = read_messages(raw_messages, session, now, calls)
     result = store_messages(database, user_id, messages, session, group_name, how, extract, now)
     return replace(result, skipped=tuple(skipped))
+
+
+def _earlier_calls(
+    database: Database, user_id: str, raw_messages: Sequence[object], session_id: str, group: str
+) -> dict[str, str]:
+    """The tools behind results that come without their calls, which were stored before."""
+    if not unnamed_calls(raw_messages, called_tools(raw_messages)):
+        return {}
+    with database.read() as connection:
+        live = sessions.live_id(connection, user_id, session_id, group)
+        asked = documents.last_calls(connection, user_id, live, LOOKED_BACK, group)
+    return called_tools(load_json(extra) for extra in asked)
 
 
 def remember_exchange(
@@ -415,5 +432,6 @@ def _clean(document: NewDocument, extra: object) -> NewDocument:
         source_file=text(document.source_file),
         tool_names=text(document.tool_names),
         cwd=text(document.cwd),
+        made_of=storable_id(document.made_of) if document.made_of else "",
         extra=None if extra is None else kept_as_extra(extra),
     )

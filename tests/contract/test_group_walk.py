@@ -177,6 +177,11 @@ WRITES: dict[str, list[Case]] = {
 """What changes the group that calls."""
 
 FORGETS: dict[str, list[Case]] = {
+    "plan_forgetting": [
+        method("plan_forgetting", document=DOCUMENT),
+        method("plan_forgetting", context=PAIR),
+        method("plan_forgetting", session=SESSION),
+    ],
     "forget": [
         method("forget", document=DOCUMENT),
         method("forget", context=PAIR),

@@ -151,7 +151,7 @@ def test_transcripts_go_to_the_group_that_is_named_and_stay_there(transcripts: P
     assert run("transcript", "copy", "--user", USER, "--group", BETA).exit_code == 3
     assert run("memory", "forget", "--file", "other/copy.jsonl", "--user", USER).exit_code == 3
     forget = ("memory", "forget", "--file", "other/copy.jsonl", "--user", USER, "--group", ALPHA)
-    assert data(*forget)["documents"] == 2
+    assert data(*forget, "--yes")["documents"] == 2
 
 
 def test_only_main_may_ask_for_all_groups_to_be_erased(transcripts: Path) -> None:

@@ -373,7 +373,7 @@ def test_why_on_a_terminal_is_grouped_by_request() -> None:
 def test_why_says_when_something_is_deleted_since() -> None:
     request = inject("what about the vet?")
     (entry,) = [one["entry_id"] for one in data("memory", "why") if one["text"] == SAID[2]["content"]]
-    good("documents", "delete", str(entry))
+    good("documents", "delete", str(entry), "--yes")
     deleted = [row for row in rows("memory", "why", request) if row[4] == str(entry)]
     assert [row[-1] for row in deleted] == ["(deleted since)"]
     assert [one["text"] for one in data("memory", "why", request) if one["entry_id"] == entry] == [None]

@@ -445,8 +445,9 @@ async def test_deleting_asks_first_and_escape_leaves_everything(service: Service
         await hands.press("end", "d")
         await hands.asked()
         await hands.sees(
-            "Delete this?", "home_city", "Lisbon", "bring it back; what you say after this does."
-        )
+            "Delete this?", "home_city", "Lisbon", "bring it back; what you say after this does.",
+            "It goes with what hangs together:", "fact employer", "Only this (o)",
+        )  # fmt: skip
         await hands.press("escape")
         await hands.answered()
         assert service.get_fact("ann", "home_city") is not None
@@ -454,9 +455,22 @@ async def test_deleting_asks_first_and_escape_leaves_everything(service: Service
         await hands.asked()
         await hands.press("d")
         await hands.answered()
-        await hands.sees("Facts 2 ", "home_city: deleted")
+        await hands.sees("Facts 1 ", "home_city: deleted")
     assert service.get_fact("ann", "home_city") is None
     assert service.fact_history("ann", "home_city") == []
+
+
+@driven
+async def test_one_row_can_be_deleted_alone(service: Service) -> None:
+    before = len(service.documents("ann"))
+    async with opened(service) as hands:
+        await hands.press("end", "d")
+        await hands.asked()
+        await hands.press("o")
+        await hands.answered()
+        await hands.sees("Facts 2 ", "home_city: deleted")
+    assert service.get_fact("ann", "home_city") is None
+    assert len(service.documents("ann")) == before
 
 
 @driven

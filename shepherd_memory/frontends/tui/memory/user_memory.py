@@ -2,9 +2,10 @@
 
 from dataclasses import dataclass, replace
 from datetime import datetime
+from typing import Any
 
 from shepherd_memory.config.identity import is_known
-from shepherd_memory.maintenance.forgetting import Forgotten
+from shepherd_memory.maintenance.forgetting import ForgettingPlan, Forgotten
 from shepherd_memory.memory.context import Context
 from shepherd_memory.memory.documents import Document
 from shepherd_memory.memory.facts import Fact, PastFact
@@ -153,17 +154,15 @@ class UserMemory:
         """Give a question another answer, as the user says it now; the pair that has it."""
         return self._service.replace_answer(self.user_id, pair.id, answer, group=pair.group_name)
 
-    def forget_fact(self, fact: Fact) -> Forgotten:
-        """Delete a fact with its history."""
-        return self._service.forget(self.user_id, fact=fact.key, group=fact.group_name)
+    def plan_forgetting(self, item: Fact | Context | DocumentRow) -> ForgettingPlan:
+        """What would go with a memory, and what says the same."""
+        return self._service.plan_forgetting(self.user_id, **_target(item))
 
-    def forget_pair(self, pair: Context) -> Forgotten:
-        """Delete a question with its answer."""
-        return self._service.forget(self.user_id, context=pair.id, group=pair.group_name)
-
-    def forget_document(self, document: DocumentRow) -> Forgotten:
-        """Delete one document."""
-        return self._service.forget(self.user_id, document=document.id, group=document.group_name)
+    def forget(
+        self, item: Fact | Context | DocumentRow, *, only: bool = False, same: bool = False
+    ) -> Forgotten:
+        """Delete a memory with all that hangs together, alone, or with what says the same."""
+        return self._service.forget(self.user_id, only=only, same=same, **_target(item))
 
     def forget_session(self, document: DocumentRow) -> Forgotten:
         """Delete the session of a document and what was made of it."""
@@ -172,6 +171,13 @@ class UserMemory:
     def accept(self, refused: Rejection) -> Rejection:
         """Overrule the guard."""
         return self._service.accept(self.user_id, refused.id, group=refused.group_name)
+
+
+def _target(item: Fact | Context | DocumentRow) -> dict[str, Any]:
+    if isinstance(item, Fact):
+        return {"fact": item.key, "group": item.group_name}
+    kind = "context" if isinstance(item, Context) else "document"
+    return {kind: item.id, "group": item.group_name}
 
 
 def _row(document: Document, user_id: str) -> DocumentRow:
