@@ -10,6 +10,7 @@ from shepherd_memory.extraction.queue import QueuedMessage
 from shepherd_memory.memory import context, facts, rejections
 from shepherd_memory.memory.fact_keys import MAX_PROPOSED_CHARACTERS, is_short_name, normalise_key
 from shepherd_memory.memory.rejections import NewRejection
+from shepherd_memory.storage import tombstones
 from shepherd_memory.storage.clock import from_us
 from shepherd_memory.storage.database import Connection
 from shepherd_memory.storage.rows import Provenance
@@ -181,16 +182,22 @@ def admit(tx: Connection, user_id: str, first_id: int, reviewed: Review, now: in
     stored = refreshed = 0
     refused = list(reviewed.refused)
     for proposal in reviewed.accepted:
-        result = _PUT[proposal.kind](tx, user_id, next(ids), proposal, now)
+        is_buried = tombstones.is_buried(tx, user_id, proposal.where)
+        put = _PUT[proposal.kind]
+        result = facts.DELETED if is_buried else put(tx, user_id, next(ids), proposal, now)
         stored += result == facts.STORED
         refreshed += result in (facts.UNCHANGED, facts.OLDER, context.REFRESHED)
         if result == facts.DELETED:
-            refused.append(
-                NewRejection(proposal.kind, proposal.name, proposal.content, DELETED, "", proposal.where)
-            )
+            refused.append(_deleted(proposal, is_buried))
     for entry in refused:
         rejections.insert(tx, user_id, next(ids), entry, now)
     return StoredProposals(stored, refreshed, len(refused))
+
+
+def _deleted(proposal: Proposal, is_buried: bool) -> NewRejection:
+    """The refusal of what the user deleted: of a buried statement without the words, or those were back."""
+    name, content = ("?", "") if is_buried else (proposal.name, proposal.content)
+    return NewRejection(proposal.kind, name, content, DELETED, "", proposal.where)
 
 
 def _put_fact(tx: Connection, user_id: str, row_id: int, proposal: Proposal, now: int) -> str:

@@ -71,6 +71,7 @@ READS: dict[str, Callable[[Service, str], Any]] = {
     "inject": lambda service, group: service.inject(
         "ada", [user_says("What do I like, and where do I live?")], group=group
     ),
+    "profile": lambda service, group: service.profile("ada", group=group),
     "search_memory": lambda service, group: tools.execute(
         service, "ada", "search_memory", {"query": "Where do I live?", "max_results": 20}, group
     ),
@@ -92,6 +93,7 @@ OF_ONE_GROUP = (
     "get_fact tool",
     "fact_history tool",
     "inject",
+    "profile",
 )
 """What is looked for by a key is that of the nearest group; a prompt has room for the best only."""
 

@@ -324,6 +324,9 @@ BODIES: dict[str, dict[str, Any]] = {
 }
 
 
+QUERIES: dict[str, dict[str, Any]] = {"recall": BODIES["recall"], "forget": {"session": "chat"}}
+
+
 def send(client: Client, method: str, path: str) -> requests.Response:
     """A request that does something if the client's own rows are as `furnish` made them."""
     if path.endswith("/import"):
@@ -335,7 +338,7 @@ def send(client: Client, method: str, path: str) -> requests.Response:
         return getattr(client, method.lower())(path, BODIES.get(noun, {}))
     if method == "DELETE":
         return client.delete(path)
-    return client.get(path, **(BODIES["recall"] if noun == "recall" else {}))
+    return client.get(path, **QUERIES.get(noun, {}))
 
 
 EVERY_OPERATION = [(one.method, one.path) for one in MEMORY_OPERATIONS]

@@ -16,7 +16,7 @@ def stocked() -> None:
     good("facts", "set", "city", "Lisbon")
     good("facts", "set", "city", "Porto")
     good("facts", "set", "gone", "soon")
-    good("facts", "delete", "gone")
+    good("facts", "delete", "gone", "--yes")
     good("context", "add", "Where?", "Here")
     good("remember", "I moved to Porto", "--session", "s", "--assistant", "Ah")
 
@@ -179,10 +179,10 @@ def test_what_was_refused_is_listed_and_can_be_accepted(endpoint: ScriptedEndpoi
 
 def test_a_session_is_forgotten_with_what_was_made_of_it(endpoint: ScriptedEndpoint) -> None:
     good("remember", "my dog is Rex", "--wait", "20", "--session", "s")
-    assert data("memory", "forget", "--session", "s") == {"facts": 1, "context": 1, "documents": 1}
+    assert data("memory", "forget", "--session", "s", "--yes") == {"facts": 1, "context": 1, "documents": 1}
     assert (data("facts"), data("documents")) == ([], [])
     again = run("memory", "forget", "--session", "s")
-    assert (again.exit_code, "nothing of session 's'" in again.stderr) == (3, True)
+    assert (again.exit_code, "there is no session 's'" in again.stderr) == (3, True)
 
 
 @pytest.mark.usefixtures("stocked")
