@@ -66,6 +66,8 @@ from shepherd_memory.memory import (
     responses,
     restatements,
     saved_chats,
+    session_catalog,
+    session_history,
     session_lives,
     session_openings,
     sessions,
@@ -76,6 +78,7 @@ from shepherd_memory.memory.documents import Facets, NewDocument
 from shepherd_memory.memory.rejections import NewRejection
 from shepherd_memory.memory.responses import StoredResponse
 from shepherd_memory.memory.saved_chats import InputHistory, SavedChat
+from shepherd_memory.memory.session_history import ResumeRequest
 from shepherd_memory.memory.session_lives import IdleRule, NewSession
 from shepherd_memory.recall import Hit, Recalled, rows, user_index
 from shepherd_memory.recall import filters as recall_within
@@ -87,6 +90,7 @@ from shepherd_memory.storage.database import Connection, Database
 from shepherd_memory.storage.rows import Provenance
 from shepherd_memory.text.ids import fits_header
 from shepherd_memory.tools import advanced, basic
+from shepherd_memory.tools import sessions as session_tools
 from shepherd_memory.tools.tool import Arguments
 from shepherd_memory.transcripts import files, ingestion
 from shepherd_memory.transcripts.both_ways import find_heard, give_way
@@ -543,10 +547,8 @@ CORE: dict[str, list[Case]] = {
     "injection.handing_on.is_handed_in": [
         in_transaction(handing_on.is_handed_in, "handed", [prompt_blocks.text_mark(Pair.others)], "main")
     ],
-    "injection.handing_on.tell_named": [in_transaction(handing_on.tell_named, "chat", 2000, "", "main")],
-    "injection.handing_on.tell_previous": [
-        with_life(handing_on.tell_previous, 2000, "", session_id="handed")
-    ],
+    "injection.handing_on.tell_named": [in_transaction(handing_on.tell_named, "chat", HANDING, "main")],
+    "injection.handing_on.tell_previous": [with_life(handing_on.tell_previous, HANDING, session_id="handed")],
     "injection.session_reader.read_context": [
         in_transaction(session_reader.read_context, "knowledge", 600, "main")
     ],
@@ -606,6 +608,25 @@ CORE: dict[str, list[Case]] = {
         in_transaction(session_lines.insert_life, {**LED, "session_id": "life"}),
     ],
     "maintenance.session_lines.life_rows": [in_transaction(session_lines.life_rows, "main")],
+    "memory.session_catalog.listing": [in_transaction(session_catalog.listing, 100)],
+    "memory.session_history.clear": [
+        on_database(session_history.clear, "Put aside", AT_NOW),
+        on_database(session_history.clear, "", AT_NOW, "main", "chat"),
+    ],
+    "memory.session_history.entries": [in_transaction(session_history.entries)],
+    "memory.session_history.find": [
+        in_transaction(session_history.find, "chat"),
+        in_transaction(session_history.find, "1"),
+    ],
+    "memory.session_history.rename": [on_database(session_history.rename, "chat", "Another")],
+    "memory.session_history.resume": [
+        on_database(session_history.resume, ResumeRequest("chat"), AT_NOW),
+        on_database(session_history.resume, ResumeRequest("1", "Put aside", "m1"), AT_NOW),
+    ],
+    "memory.session_lives.free_lost_place": [on_database(session_lives.free_lost_place)],
+    "memory.session_lives.placed": [in_transaction(session_lives.placed)],
+    "memory.session_openings.reopen": [with_life(session_openings.reopen, FIRST_DOCUMENT, NOW)],
+    "memory.session_openings.resumed_through": [in_transaction(session_openings.resumed_through, "life")],
     "memory.session_lives.active": [in_transaction(session_lives.active)],
     "memory.session_lives.agent_name": [in_transaction(session_lives.agent_name, "life")],
     "memory.session_openings.all_handed_in": [in_transaction(session_openings.all_handed_in)],
@@ -633,6 +654,7 @@ CORE: dict[str, list[Case]] = {
         in_transaction(sessions.continued, "chat", 0, NOW),
         in_transaction(sessions.continued, "opening", 0, NOW),
     ],
+    "memory.sessions.as_one": [in_transaction(sessions.as_one)],
     "memory.sessions.extend": [
         in_transaction(sessions.extend, "chat", 9000, "main", NOW, True, True),
         in_transaction(sessions.extend, "chat", 9000, "main", NOW, True, False, NOW * 2),
@@ -676,6 +698,14 @@ CORE: dict[str, list[Case]] = {
     ],
     "tools.advanced.list_facts": [by_tool(advanced.list_facts)],
     "tools.advanced.recall": [by_tool(advanced.recall, query="Where? my city", min_confidence=0)],
+    "tools.sessions.clear_session": [by_tool(session_tools.clear_session, name="Put aside")],
+    "tools.sessions.list_sessions": [by_tool(session_tools.list_sessions)],
+    "tools.sessions.read_session": [by_tool(session_tools.read_session, session_id="chat")],
+    "tools.sessions.rename_session": [
+        by_tool(session_tools.rename_session, session_id="chat", name="Another")
+    ],
+    "tools.sessions.resume_session": [by_tool(session_tools.resume_session, session_id="chat")],
+    "tools.sessions.search_sessions": [by_tool(session_tools.search_sessions, query="city")],
     "storage.users.lock": [in_transaction(users.lock, NOW)],
     "storage.users.lock_existing": [in_transaction(users.lock_existing)],
     "storage.users.bump_version": [in_transaction(users.bump_version)],
@@ -758,6 +788,15 @@ SERVICE: dict[str, list[Case]] = {
     "retry": [on_service("retry", PARKED)],
     "row_counts": [on_service("row_counts")],
     "active_session": [on_service("active_session")],
+    "clear_session": [on_service("clear_session", "Put aside")],
+    "find_session": [on_service("find_session", "chat")],
+    "list_sessions": [on_service("list_sessions")],
+    "read_session": [on_service("read_session", "chat")],
+    "rebuild_chat": [on_service("rebuild_chat", "chat", 1000)],
+    "rename_session": [on_service("rename_session", "chat", "Another")],
+    "resume_session": [on_service("resume_session", "chat", save_current_as="Put aside", at="m1")],
+    "search_sessions": [on_service("search_sessions", "city")],
+    "session_history": [on_service("session_history")],
     "end_session": [on_service("end_session", "life")],
     "recover_session": [on_service("recover_session")],
     "previous_session": [

@@ -1,7 +1,9 @@
-"""Earlier sessions are listed, searched, read, named, put aside and resumed; what is refused changes nothing."""
+"""Earlier sessions are found again, named, put aside and resumed; what is refused changes nothing."""
 
+import io
 import threading
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,6 +15,7 @@ from shepherd_memory.storage import users
 from shepherd_memory.storage.clock import from_us
 from shepherd_memory.text.groups import MAIN_GROUP
 from tests.contract.given import ManualClock, everything_of, memory, user_says
+from tests.transcripts import user_line, write
 
 ADA = "ada"
 
@@ -361,3 +364,51 @@ def test_a_session_resumed_at_a_message_goes_on_from_there(service: Service, clo
     assert service.read_session(ADA, session_id).total == 6
     service.resume_session(ADA, session_id)
     assert service.rebuild_chat(ADA, session_id, 10_000).left_out == 0
+
+
+def test_names_and_entries_travel_with_an_export(
+    service: Service, other_url: str, clock: ManualClock
+) -> None:
+    tax = started(service, clock, "The tax return")
+    service.clear_session(ADA, "Tax 税")
+    service.remember(ADA, [user_says("From a client of mine")], "my own id")
+    service.rename_session(ADA, "my own id", "Mine")
+    service.resume_session(ADA, tax)
+    lines = io.BytesIO(b"".join(service.export(ADA)))
+    with memory(other_url, clock) as other:
+        other.import_lines("eve", lines)
+        listed_there = {one.session_id: one.name for one in other.list_sessions("eve").sessions}
+        assert listed_there == {tax: "Tax 税", "my own id": "Mine"}
+        assert other.resume_session("eve", "Mine").session.session_id == "my own id"
+        assert [entry.session_id for entry in other.session_history("eve")] == [tax]
+
+
+def test_what_is_forgotten_or_erased_is_in_no_list_search_or_history(
+    service: Service, clock: ManualClock
+) -> None:
+    tax = started(service, clock, "The tax return", "The receipts")
+    service.clear_session(ADA, "Tax")
+    first = service.documents(ADA, session_id=tax)[0]
+    service.forget(ADA, document=first.id)
+    assert "tax return" not in repr(service.read_session(ADA, tax).messages[0].text)
+    service.forget(ADA, session=tax)
+    assert (listed(service), service.session_history(ADA)) == ([], [])
+    assert service.search_sessions(ADA, "receipts").sessions == ()
+    with pytest.raises(NotFound):
+        service.resume_session(ADA, "Tax")
+
+
+def test_a_session_that_came_in_both_ways_is_listed_and_found_once(
+    service: Service, clock: ManualClock, tmp_path: Path
+) -> None:
+    thread = "0b7a3b6e-5b0e-4b0e-9b0e-0b7a3b6e5b0e"
+    path = write(tmp_path / "project" / f"{thread}.jsonl", [user_line(0, "The lighthouse is red")])
+    service.transcripts.ingest(ADA, path)
+    service.remember(ADA, [user_says("The lighthouse is tall")], f"{thread}@live")
+    (one,) = listed(service)
+    assert one.message_count == 2
+    (found,) = service.search_sessions(ADA, "lighthouse").sessions
+    assert found.match is not None
+    assert found.match.hits == 2
+    resumed = service.resume_session(ADA, one.session_id)
+    assert [entry.session_id for entry in listed(service)] == [resumed.session.session_id]

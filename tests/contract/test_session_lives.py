@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from shepherd_memory.errors import InvalidInput, NotFound, SessionConflict, SessionEnded, SessionRunning
-from shepherd_memory.memory import session_lives, session_openings
+from shepherd_memory.memory import session_openings
 from shepherd_memory.memory.session_lives import SessionLife
 from shepherd_memory.service import Service
 from shepherd_memory.storage.clock import from_us
