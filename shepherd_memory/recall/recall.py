@@ -97,12 +97,12 @@ class RecallEngine:
             if speakers_named(view.index, query)[1] != asked.bare:
                 asked = self._asked(embedder, view.index, query)
             times = asked_times(asked.bare, now)
-            terms: tuple[str, ...] = ()
-            if times:
-                ranked = self._rank_then(connection, user_id, view.index, query, times, now, scope, limit)
-            else:
+            then = self._rank_then(connection, user_id, view.index, query, times, now, scope, limit)
+            if then is None:
                 ranked, terms = self._rank(connection, user_id, view, asked, query, now, scope, limit)
-            certain = np.full_like(ranked.scores, CONFIDENCE) if times else confidences(ranked)
+                certain = confidences(ranked)
+            else:
+                ranked, terms, certain = then, (), np.full_like(then.scores, CONFIDENCE)
             hits = self._hits(connection, user_id, view.index, ranked, certain, limit, threshold, explain)
         if not hits:
             return Recalled((), True, NOTHING_THEN if times else NOTHING_CLOSE, terms)
@@ -162,8 +162,13 @@ class RecallEngine:
         now: datetime,
         scope: Scope,
         limit: int,
-    ) -> RankedEntry:
-        """What was said in these times: a question about nothing else has no words to find it by."""
+    ) -> RankedEntry | None:
+        """What was said in these times: a question about nothing else has no words to find it by.
+
+        None if it asks for no time, or nothing was said then: something may name that time in words.
+        """
+        if not times:
+            return None
         speakers, _ = speakers_named(index, query)
         question = Query(query, (), None, speakers, times, now)
         nothing = np.zeros(index.size, dtype=np.float32)
@@ -171,7 +176,8 @@ class RecallEngine:
         then = said_within(index, times)
         inside = then if among is None else then * among
         keywords = Keywords(nothing, nothing)
-        return rank(index, question, keywords, shortness(index), inside, max(POOL, 4 * limit))
+        ranked = rank(index, question, keywords, shortness(index), inside, max(POOL, 4 * limit))
+        return ranked if ranked.scores.size else None
 
     def _hits(
         self,

@@ -41,6 +41,7 @@ from tests.transcripts import append, user_line
 
 SAID = [{"role": "user", "content": ASKED}]
 OF_THE_USER = {
+    "embed_own",
     "erase",
     "usage",
     "tokens_spent_today",
