@@ -26,6 +26,9 @@ SEARCH_SECONDS = 10.0
 MAX_HITS = 500
 """Messages that a search looks at, the best."""
 
+MIN_CONFIDENCE = 0.6
+"""Of a hit that has not all the words: whoever searches wants no list of what comes nearest."""
+
 SNIPPET_TOKENS = 40
 MAX_PAGE = 200
 
@@ -64,12 +67,12 @@ class SessionHistoryService(SessionService, RecallService):
 
         After `seconds` it is given up, and `timed_out` says so.
         """
-        place, threshold = checked_group(group), self.config.rag_relevance_threshold
+        place = checked_group(group)
         _check_page(limit, 0)
 
         def search() -> SessionList:
             recalled = self.recall(user_id, query, MAX_HITS, 0.0, kinds=(DOCUMENT,), group=place)
-            hits = [hit for hit in recalled.hits if _is_about(hit, recalled.words, threshold)]
+            hits = [hit for hit in recalled.hits if _is_about(hit, recalled.words)]
             with self.database.read() as connection:
                 catalog = SessionCatalog(connection, user_id, place)
                 found = _by_session(catalog, hits, recalled.words, query)
@@ -181,9 +184,9 @@ def _check_page(limit: int, offset: int) -> None:
         raise InvalidInput(f"a page has 1 to {MAX_PAGE} entries, and begins at 0 or later")
 
 
-def _is_about(hit: Hit, words: Sequence[str], threshold: float) -> bool:
-    """Whether it is close enough to be told of unasked, or has all the words that are looked for."""
-    return hit.confidence >= threshold or (bool(words) and set(words) <= set(terms_of(hit.text)))
+def _is_about(hit: Hit, words: Sequence[str]) -> bool:
+    """Whether it is certain enough, or has all the words that are looked for."""
+    return hit.confidence >= MIN_CONFIDENCE or (bool(words) and set(words) <= set(terms_of(hit.text)))
 
 
 def _by_session(
