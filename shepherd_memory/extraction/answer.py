@@ -2,9 +2,10 @@
 
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from shepherd_memory.errors import ItemRejected
+from shepherd_memory.extraction.evidence import Evidence, read_evidence
 from shepherd_memory.extraction.loose_json import ParsedValue, ParseError, Value, parse
 from shepherd_memory.text.canonical import canonical_text
 
@@ -28,11 +29,15 @@ Pair = tuple[str, str]
 
 @dataclass(frozen=True)
 class ExtractionAnswer:
-    """Facts as (key, value), context as (question, answer), and why entries could not be read."""
+    """Facts as (key, value), context as (question, answer), and why entries could not be read.
+
+    `evidence` has what the model says that a pair rests on, where it says so.
+    """
 
     facts: tuple[Pair, ...] = ()
     context: tuple[Pair, ...] = ()
     skipped: tuple[str, ...] = ()
+    evidence: dict[Pair, Evidence] = field(default_factory=dict, compare=False)
 
 
 class _Skipped(Exception):
@@ -91,7 +96,27 @@ def _read(sections: dict[str, Value], cut_off: bool) -> ExtractionAnswer:
     # The later of two values of a key counts, as the prompt says.
     facts = dict(_collect("fact", _fact_entries(sections.get("facts")), _fact_pairs, skipped))
     context = _collect("context", _context_entries(sections.get("context")), _context_pairs, skipped)
-    return ExtractionAnswer(tuple(facts.items()), tuple(dict.fromkeys(context)), tuple(skipped))
+    evidence = dict(_evidence([*_listed(sections.get("facts")), *_listed(sections.get("context"))]))
+    return ExtractionAnswer(tuple(facts.items()), tuple(dict.fromkeys(context)), tuple(skipped), evidence)
+
+
+def _listed(section: Value) -> list[Value]:
+    """The entries of a section as a list, those of a map with their keys."""
+    if isinstance(section, dict):
+        return [{"key": key, **entry} for key, entry in section.items() if isinstance(entry, dict)]
+    return section if isinstance(section, list) else []
+
+
+def _evidence(entries: list[Value]) -> Iterator[tuple[Pair, Evidence]]:
+    """What each entry rests on, under the pair that is read of it."""
+    for entry in map(_by_name, entries):
+        found = read_evidence(entry)
+        pair = [entry["key"], entry.get("value")] if "key" in entry else _question_and_answer(entry)
+        if found and all(isinstance(part, str | bool | list) for part in pair):
+            try:
+                yield (_text(pair[0], MAX_TEXT_CHARS), _text(pair[1], MAX_TEXT_CHARS)), found
+            except _Skipped:
+                continue
 
 
 def _collect(
@@ -112,7 +137,7 @@ def _collect(
 def _fact_entries(facts: Value) -> Iterator[list[Value]]:
     """Both forms: a map of keys to values, and a list of {key, value} objects."""
     if isinstance(facts, dict):
-        yield from ([key, value] for key, value in facts.items())
+        yield from ([key, _plain_value(value)] for key, value in facts.items())
     elif isinstance(facts, list):
         for entry in facts:
             named = _by_name(entry)
@@ -122,6 +147,12 @@ def _fact_entries(facts: Value) -> Iterator[list[Value]]:
                 yield from _fact_entries(entry if isinstance(entry, dict) else "?")
     elif not _is_nothing(facts):
         yield [facts]
+
+
+def _plain_value(value: Value) -> Value:
+    """The value of `{"city": {"value": "Ulm", "quote": "…"}}`."""
+    named = _by_name(value)
+    return named["value"] if "value" in named and read_evidence(named) else value
 
 
 def _context_entries(context: Value) -> Iterator[list[Value]]:

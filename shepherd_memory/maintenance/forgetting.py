@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from shepherd_memory.extraction import queue
 from shepherd_memory.intake.messages import MAX_QUERY_CHARS
-from shepherd_memory.memory import context, documents, entries, facts, rejections, responses, sessions
+from shepherd_memory.memory import context, documents, entries, facts, rejections, responses, sessions, unconfirmed
 from shepherd_memory.storage import prompt_blocks, tombstones, transcript_stops, users
 from shepherd_memory.storage.database import Connection, Database
 from shepherd_memory.storage.tombstones import DOCUMENT, SESSION
@@ -76,6 +76,7 @@ def forget_document(
         _bury_document(tx, user_id, gone, now)
         _forget_prompts(tx, user_id, [gone], group)
         queue.remove_document(tx, user_id, gone.session_id, document_id, group)
+        unconfirmed.delete_message(tx, user_id, gone.session_id, gone.message_id, group)
         users.bump_version(tx, user_id)
         return Forgotten(documents=1)
 
@@ -95,6 +96,7 @@ def forget_session(
         for context_id in pairs:
             context.delete(tx, user_id, context_id, now, group)
         rejections.delete_session(tx, user_id, session_id, group)
+        unconfirmed.delete_session(tx, user_id, session_id, group)
         responses.delete_session(tx, user_id, session_id, group)
         removed = facts.delete_session(tx, user_id, session_id, now, group)
         _delete_session(tx, user_id, session_id, group)

@@ -155,6 +155,26 @@ KINDS: dict[str, Kind] = {
         " and name = :name and content = :content and stated_at = :stated_at)",
         has_id=True,
     ),
+    "unconfirmed": Kind(
+        "unconfirmed",
+        {
+            "kind": TEXT,
+            "name": TEXT,
+            "content": TEXT,
+            "reason": TEXT,
+            "detail": TEXT,
+            "quote": TEXT,
+            "subject": TEXT,
+            "stated_at": MOMENT,
+            **_WHERE,
+            "created_at": MOMENT,
+        },
+        "id",
+        "where not exists (select 1 from unconfirmed where user_id = :user_id and group_name = :group_name"
+        " and kind = :kind"
+        " and name = :name and content = :content and stated_at = :stated_at)",
+        has_id=True,
+    ),
     "usage": Kind(
         "token_usage",
         {
@@ -389,7 +409,7 @@ def _recomputed(name: str, values: Line) -> Line:
             values[column] = storable_id(values[column])
     if "group_name" in values:
         checked_group(values["group_name"])
-    if name in ("tombstone", "rejection") and values["kind"] not in _KINDS_OF[name]:
+    if name in _KINDS_OF and values["kind"] not in _KINDS_OF[name]:
         raise InvalidInput(f"the kind of a {name} is one of {', '.join(_KINDS_OF[name])}")
     if name in ("fact", "past_fact") or (name == "tombstone" and values["kind"] == tombstones.FACT):
         return {**values, "key": facts.fact_key(values["key"])}
@@ -401,6 +421,7 @@ def _recomputed(name: str, values: Line) -> Line:
 _KINDS_OF = {
     "tombstone": (tombstones.FACT, tombstones.CONTEXT, tombstones.DOCUMENT, tombstones.SESSION),
     "rejection": (tombstones.FACT, tombstones.CONTEXT),
+    "unconfirmed": (tombstones.FACT, tombstones.CONTEXT),
 }
 
 
