@@ -3,7 +3,7 @@
 import re
 from dataclasses import dataclass
 
-from shepherd_memory.text.grounding.languages import pattern
+from shepherd_memory.text.grounding.languages import any_phrase, pattern, table
 from shepherd_memory.text.grounding.moods import Doubt
 from shepherd_memory.text.grounding.reading import Actor, Clause, Reading, Span
 from shepherd_memory.text.grounding.relations import (
@@ -64,7 +64,9 @@ class Topic:
     kinds: frozenset[str]
 
     def names_any(self, names: frozenset[str]) -> bool:
-        return bool(names & set(re.findall(r"\w+", self.text)))
+        spoken = set(re.findall(r"\w+", self.text))
+        # A key has lost the apostrophe of "Anna's".
+        return any(name in spoken or f"{name}s" in spoken for name in names)
 
 
 def read_topic(about: str, value: str, is_question: bool) -> Topic:
@@ -87,7 +89,16 @@ def disagreement(
     named = _named_kinds(reading, topic, subject)
     if named or _is_about_named(topic, subject):
         return _about_other(reading, clauses, value, topic, subject, named)
+    if value and _is_name_of_other(reading, value, topic):
+        return Doubt(SOMEBODY_ELSE, is_firm=True)
     return _about_user(reading, clauses, topic, subject)
+
+
+def _is_name_of_other(reading: Reading, value: Span, topic: Topic) -> bool:
+    """Whether a name stands next to whom it belongs to: "with my brother Pavel"."""
+    asks_name = any_phrase(table("cues")["name"]["key"]).search(topic.text) is not None
+    owner = _owner(reading, value) if asks_name else None
+    return owner is not None and set(reading.text[slice(*value)].split()) <= reading.capitals
 
 
 def _is_about_named(topic: Topic, subject: Subject) -> bool:
@@ -112,16 +123,31 @@ def _about_user(reading: Reading, clauses: list[Clause], topic: Topic, subject: 
     doubts = [doubt for clause in clauses if (doubt := _other_acts(clause.actor, topic))]
     if doubts:
         return max(doubts, key=lambda doubt: doubt.is_firm)
-    if subject.role == NOBODY and not any(_speaks_of_user(reading, clause) for clause in clauses):
+    speaks = any(_speaks_of_user(reading, clause) for clause in clauses)
+    if not speaks and (subject.role == NOBODY or _follows_other(reading, clauses[0])):
         return Doubt(NOT_CLEAR, is_firm=False)
     return None
+
+
+_DROPS_PRONOUNS = frozenset(["es", "pt", "ru", "ja", "zh"])
+
+
+def _follows_other(reading: Reading, clause: Clause) -> bool:
+    """Whether a clause without a subject may go on about somebody of the sentence before."""
+    return bool(_DROPS_PRONOUNS & set(reading.languages)) and _before(reading, clause) is not None
+
+
+def _before(reading: Reading, clause: Clause) -> Mention | None:
+    """Who was mentioned last in the sentence before, if that sentence does not say "I" of something else."""
+    if clause.sentence == 0:
+        return None
+    return next(reversed(reading.mentions_in(reading.sentences[clause.sentence - 1])), None)
 
 
 def _other_acts(actor: Actor, topic: Topic) -> Doubt | None:
     if actor.is_user or topic.names_any(actor.names):
         return None
-    is_firm = actor.is_sure and bool(actor.kinds or actor.names) and not actor.kinds & SERVING
-    return Doubt(SOMEBODY_ELSE, is_firm=is_firm)
+    return Doubt(SOMEBODY_ELSE, is_firm=actor.is_sure and not actor.kinds & SERVING)
 
 
 def _tells_assistant(reading: Reading, clause: Clause) -> bool:
@@ -179,8 +205,15 @@ def _fit_of_value(
         return best_fit(named, inside) or None
     if any(topic.names_any(clause.actor.names) for clause in clauses):
         return EXACT
+    spoken_of = _before(reading, clauses[0])
+    if spoken_of and not inside and not _speaks_of_user(reading, clauses[0]):
+        return _fit_or_unknown(named, spoken_of)
     follows = value and len(inside) == 1 and not reading.text[slice(*value)].strip().isdigit()
     return best_fit(named, inside) or None if follows else None
+
+
+def _fit_or_unknown(named: frozenset[str], mention: Mention) -> int | None:
+    return best_fit(named, frozenset({mention.kind})) or None
 
 
 _LINK = (

@@ -101,7 +101,8 @@ def _to_work_on(folded: str, languages: Languages) -> Stretch | None:
     while 0 <= colon < 400:
         line = max(folded.rfind("\n", 0, colon), folded.rfind(". ", 0, colon), folded.rfind("。", 0, colon)) + 1
         asks = pattern("moods", "text_work", languages).search(folded, line, colon)
-        if asks and not folded[colon + 1 : colon + 2].isdigit():
+        # A code block has its own end.
+        if asks and not re.match(r"\s*(?:\d|`{3}|~{3})", folded[colon + 1 : colon + 20]):
             return Stretch(colon + 1, len(folded), PASTED)
         colon = folded.find(":", colon + 1)
     return None

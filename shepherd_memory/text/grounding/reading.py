@@ -81,7 +81,7 @@ def read(message: str) -> Reading:
 # After a digit a full stop is rather an ordinal ("3. März"), after one letter an initial.
 _SENTENCE_END = re.compile(
     r"(?<=[!?。؟।])|(?<=[^\d\s.]{2}\.)(?<!\b[dm]r\.)(?<!\bmrs\.)(?<!\bst\.)(?<!\bprof\.)(?<!\bsra\.)\s+"
-    r"|(?<=[\d)\"”»」]\.)\s+(?=\D)|(?<=…)\s+|\n+"
+    r"|(?<=[)\"”»」]\.)\s+|(?<=\d\.)\s+(?=i\b|my\b|we\b|ich\b|mein)|(?<=…)\s+|\n+"
 )
 
 
@@ -104,8 +104,10 @@ def _clause_end(languages: Languages) -> re.Pattern[str]:
     """Punctuation; conjunctions before a new subject; relative words; in English, "I", "she" and the like."""
     starts = _join(pattern("persons", name, languages) for name in ("first", "possessive", "third"))
     joined = rf"\s(?=(?:{pattern('persons', 'joiner', languages).pattern})\s+(?:{starts}))"
+    verb = pattern("persons", "third_verb", languages).pattern
+    beside = rf"\s(?=(?:{pattern('persons', 'joiner', languages).pattern})\s+(?:\w+\s+){{1,2}}(?:{verb}))"
     contrast = rf"\s(?=(?:{pattern('denial', 'contrast', languages).pattern}))"
-    ends = [r"(?<!\d)[,;:]|[,;:](?!\d)|[()\u2013\u2014、]|\s-\s", joined, contrast]
+    ends = [r"(?<!\d)[,;:]|[,;:](?!\d)|[()\u2013\u2014、]|\s-\s", joined, beside, contrast]
     spaced = tuple(one for one in languages if one in ("en", "es", "fr", "pt", "ru"))
     if spaced:
         ends.append(rf"\s(?=(?:{pattern('persons', 'relative', spaced).pattern}))")
@@ -123,11 +125,14 @@ class _ClauseReader:
         self, text: str, languages: Languages, capitals: frozenset[str], mentions: tuple[Mention, ...]
     ) -> None:
         self._text, self._languages, self._capitals, self._mentions = text, languages, capitals, mentions
+        self._last: Actor | None = None
 
     def read(self, span: Span, number: int) -> Iterator[Clause]:
         actor: Actor | None = None
         for start, end in _pieces(self._text, _clause_end(self._languages), span):
             actor = self._actor((start, end), actor)
+            if actor.kinds:
+                self._last = actor
             yield Clause(start, end, number, actor)
 
     def _find(self, name: str, span: Span) -> re.Match[str] | None:
@@ -199,8 +204,8 @@ class _ClauseReader:
         lead = self._text[span[0] : span[1]].split()[:3]
         at_start = (span[0], min(span[1], span[0] + len(" ".join(lead)) + 2))
         last = max((one for one in self._mentions if one.end <= span[0]), key=lambda one: one.start, default=None)
-        if self._find("third", at_start):
-            return self._spoken_of(last) or Actor(False, is_sure=False)
+        if pronoun := self._find("third", at_start):
+            return self._meant(last) or Actor(False, is_sure=pronoun[0] in _ENGLISH_PERSONS)
         if last is not None and self._hangs_on(last, span):
             return self._spoken_of(last)
         if last is not None and self._find("thing", at_start) and fits("pet", last.kind):
@@ -218,9 +223,16 @@ class _ClauseReader:
         found = self._find(name, span)
         return found is not None and not self._text[span[0] : found.start()].strip()
 
-    def _spoken_of(self, mention: Mention | None) -> Actor | None:
-        if mention is None:
+    def _meant(self, last: Mention | None) -> Actor | None:
+        """Whom a pronoun means: who acted last, or who was mentioned since."""
+        if last is None:
             return None
+        named = self._spoken_of(last)
+        if self._last is None or named.kinds == self._last.kinds:
+            return named
+        return Actor(False, named.kinds | self._last.kinds, named.names | self._last.names)
+
+    def _spoken_of(self, mention: Mention) -> Actor:
         return Actor(False, frozenset({mention.kind}), self._names_at(mention))
 
     def _named(self, span: Span) -> Actor | None:
@@ -241,6 +253,7 @@ class _ClauseReader:
         return self._capitals - _function_words(self._languages)
 
 
+_ENGLISH_PERSONS = frozenset(["he", "she", "he's", "she's", "his", "her"])
 _COPULAS = frozenset("is was ist war es esta era fue est etait esta foi e был была".split())
 
 

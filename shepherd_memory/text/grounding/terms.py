@@ -35,6 +35,7 @@ class Piece:
     quantities: tuple[Quantity, ...]
     kinds: frozenset[str]
     said_on: date | None
+    is_english: bool = True
 
 
 _UNKNOWN = re.compile(
@@ -144,17 +145,17 @@ def pieces_of(clauses: tuple[str, ...], languages: Languages, said_on: date | No
     for clause in clauses:
         is_correction = pattern("denial", "particle", languages).match(clause.strip()) is not None
         for text, is_denied in polarised(clause, denied, languages):
-            found.append(_piece(text, is_denied, said_on))
+            found.append(_piece(text, is_denied, said_on, "en" in languages))
             denied = is_denied and not is_correction
     return tuple(found)
 
 
-def _piece(text: str, denied: bool, said_on: date | None) -> Piece:
+def _piece(text: str, denied: bool, said_on: date | None, is_english: bool) -> Piece:
     quantities, rest = find_quantities(text)
     if said_on:
         quantities += find_relative_dates(text, said_on)
     kinds = frozenset(mention.kind for mention in find_mentions(text))
-    return Piece(text, denied, _forms(text, rest), tuple(quantities), kinds, said_on)
+    return Piece(text, denied, _forms(text, rest), tuple(quantities), kinds, said_on, is_english)
 
 
 def _forms(text: str, rest: str) -> frozenset[str]:
@@ -195,14 +196,25 @@ def _mentions_of(word: str) -> tuple[Mention, ...]:
 
 
 _SUFFIXES = frozenset(["", "e", "r", "er", "or", "ist", "ing", "ion"])
+# What a verb ends in: bebo and bebe, bois and boit, trinke and trinkt.
+_ENDINGS = frozenset(["", "o", "e", "a", "s", "t", "st", "en", "es", "as", "is", "it", "em", "am"])
 
 
 def _is_derived(term: Term, piece: Piece) -> bool:
     """Whether the piece has another word of the same root: teacher and teach, врачом and врач."""
     word = stem(term.text)
-    if term.is_name or len(word) < 4 or not word.isalpha():
+    if term.is_name or not word.isalpha():
         return False
-    return any(_is_same_root(word, form) for form in piece.forms if form[:4] == word[:4])
+    if not piece.is_english and any(_is_inflected(term.text, form) for form in piece.forms):
+        return True
+    return len(word) >= 4 and any(_is_same_root(word, form) for form in piece.forms if form[:4] == word[:4])
+
+
+def _is_inflected(one: str, other: str) -> bool:
+    shared = next(
+        (i for i, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other))
+    )
+    return shared >= 3 and one[shared:] in _ENDINGS and other[shared:] in _ENDINGS
 
 
 def _is_same_root(one: str, other: str) -> bool:

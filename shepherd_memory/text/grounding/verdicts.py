@@ -11,7 +11,7 @@ from shepherd_memory.text.grounding.languages import any_phrase, pattern, table
 from shepherd_memory.text.grounding.moods import Doubt, mood_of
 from shepherd_memory.text.grounding.questions import unsaid_in
 from shepherd_memory.text.grounding.reading import Clause, Reading, Span, read
-from shepherd_memory.text.grounding.relations import kinds_of_key
+from shepherd_memory.text.grounding.relations import find_mentions, kinds_of_key
 from shepherd_memory.text.grounding.terms import (
     Piece,
     Term,
@@ -299,8 +299,11 @@ class _Case:
         names = [] if _CHOSEN.search(self._about) else self._cued_attributes()
         sentence = self._reading.sentences_in(self._place.span)
         texts = [self._reading.text[slice(*span)] for span in sentence]
-        cues = [pattern("cues", name, self._reading.languages) for name in names]
-        if names and not any(cue.search(text) for cue in cues for text in texts):
+        cues = [pattern("cues", name, self._reading.languages) for name in names] + list(map(pattern_of_key, names))
+        is_bare = "age" in names and any(
+            self._reading.text[one.start : one.end].strip().isdigit() for one in self._clauses
+        )
+        if names and not is_bare and not any(cue.search(text) for cue in cues for text in texts):
             yield Doubt(OTHER_ATTRIBUTE, is_firm=False)
 
     def _cued_attributes(self) -> list[str]:
@@ -309,13 +312,15 @@ class _Case:
         return [name for name in found if name != "name" or not kinds_of_key(self._about)]
 
     def _key_stands_elsewhere(self) -> bool:
-        """Whether another clause of the sentence has the key's words: "staging on heron, production on…"."""
-        key = set(stems(self._about))
-        focus = set(stems(" ".join(self._reading.text[one.start : one.end] for one in self._clauses)))
+        """Whether another clause of the sentence has a word of the key: "staging on heron, production on…"."""
         numbers = {one.sentence for one in self._clauses}
         others = [one for one in self._reading.clauses if one.sentence in numbers and one not in self._clauses]
-        elsewhere = set(stems(" ".join(self._reading.text[one.start : one.end] for one in others)))
-        return bool(key & elsewhere) and not key & focus and any(len(one) > 3 for one in key & elsewhere)
+        kin = {stem for mention in find_mentions(self._about) for stem in stems(self._about[mention.start : mention.end])}
+        key = {stem for stem in stems(self._about) if len(stem) > 3} - kin
+        return bool(key & self._stems_of(others) - self._stems_of(self._clauses))
+
+    def _stems_of(self, clauses: list[Clause]) -> set[str]:
+        return set(stems(" ".join(self._reading.text[one.start : one.end] for one in clauses)))
 
 
 _ADDRESS = re.compile(r"https?://\S+|www\.\S+|[\w.+-]+@[\w-]+\.\w[\w.-]*|\b(?:[\w-]+\.)+(?:com|org|net|io|dev|de|fr|es|pt|ru|jp|cn)/\S*")
