@@ -49,7 +49,7 @@ def _number(value: Value) -> int | None:
 
 
 def _plain(value: Value) -> str:
-    """Text as it is; of a list or an object the text of its parts: {"relation": "daughter", "name": "Lena"}."""
+    """Text as it is; of {"relation": "daughter", "name": "Lena"} or a list the text of its parts."""
     match value:
         case str():
             return canonical_text(value).strip()

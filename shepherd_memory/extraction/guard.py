@@ -17,11 +17,22 @@ from shepherd_memory.storage.clock import from_us, to_us
 from shepherd_memory.storage.database import Connection
 from shepherd_memory.storage.rows import Provenance
 from shepherd_memory.text.canonical import canonical_text
-from shepherd_memory.text.grounding import REFUSED, STORED, UNCONFIRMED, Claim, Verdict, judge
+from shepherd_memory.text.grounding import NOT_SAID, REFUSED, STORED, UNCONFIRMED, Claim, Verdict, judge
 from shepherd_memory.text.groups import MAIN_GROUP
 from shepherd_memory.text.redaction import redact
 
 FACT, CONTEXT = "fact", "context"
+
+__all__ = [
+    "NOT_SAID",
+    "Proposal",
+    "Review",
+    "StoredProposals",
+    "admit",
+    "admit_by_hand",
+    "refuse_by_hand",
+    "review",
+]
 
 SECRET = "secret"
 ABOUT_ASSISTANT = "about the assistant"
@@ -133,7 +144,14 @@ class _Reviewer:
             return Proposal(kind, name, content, where)
         subject = redact(evidence.subject)
         return NewUnconfirmed(
-            kind, name, content, verdict.reason, verdict.detail, verdict.quote[:MAX_PAIR_CHARS], subject, where
+            kind,
+            name,
+            content,
+            verdict.reason,
+            verdict.detail,
+            verdict.quote[:MAX_PAIR_CHARS],
+            subject,
+            where,
         )
 
     def _provenance(self, verdict: Verdict) -> Provenance:
@@ -286,7 +304,9 @@ def admit_by_hand(
     _settle(tx, user_id, given.kind, name, given.content, where, now)
 
 
-def refuse_by_hand(tx: Connection, user_id: str, row_id: int, given: unconfirmed.Unconfirmed, now: int) -> None:
+def refuse_by_hand(
+    tx: Connection, user_id: str, row_id: int, given: unconfirmed.Unconfirmed, now: int
+) -> None:
     """The user says that it is not so: it is listed with the other refusals."""
     where = Provenance(
         to_us(given.stated_at), given.source, given.session_id, given.message_id, given.group_name

@@ -86,7 +86,7 @@ class ExtractionKind:
         self._client.cancel()
 
     def upkeep(self, now: int) -> bool:
-        """Queue sessions that waited for an endpoint, drop what is beyond a limit, forget what nobody confirmed."""
+        """Queue sessions that waited for an endpoint, and drop what is too much or was never confirmed."""
         caught_up = queue.catch_up(self._database, now)
         queue.trim(self._database, self._config().memory_extraction_queue_limit, now)
         self._expire_unconfirmed(now)

@@ -5,7 +5,16 @@ from dataclasses import dataclass
 
 from shepherd_memory.extraction import queue
 from shepherd_memory.intake.messages import MAX_QUERY_CHARS
-from shepherd_memory.memory import context, documents, entries, facts, rejections, responses, sessions, unconfirmed
+from shepherd_memory.memory import (
+    context,
+    documents,
+    entries,
+    facts,
+    rejections,
+    responses,
+    sessions,
+    unconfirmed,
+)
 from shepherd_memory.storage import prompt_blocks, tombstones, transcript_stops, users
 from shepherd_memory.storage.database import Connection, Database
 from shepherd_memory.storage.tombstones import DOCUMENT, SESSION

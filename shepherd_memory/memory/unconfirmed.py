@@ -24,7 +24,7 @@ _DAY = 24 * 60 * 60 * 1_000_000
 
 @dataclass(frozen=True)
 class Unconfirmed:
-    """A candidate that was said in other words: `name` is the key or question, `content` the value or answer."""
+    """A candidate in other words than were said: `name` is the key or question, `content` the value."""
 
     id: int
     kind: str
@@ -59,8 +59,9 @@ class NewUnconfirmed:
 def insert(tx: Connection, user_id: str, row_id: int, new: NewUnconfirmed, now: int) -> None:
     """Keep one; the oldest ones give way beyond a limit."""
     tx.execute(
-        f"insert into unconfirmed (user_id, {COLUMNS}) values (:user_id, :id, :kind, :name, :content, :reason,"
-        " :detail, :quote, :subject, :stated_at, :source, :session_id, :message_id, :now, :group_name)",
+        f"insert into unconfirmed (user_id, {COLUMNS}) values (:user_id, :id, :kind, :name, :content,"
+        " :reason, :detail, :quote, :subject, :stated_at, :source, :session_id, :message_id, :now,"
+        " :group_name)",
         user_id=user_id,
         id=row_id,
         kind=new.kind,
@@ -87,7 +88,8 @@ def listing(connection: Connection, user_id: str, now: int, group: str = MAIN_GR
     """What waits to be confirmed in the groups that a group sees, oldest first."""
     among, seen = seen_from(group)
     rows = connection.rows(
-        f"select {COLUMNS} from unconfirmed where user_id = :user_id and created_at >= :since{among} order by id",
+        f"select {COLUMNS} from unconfirmed where user_id = :user_id and created_at >= :since{among}"
+        " order by id",
         user_id=user_id,
         since=_oldest(now),
         **seen,
@@ -95,9 +97,7 @@ def listing(connection: Connection, user_id: str, now: int, group: str = MAIN_GR
     return [build(Unconfirmed, row) for row in rows]
 
 
-def take(
-    tx: Connection, user_id: str, row_id: int, now: int, group: str = MAIN_GROUP
-) -> Unconfirmed | None:
+def take(tx: Connection, user_id: str, row_id: int, now: int, group: str = MAIN_GROUP) -> Unconfirmed | None:
     """Remove one of a group and return it."""
     row = tx.row(
         "delete from unconfirmed where user_id = :user_id and group_name = :group and id = :id"
@@ -111,7 +111,13 @@ def take(
 
 
 def like(
-    connection: Connection, user_id: str, kind: str, name: str, content: str, now: int, group: str = MAIN_GROUP
+    connection: Connection,
+    user_id: str,
+    kind: str,
+    name: str,
+    content: str,
+    now: int,
+    group: str = MAIN_GROUP,
 ) -> list[Unconfirmed]:
     """Those of a group that say the same: the key's own with the same words, or nearly the same pair."""
     rows = connection.rows(

@@ -245,9 +245,7 @@ class MemoryService(ServiceParts):
         return taken
 
 
-def _take_unconfirmed(
-    tx: Connection, user_id: str, unconfirmed_id: int, now: int, group: str
-) -> Unconfirmed:
+def _take_unconfirmed(tx: Connection, user_id: str, unconfirmed_id: int, now: int, group: str) -> Unconfirmed:
     taken = unconfirmed.take(tx, user_id, unconfirmed_id, now, group)
     if taken is None:
         raise NotFound(f"there is no unconfirmed memory {unconfirmed_id}")

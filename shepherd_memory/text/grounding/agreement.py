@@ -2,8 +2,9 @@
 
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 
-from shepherd_memory.text.grounding.languages import any_phrase, pattern, table
+from shepherd_memory.text.grounding.languages import Languages, any_phrase, pattern, table
 from shepherd_memory.text.grounding.moods import Doubt
 from shepherd_memory.text.grounding.reading import Actor, Clause, Reading, Span
 from shepherd_memory.text.grounding.relations import (
@@ -33,8 +34,14 @@ class Subject:
 
 
 SELF, ASSISTANT, NOBODY, SOMEBODY, OTHER, UNSAID = "self", "assistant", "nobody", "somebody", "other", ""
-_GENERIC = {"relative": "family", "relatives": "family", "person": "person", "human": "person", "animal": "pet"}
-_NAME = re.compile(r"[^\W\d_a-zа-я][\w'-]*")
+_GENERIC = {
+    "relative": "family",
+    "relatives": "family",
+    "person": "person",
+    "human": "person",
+    "animal": "pet",
+}
+_NAME = re.compile(r"[^\W\d_][\w'-]*")
 
 
 def read_subject(given: str) -> Subject:
@@ -46,7 +53,7 @@ def read_subject(given: str) -> Subject:
         if pattern("persons", role, ("en",)).fullmatch(folded):
             return Subject(role)
     kinds = kinds_of_key(folded) | {_GENERIC[word] for word in folded.split() if word in _GENERIC}
-    names = frozenset(fold(name) for name in _NAME.findall(given)) - {"Self", "User"}
+    names = frozenset(fold(name) for name in _NAME.findall(given) if not name[0].islower())
     spoken = frozenset(name for name in names if not kinds_of_key(name) and name not in _GENERIC)
     if kinds or spoken:
         return Subject(OTHER, kinds, spoken)
@@ -172,7 +179,12 @@ def _about_other(
     subject: Subject,
     named: frozenset[str],
 ) -> Doubt | None:
-    if named and subject.kinds and best_fit(named, subject.kinds) == NONE and best_fit(subject.kinds, named) == NONE:
+    if (
+        named
+        and subject.kinds
+        and best_fit(named, subject.kinds) == NONE
+        and best_fit(subject.kinds, named) == NONE
+    ):
         return Doubt(SOMEBODY_ELSE, is_firm=True, detail="key and subject differ")
     if not named:
         return _about_named(reading, clauses, subject)
@@ -200,7 +212,9 @@ def _fit_of_value(
     fits = [best_fit(named, clause.actor.kinds) for clause in clauses if clause.actor.kinds]
     if fits:
         return min(fits)
-    inside = frozenset(one.kind for clause in clauses for one in reading.mentions_in((clause.start, clause.end)))
+    inside = frozenset(
+        one.kind for clause in clauses for one in reading.mentions_in((clause.start, clause.end))
+    )
     if value is None and inside:
         return best_fit(named, inside) or None
     if any(topic.names_any(clause.actor.names) for clause in clauses):
@@ -216,11 +230,10 @@ def _fit_or_unknown(named: frozenset[str], mention: Mention) -> int | None:
     return best_fit(named, frozenset({mention.kind})) or None
 
 
-_LINK = (
-    r"(?:'s|\W|\b(?:is|was|are|name|names|named|called|s|are|heisst|heissen|ist|namens|sind|und|se|llama|llaman|llamada|llamado|es|son|nombre|s'appelle"
-    r"|appelle|appellent|est|sont|prenom|nomme|nommee|chama|chamada|chamado|chamam|e|nome|зовут|это|имя|по|имени|кличка|and|et|y|и|"
-    r"of|old|now|our|my|un|une|a|the|el|la|der|die|ein|eine)\b|の名前|名前|は|の|が|という|で|叫做?|名叫|的名字|是|名字|的)*"
-)
+@lru_cache
+def _link(languages: Languages) -> re.Pattern[str]:
+    """What may stand between a person and their name."""
+    return re.compile(rf"(?:'s|\W|{pattern('persons', 'link', languages).pattern})*")
 
 
 def _owner(reading: Reading, value: Span) -> Mention | None:
@@ -228,14 +241,15 @@ def _owner(reading: Reading, value: Span) -> Mention | None:
     near = reading.mentions_in(reading.sentences_in(value)[0])
     before = next((one for one in reversed(near) if one.end <= value[0]), None)
     after = next((one for one in near if one.start >= value[1]), None)
-    if before and re.fullmatch(_LINK, reading.text[before.end : value[0]]):
+    if before and _link(reading.languages).fullmatch(reading.text[before.end : value[0]]):
         return before
     if after and _is_next(reading, reading.text[value[1] : after.start]):
         return after
     return before if before and _only_names(reading, reading.text[before.end : value[0]]) else None
 
 
-_JOINS = re.compile(r"\W*(?:and|und|y|et|e|и|with|mit|con|avec|com|с|at|in|bei)?\W*")
+# A conjunction or preposition alone: "34 and my daughter".
+_JOINS = re.compile(r"\W*(?:\w{1,4})?\W*")
 
 
 def _is_next(reading: Reading, gap: str) -> bool:
@@ -246,4 +260,7 @@ def _is_next(reading: Reading, gap: str) -> bool:
 
 
 def _only_names(reading: Reading, gap: str) -> bool:
-    return all(word in reading.capitals or re.fullmatch(_LINK, word) for word in re.findall(r"\w+", gap))
+    return all(
+        word in reading.capitals or _link(reading.languages).fullmatch(word)
+        for word in re.findall(r"\w+", gap)
+    )

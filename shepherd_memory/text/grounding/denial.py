@@ -14,7 +14,7 @@ _CHANGE = re.compile(
     r"|\bvon\b(?P<de>.{1,40}?)\b(?:nach|zu|auf)\b.{1,40}?\b(?:gezogen|umgezogen|gewechselt|umgestiegen)\b"
     r"|\b(?:cambi|mud|pas)\w+ d[eoa]\b(?P<es>.{1,40}?)\b(?:a|al|para)\b"
     r"|\b(?:pass|chang|demenag)\w+ de\b(?P<fr>.{1,40}?)\b(?:a|vers)\b"
-    r"|\b(?:переш|переех|смен)\w+ (?:с|из)\b(?P<ru>.{1,40}?)\b(?:на|в)\b"
+    r"|\b(?:переш|переех|смен)\w+ (?:\u0441|из)\b(?P<ru>.{1,40}?)\b(?:на|в)\b"
     r"|从(?P<zh>.{1,12}?)(?:搬到|换到|换成|转到)|(?P<ja>.{1,12}?)から.{1,12}?(?:に引っ越|に移|に変え)"
 )
 
@@ -34,7 +34,11 @@ def polarised(
         yield clause[position:], denied
         return
     left = changed.span(changed.lastgroup or 0)
-    yield from ((clause[position : left[0]], denied), (clause[left[0] : left[1]], True), (clause[left[1] :], denied))
+    yield from (
+        (clause[position : left[0]], denied),
+        (clause[left[0] : left[1]], True),
+        (clause[left[1] :], denied),
+    )
 
 
 def _is_denied_whole(clause: str, languages: Languages) -> bool:

@@ -3,8 +3,9 @@
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 
-from shepherd_memory.text.grounding.languages import Languages, any_phrase, pattern
+from shepherd_memory.text.grounding.languages import Languages, pattern
 
 PASTED, QUOTED = "pasted", "quoted"
 
@@ -26,43 +27,21 @@ _QUOTED_LINE = re.compile(r"^[ \t]*(?:>|\|)(?!>>).*$", re.MULTILINE)
 _PROMPT = r"(?:[\w.-]+@[\w.-]+[^\n$#%]{0,60}[$#%]|\$|>>>|ps [a-z]:\\[^\n>]*>|[a-z]:\\[^\n>]*>|%)"
 # A command with what it printed, up to an empty line.
 _TERMINAL = re.compile(rf"^[ \t]*{_PROMPT}[ \t]\S[^\n]*(?:\n(?![ \t]*\n)[^\n]+)*", re.MULTILINE)
-_OUTPUT = re.compile(
-    r"^[ \t]*(?:\[?\d{4}-\d\d-\d\d[t ]\d\d:\d\d|\[?\d\d:\d\d:\d\d|(?:info|debug|warn(?:ing)?|error|trace|fatal)\b[ :\]]"
-    r"|\[(?:info|debug|warn(?:ing)?|error|trace|fatal)\]|traceback \(|file \"[^\"\n]*\", line \d|at [\w.$]+\([^\n]*\)"
-    r"|[\w.]*(?:error|exception): |[d-][rwx-]{9}[ .]|(?:commit|author|date): +\S|commit [0-9a-f]{7,}|diff --git|@@ |[+-]{3} [ab]/"
-    r"|[a-z_][a-z0-9_]*=\S|\{\"|\}|\"\w+\": |total \d+$|(?:get|post|put|delete) /\S+ http|pid +\w|user +pid"
-    r"|(?:def|class|import|from|const|let|var|function|public|private|#include|package|export) [\w{(\"'*.]+.*[:;{(]\s*$"
-    r"|[\w.]+\([^\n]*\);|[\w.]+ = [\"'\[{\d][^\n]*$)[^\n]*$",
-    re.MULTILINE,
+_OUTPUT_STARTS = (
+    r"\[?\d{4}-\d\d-\d\d[t ]\d\d:\d\d",
+    r"\[?\d\d:\d\d:\d\d",
+    r"\[?(?:info|debug|warn(?:ing)?|error|trace|fatal)[ :\]]",
+    r"traceback \(|file \"[^\"\n]*\", line \d|at [\w.$]+\(|[\w.]*(?:error|exception): ",
+    r"[d-][rwx-]{9}[ .]|total \d+$|pid +\w|user +pid",
+    r"commit [0-9a-f]{7,}|author: |diff --git|@@ |[+-]{3} [ab]/",
+    r"(?:get|post|put|delete) /\S+ http",
+    r"[a-z_][a-z0-9_]*=\S|\{\"|\}|\"\w+\": |[\w.]+ = [\"'\[{\d]|[\w.]+\([^\n]*\);",
+    r"(?:def|class|function|public|private|#include|export|const|var) [\w{(\"'*.]+.*[:;{(]\s*$",
 )
-_HEADER_NAMES = (
-    "from to subject date sent cc reply-to von an betreff gesendet datum de para asunto enviado fecha à objet envoyé"
-    " assunto data от кому тема дата 差出人 宛先 件名 日時 发件人 收件人 主题 日期 发送时间"
-)
-_HEADER = re.compile(rf"^[ \t*]*(?:{any_phrase(_HEADER_NAMES).pattern})[ \t*]*:[ \t*]*\S[^\n]*$", re.MULTILINE)
-_FORWARDED = re.compile(
-    r"^[^\n]{0,120}(?:forwarded message|original message|begin forwarded|weitergeleitete nachricht|ursprungliche nachricht"
-    r"|mensaje (?:reenviado|original)|message (?:transfere|d'origine)|mensagem (?:encaminhada|original)"
-    r"|пересылаемое сообщение|исходное сообщение|転送メッセージ|转发邮件|原始邮件"
-    r"|\b(?:wrote|schrieb|escribio|a ecrit|escreveu|написал(?:а)?) ?:)[^\n]*$",
-    re.MULTILINE,
-)
-_GREETING = re.compile(
-    r"^[ \t]*(?:dear|hi|hello|hey|sehr geehrte[rs]?|liebe[rs]?|hallo|guten tag|estimad[oa]s?|querid[oa]s?|hola|ch[eè]re?s?"
-    r"|bonjour|madame|monsieur|prezad[oa]s?|car[oa]s?|ol[aá]|exm[oa]|уважаем\w+|дорог\w+|здравствуйте|привет|尊敬的|亲爱的)"
-    r"[ ,]+[^\n,]{2,60},?[ \t]*$|^[^\n]{1,30}(?:様|さん|先生|总|经理)[ \t]*[,、:]?[ \t]*$",
-    re.MULTILINE,
-)
-_CLOSING = re.compile(
-    r"^[ \t]*(?:best(?: regards| wishes)?|kind regards|warm regards|regards|sincerely|yours(?: \w+)?|cheers|many thanks|thanks"
-    r"|sent from my|mit freundlichen grussen|(?:viele|liebe|beste|herzliche) grusse|lg|vg|mfg|(?:un )?saludos?(?: cordial\w*)?"
-    r"|atentamente|un abrazo|cordialement|bien a vous|amicalement|bisous|atenciosamente|(?:um )?abracos?"
-    r"|(?:com os melhores )?cumprimentos|с уважением|敬具|よろしくお願い\w*|此致|祝好|敬礼)[^\n]{0,40}$",
-    re.MULTILINE,
-)
+_OUTPUT = re.compile(rf"^[ \t]*(?:{'|'.join(_OUTPUT_STARTS)})[^\n]*$", re.MULTILINE)
 _MARKS = re.compile(
-    r"\"[^\"\n]{3,1000}\"|“[^“”\n]{3,1000}”|„[^“”\n]{3,1000}[“”]|«[^»\n]{3,1000}»|「[^」\n]{2,500}」|『[^』\n]{2,500}』"
-    r"|(?<![\w'])'[^'\n]{12,1000}'(?!\w)"
+    r"\"[^\"\n]{3,1000}\"|“[^“”\n]{3,1000}”|„[^“”\n]{3,1000}[“”]|«[^»\n]{3,1000}»"
+    r"|「[^」\n]{2,500}」|『[^』\n]{2,500}』|(?<![\w'])'[^'\n]{12,1000}'(?!\w)"
 )
 
 
@@ -83,15 +62,37 @@ def _pasted(folded: str, languages: Languages) -> Iterator[Stretch]:
         yield work
 
 
+def _lines(entry: str) -> re.Pattern[str]:
+    """The lines that begin with a phrase of letters, in any language: mail is often in another one."""
+    return _line_pattern(pattern("mail", entry).pattern, *_LINE_ENDS[entry])
+
+
+_LINE_ENDS = {
+    "header": (r"[ \t*>]*", r"[ \t*]*:[ \t*]*\S[^\n]*$"),
+    "forwarded": (r"[^\n]{0,120}", r"[^\n]*$"),
+    "greeting": (r"[ \t]*", r"[ ,]*[^\n,]{0,60},?[ \t]*$"),
+    "hello": (r"[ \t]*", r" [^\n,]{1,60},?[ \t]*$"),
+    "closing": (r"[ \t]*", r"[^\n]{0,40}$"),
+}
+
+
+@cache
+def _line_pattern(phrases: str, before: str, after: str) -> re.Pattern[str]:
+    return re.compile(f"^{before}(?:{phrases}){after}", re.MULTILINE)
+
+
 def _mail_start(folded: str) -> int | None:
-    headers = [match.start() for match in _HEADER.finditer(folded)]
+    headers = [match.start() for match in _lines("header").finditer(folded)]
     if len(headers) > 1 and folded.count("\n", headers[0], headers[1]) < 4:
         return headers[0]
-    if forwarded := _FORWARDED.search(folded):
+    if forwarded := _lines("forwarded").search(folded):
         return forwarded.start()
-    greeting = _GREETING.search(folded)
-    if greeting and "\n" in folded[greeting.end() :] and _CLOSING.search(folded, greeting.end()):
-        return greeting.start()
+    for entry in ("greeting", "hello"):
+        greeting = _lines(entry).search(folded)
+        # Who begins with "Hello" greets the assistant.
+        is_letter = greeting is not None and (entry == "greeting" or folded[: greeting.start()].strip())
+        if greeting and is_letter and _lines("closing").search(folded, greeting.end()):
+            return greeting.start()
     return None
 
 
@@ -99,7 +100,9 @@ def _to_work_on(folded: str, languages: Languages) -> Stretch | None:
     """What follows "translate this:" and the like."""
     colon = folded.find(":")
     while 0 <= colon < 400:
-        line = max(folded.rfind("\n", 0, colon), folded.rfind(". ", 0, colon), folded.rfind("。", 0, colon)) + 1
+        line = (
+            max(folded.rfind("\n", 0, colon), folded.rfind(". ", 0, colon), folded.rfind("。", 0, colon)) + 1
+        )
         asks = pattern("moods", "text_work", languages).search(folded, line, colon)
         # A code block has its own end.
         if asks and not re.match(r"\s*(?:\d|`{3}|~{3})", folded[colon + 1 : colon + 20]):
@@ -125,4 +128,4 @@ def _is_speech(folded: str, match: re.Match[str], languages: Languages) -> bool:
     speaks = pattern("persons", "first", languages).search(inside) or pattern(
         "persons", "possessive", languages
     ).search(inside)
-    return speaks is not None and (len(inside.split()) > 2 or len(inside) > 6 and " " not in inside)
+    return speaks is not None and (len(inside.split()) > 2 or (len(inside) > 6 and " " not in inside))

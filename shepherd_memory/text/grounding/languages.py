@@ -68,8 +68,6 @@ def detect(folded: str) -> Languages:
 
 
 def _latin_languages(spoken: list[str]) -> list[str]:
-    counts = Counter(
-        language for word in spoken for language in _LATIN if word in _telling_words(language)
-    )
+    counts = Counter(language for word in spoken for language in _LATIN if word in _telling_words(language))
     most = max(counts.values(), default=0)
     return [language for language in _LATIN if most and counts[language] == most]

@@ -23,7 +23,7 @@ class Doubt:
 
 
 def mood_of(reading: Reading, clause: Clause, about: str, value: str) -> Doubt | None:
-    """Why a clause does not assert what it says, under a folded key or question and value; None if it does."""
+    """Why a clause does not assert what it says, for a folded key or question and value; None if it does."""
     return (
         _made_up(reading, clause, about)
         or _asked(reading, clause, value)
@@ -62,15 +62,10 @@ _ENGLISH_QUESTION = re.compile(
     rf"|{_AUXILIARY}\s+(?:i|you|he|she|it|we|they|my|the|there|this|that|anyone|someone)\b)"
 )
 _REQUEST = re.compile(
-    r"\W*(?:(?:please|hey|hi|ok|now|and|then|can you|could you)[\s,]+)*(?:write|tell|give|show|explain|describe|create|generate|list"
-    r"|draw|compose|suggest|recommend|compare|find|translate|summari[sz]e|simulate|draft)\b"
+    r"\W*(?:(?:please|hey|hi|ok|now|and|then|can you|could you)[\s,]+)*"
+    r"(?:write|tell|give|show|explain|describe|create|generate|list|draw|compose|suggest|recommend|compare|find|translate|summari[sz]e|simulate|draft)\b"
 )
 _STANDING = re.compile(r"\b(?:always|never|from now on|in (?:the )?future|every time|remember|first)\b")
-_REASON = re.compile(
-    r"\W*(?:since|because|given that|as|now that|considering|btw|by the way|weil|da|denn|porque|ya que|puisque|car|comme|pois|ja que"
-    r"|потому что|так как|因为|なので)\b"
-)
-_OWNED = re.compile(r"(?:^|\W)(?:my|our|mein\w{0,2}|unser\w{0,2}|mi|mis|mon|ma|mes|notre|meus?|minhas?|мо\w{1,3}|наш\w{0,3})\s+(?:[\w.'-]+\s+){0,3}$")
 
 
 def _is_question(reading: Reading, sentence: Span) -> bool:
@@ -87,19 +82,31 @@ def _asked(reading: Reading, clause: Clause, value: str) -> Doubt | None:
     if not _is_question(reading, sentence) or _is_told(reading, clause, sentence):
         return None
     at = reading.text.find(value, clause.start, clause.end) if value else -1
-    if at > 0 and _OWNED.search(reading.text[clause.start : at]) and not _asks_for_own(reading, sentence):
+    if at > 0 and _is_owned(reading, clause, at) and not _asks_for_own(reading, sentence):
         return Doubt(ASKED, is_firm=False)
     return Doubt(ASKED, is_firm=True)
 
 
+def _is_owned(reading: Reading, clause: Clause, at: int) -> bool:
+    """Whether "my" stands at most three words before a place."""
+    owned = [*pattern("persons", "possessive", reading.languages).finditer(reading.text, clause.start, at)]
+    return bool(owned) and len(reading.text[owned[-1].end() : at].split()) <= 3
+
+
 def _asks_for_own(reading: Reading, sentence: Span) -> bool:
-    return re.match(r"\W*(?:(?:what|who)(?:'s| is)?|is|are|was|were)\s+(?:my|our)\b", reading.text[slice(*sentence)]) is not None
+    return (
+        re.match(
+            r"\W*(?:(?:what|who)(?:'s| is)?|is|are|was|were)\s+(?:my|our)\b", reading.text[slice(*sentence)]
+        )
+        is not None
+    )
 
 
 def _is_told(reading: Reading, clause: Clause, sentence: Span) -> bool:
     """Whether a clause of a question tells: "I just moved to Lyon, where…", "…since I'm vegan?"."""
     others = reading.clauses_in(sentence)
-    if _REASON.match(reading.text[slice(*_before_and_in(reading, clause))]):
+    told = reading.text[slice(*_before_and_in(reading, clause))].lstrip(" ,;")
+    if pattern("moods", "reason", reading.languages).match(told):
         return True
     if clause is others[-1] or _starts_asking(reading, sentence):
         return False

@@ -40,10 +40,10 @@ manage store stored organise organize follow set setup configure benutzer benutz
 nutzers anwender was welche welcher welches welchen welchem wer wen wo wann warum wie viele mag macht heisst
 usuario usuaria que cual cuales quien donde cuando como cuantos llama utilisateur utilisatrice quel quelle
 quels quelles qui ou quand pourquoi comment combien quoi l utente che cosa quale chi dove quando perche come
-usuario utilizador utilizadora quem qual quais onde quando como quantos quanto chama nome mora vive trabalha gosta
-profissao idade cidade animal estimacao favorito favorita comida bebida aniversario lebt wohnt arbeitet beruf alt name
-lieblings haustier geburtstag vive trabaja edad ciudad mascota nombre favorita vit habite travaille metier age ville
-живет работает любит сколько лет город имя профессия питомец
+usuario utilizador utilizadora quem qual quais onde quando como quantos quanto chama nome mora vive trabalha
+gosta profissao idade cidade animal estimacao favorito favorita comida bebida aniversario lebt wohnt arbeitet
+beruf alt name lieblings haustier geburtstag trabaja edad ciudad mascota nombre vit habite travaille metier
+ville живет работает любит сколько лет город имя профессия питомец
 пользователь пользователя пользователю что какой какая какие какую кто где когда почему как сколько зовут
 """
 
@@ -52,8 +52,10 @@ assistant ai llm bot chatbot prompt instruction instruct order obey ignore disre
 assistent assistenten asistente assistente ассистент 助手 命令 指示
 """
 
-_QUESTION_PAIRS = "什么 为什 哪里 哪个 哪些 怎么 多少 几个 喜欢 名字 名前 何時 何処 誰か 무엇 어디 누구 哪儿 住在 工作 多大 几岁 职业 生日 宠物 何歳 職業 仕事 誕生 生日 好き 住ん 食べ 何で 何を"
-
+_QUESTION_PAIRS = """
+什么 为什 哪里 哪个 哪些 怎么 多少 几个 喜欢 名字 名前 何時 何処 誰か 무엇 어디 누구 哪儿 住在 工作 多大 几岁
+职业 生日 宠物 何歳 職業 仕事 誕生 好き 住ん 食べ 何で 何を
+"""
 
 
 _NAME = re.compile(r"\b[A-Z]\w+")

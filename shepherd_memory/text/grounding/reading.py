@@ -75,7 +75,9 @@ def read(message: str) -> Reading:
     sentences = tuple(_pieces(text, _SENTENCE_END, (0, len(text))))
     parser = _ClauseReader(text, languages, capitals, mentions)
     clauses = tuple(clause for number, span in enumerate(sentences) for clause in parser.read(span, number))
-    return Reading(text, languages, capitals, sentences, clauses, mentions, foreign_stretches(text, languages))
+    return Reading(
+        text, languages, capitals, sentences, clauses, mentions, foreign_stretches(text, languages)
+    )
 
 
 # After a digit a full stop is rather an ordinal ("3. März"), after one letter an initial.
@@ -172,14 +174,18 @@ class _ClauseReader:
 
     def _may_act(self, mention: Mention, lead: str, span: Span) -> bool:
         if "ja" in self._languages:
-            return self._text[mention.end :].lstrip("たち達さんちゃん").startswith(("は", "が", "も", "の", "って"))
+            after = _JAPANESE_ENDING.sub("", self._text[mention.end : mention.end + 8])
+            return after.startswith(("は", "が", "も", "の", "って"))
         own = pattern("persons", "possessive", self._languages)
         bare = own.sub(" ", lead).split()
         bare = [word for word in bare if not pattern("persons", "joiner", self._languages).fullmatch(word)]
         if "zh" in self._languages:
             return not pattern("persons", "before", self._languages).search("".join(bare))
         before = pattern("persons", "before", self._languages)
-        return not any(before.fullmatch(word) for word in bare) and self._find("first", (span[0], mention.start)) is None
+        return (
+            not any(before.fullmatch(word) for word in bare)
+            and self._find("first", (span[0], mention.start)) is None
+        )
 
     def _other(self, mention: Mention, first: int | None) -> Actor:
         between = self._text[mention.end : first] if first is not None else ""
@@ -203,7 +209,9 @@ class _ClauseReader:
         """Whom "she", "who" or "it" at the beginning of a clause means."""
         lead = self._text[span[0] : span[1]].split()[:3]
         at_start = (span[0], min(span[1], span[0] + len(" ".join(lead)) + 2))
-        last = max((one for one in self._mentions if one.end <= span[0]), key=lambda one: one.start, default=None)
+        last = max(
+            (one for one in self._mentions if one.end <= span[0]), key=lambda one: one.start, default=None
+        )
         if pronoun := self._find("third", at_start):
             return self._meant(last) or Actor(False, is_sure=pronoun[0] in _ENGLISH_PERSONS)
         if last is not None and self._hangs_on(last, span):
@@ -213,7 +221,7 @@ class _ClauseReader:
         return None
 
     def _hangs_on(self, mention: Mention, span: Span) -> bool:
-        """Whether a clause goes on about the mention right before it: "my sister, who…", "a sister living in…"."""
+        """Whether a clause goes on about the mention before it: "my sister, who…", "a sister living in…"."""
         between = self._text[mention.end : span[0]]
         if self._starts_with("relative", span):
             return not re.search(r"[.!?。]", between)
@@ -239,22 +247,29 @@ class _ClauseReader:
         """Somebody whose name begins the clause: "Ana mora em Faro"."""
         if self._find("possessive", span):
             return None
-        lead = re.match(r"\W*(?:(?:and|but|und|y|et|e|и|а)\s)?((?:[\w'-]+ ){1,3})", self._text[span[0] : span[1]])
+        lead = re.match(
+            r"\W*(?:(?:and|but|und|y|et|e|и|\u0430)\s)?((?:[\w'-]+ ){1,3})", self._text[span[0] : span[1]]
+        )
         named = lead[1].split() if lead else []
         verb = pattern("persons", "third_verb", self._languages)
         for count in (1, 2):
             if len(named) > count and verb.fullmatch(named[count]) and set(named[:count]) <= self._names():
                 kinds = {one.kind for one in self._mentions if set(named[:count]) & self._names_at(one)}
                 is_copula = named[count] in _COPULAS
-                return Actor(False, frozenset(kinds), frozenset(named[:count]), is_sure=bool(kinds) or not is_copula)
+                return Actor(
+                    False, frozenset(kinds), frozenset(named[:count]), is_sure=bool(kinds) or not is_copula
+                )
         return None
 
     def _names(self) -> frozenset[str]:
         return self._capitals - _function_words(self._languages)
 
 
+_JAPANESE_ENDING = re.compile("^(?:たち|達|さん|ちゃん|くん)+")
 _ENGLISH_PERSONS = frozenset(["he", "she", "he's", "she's", "his", "her"])
-_COPULAS = frozenset("is was ist war es esta era fue est etait esta foi e был была".split())
+_COPULAS = frozenset(
+    ["is", "was", "ist", "war", "es", "esta", "era", "fue", "est", "etait", "foi", "был", "была"]
+)
 
 
 @lru_cache

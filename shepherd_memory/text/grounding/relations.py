@@ -55,7 +55,7 @@ def kinds_of_key(folded: str) -> frozenset[str]:
     return named
 
 
-# Some words are one's relation only after "my": "ma femme", "mein Mann". Keys are English more often than not.
+# Some words are a relation only after "my": "ma femme", "mein Mann". Most keys are English.
 _OWNERS: dict[Languages, tuple[str, ...]] = {
     ("en",): ("my",),
     ("de",): ("meine", "mein"),

@@ -42,7 +42,9 @@ _UNKNOWN = re.compile(
     r"\W*(?:unknown|n/a|null|undefined|unspecified|not (?:specified|mentioned|given|known|provided))\W*"
 )
 _NAME = re.compile(r"\b[A-Z]\w+")
-_CLAUSE = re.compile(r"(?<!\d)[,;:]|[,;:](?!\d)|[()\u2013\u2014、]|\s-\s|(?=\b(?:but|aber|sondern|pero|sino|mais|но)\b)")
+_CLAUSE = re.compile(
+    r"(?<!\d)[,;:]|[,;:](?!\d)|[()\u2013\u2014、]|\s-\s|(?=\b(?:but|aber|sondern|pero|sino|mais|но)\b)"
+)
 # Particles and endings; between them is what Japanese and Chinese mean.
 _FILLER = re.compile(
     "\\byears? (?:old|of age)\\b|ユーザー|用户|사용자[는의가]?|[ぁ-ん]+|[的是在了有和我他她你们]"
@@ -64,10 +66,11 @@ def terms_of(value: str, about: str) -> list[Term]:
     subject, answer = fold(about).replace("_", " "), fold(value).strip(" .!。")
     if not answer or _UNKNOWN.fullmatch(answer):
         return []
+    is_turned = is_denying(subject, ("en",))
     if is_yes_or_no(value):
-        turned = is_denying(subject, ("en",))
-        return _collect([(subject, (answer in _all_phrases("no")) != turned)], False, _glue() | _topics())
-    turned = None if pattern("denial", "either").search(subject) or is_about_past(subject) else is_denying(subject, ("en",))
+        return _collect([(subject, (answer in _all_phrases("no")) != is_turned)], False, _glue() | _topics())
+    takes_both = pattern("denial", "either").search(subject) is not None or is_about_past(subject)
+    turned = None if takes_both else is_turned
     names = frozenset(fold(name) for name in _NAME.findall(value))
     parts = list(_parts(fold(value)))
     for glue in (_glue(), _stop_stems(), frozenset[str]()):
@@ -84,12 +87,13 @@ def is_about_past(subject: str) -> bool:
 def _parts(folded: str) -> Iterator[tuple[str, bool]]:
     languages, denied = detect(folded), False
     for clause in _CLAUSE.split(folded):
-        for text, denied in polarised(clause, denied, languages):
-            yield text, denied
+        parts = list(polarised(clause, denied, languages))
+        yield from parts
+        denied = parts[-1][1]
 
 
 def _collect(parts: Sequence[tuple[str, bool]], turned: bool | None, glue: frozenset[str]) -> list[Term]:
-    found = []
+    found: list[Term] = []
     for text, denied in parts:
         found += _terms_in(text, None if turned is None else denied != turned, glue)
     return found
@@ -103,7 +107,9 @@ def _glue() -> frozenset[str]:
 
 @cache
 def _stop_stems() -> frozenset[str]:
-    return frozenset(stem(word) for word in STOP_WORDS | frozenset(words(" ".join(table("words")["function"].values()))))
+    return frozenset(
+        stem(word) for word in STOP_WORDS | frozenset(words(" ".join(table("words")["function"].values())))
+    )
 
 
 @cache

@@ -80,9 +80,7 @@ class _Place:
         return self.reading.text[slice(*self.span)]
 
 
-def judge(
-    claim: Claim, statements: Sequence[str], dates: Sequence[datetime | None] | None = None
-) -> Verdict:
+def judge(claim: Claim, statements: Sequence[str], dates: Sequence[datetime | None] | None = None) -> Verdict:
     """Hold a claim against the user's statements, oldest first; `dates` are when they were said."""
     terms = terms_of(claim.value, claim.about)
     readings = [read(statement) for statement in statements]
@@ -106,7 +104,7 @@ def _verdict(place: _Place, doubts: Iterable[Doubt]) -> Verdict:
     return Verdict(decision, worst.reason, worst.detail, place.number, place.text)
 
 
-_EDGES = " \t\r\n.,;:!?\"'“”„«»「」『』…。-–—()[]*_`"
+_EDGES = " \t\r\n.,;:!?\"'“”„«»「」『』…。-\u2013\u2014()[]*_`"
 
 
 def _find_place(
@@ -147,7 +145,9 @@ def _is_whole(text: str, span: Span) -> bool:
     )
 
 
-def _supply(claim: Claim, terms: list[Term], readings: list[Reading], days: list[date | None]) -> _Place | None:
+def _supply(
+    claim: Claim, terms: list[Term], readings: list[Reading], days: list[date | None]
+) -> _Place | None:
     """The sentence that a claim without a quote must come from."""
     sentences = [_Place(i, one, span) for i, one in enumerate(readings) for span in one.sentences]
     value = fold(claim.value).strip(_EDGES)
@@ -155,9 +155,13 @@ def _supply(claim: Claim, terms: list[Term], readings: list[Reading], days: list
     if len(literal) == 1:
         return literal[0]
     doubt = (Doubt(NO_QUOTE, is_firm=False),)
-    ranked = [(len(_found(terms, place, days[place.number])), i) for i, place in enumerate(literal or sentences)]
+    ranked = [
+        (len(_found(terms, place, days[place.number])), i) for i, place in enumerate(literal or sentences)
+    ]
     best = (literal or sentences)[max(ranked)[1]] if ranked else None
-    if best is None or not (literal or _may_come_from(terms, _found(terms, best, days[best.number]), len(sentences))):
+    if best is None or not (
+        literal or _may_come_from(terms, _found(terms, best, days[best.number]), len(sentences))
+    ):
         return None
     return _Place(best.number, best.reading, best.span, doubt)
 
@@ -271,7 +275,9 @@ class _Case:
             return
         unsaid, is_forged = unsaid_in(self._claim.about, self._pieces_of_statement())
         if unsaid:
-            yield Doubt(NOT_SAID if is_forged else REWORDED, is_forged, f"in the question: {', '.join(unsaid)}")
+            yield Doubt(
+                NOT_SAID if is_forged else REWORDED, is_forged, f"in the question: {', '.join(unsaid)}"
+            )
 
     def _pieces_of_statement(self) -> tuple[Piece, ...]:
         return pieces_of((self._reading.text,), self._reading.languages, self._said_on)
@@ -285,7 +291,7 @@ class _Case:
 
     def _correction(self) -> Iterator[Doubt]:
         end = self._clauses[-1].end
-        following = self._reading.text[end : end + 80].lstrip(" .,;:!?…。、-–—\n")
+        following = self._reading.text[end : end + 80].lstrip(" .,;:!?…。、-\u2013\u2014\n")
         corrects = pattern("moods", "correction", self._reading.languages).match(following)
         if corrects and re.match(r"\s*[,.:!…、。]|\s*$", following[corrects.end() :] or " "):
             yield Doubt(CORRECTED, is_firm=False)
@@ -299,7 +305,9 @@ class _Case:
         names = [] if _CHOSEN.search(self._about) else self._cued_attributes()
         sentence = self._reading.sentences_in(self._place.span)
         texts = [self._reading.text[slice(*span)] for span in sentence]
-        cues = [pattern("cues", name, self._reading.languages) for name in names] + list(map(pattern_of_key, names))
+        cues = [pattern("cues", name, self._reading.languages) for name in names] + list(
+            map(pattern_of_key, names)
+        )
         is_bare = "age" in names and any(
             self._reading.text[one.start : one.end].strip().isdigit() for one in self._clauses
         )
@@ -312,10 +320,16 @@ class _Case:
         return [name for name in found if name != "name" or not kinds_of_key(self._about)]
 
     def _key_stands_elsewhere(self) -> bool:
-        """Whether another clause of the sentence has a word of the key: "staging on heron, production on…"."""
+        """Whether another clause has a word of the key: "staging is heron, production is osprey"."""
         numbers = {one.sentence for one in self._clauses}
-        others = [one for one in self._reading.clauses if one.sentence in numbers and one not in self._clauses]
-        kin = {stem for mention in find_mentions(self._about) for stem in stems(self._about[mention.start : mention.end])}
+        others = [
+            one for one in self._reading.clauses if one.sentence in numbers and one not in self._clauses
+        ]
+        kin = {
+            stem
+            for mention in find_mentions(self._about)
+            for stem in stems(self._about[mention.start : mention.end])
+        }
         key = {stem for stem in stems(self._about) if len(stem) > 3} - kin
         return bool(key & self._stems_of(others) - self._stems_of(self._clauses))
 
@@ -323,11 +337,15 @@ class _Case:
         return set(stems(" ".join(self._reading.text[one.start : one.end] for one in clauses)))
 
 
-_ADDRESS = re.compile(r"https?://\S+|www\.\S+|[\w.+-]+@[\w-]+\.\w[\w.-]*|\b(?:[\w-]+\.)+(?:com|org|net|io|dev|de|fr|es|pt|ru|jp|cn)/\S*")
+_ADDRESS = re.compile(
+    r"https?://\S+|www\.\S+|[\w.+-]+@[\w-]+\.\w[\w.-]*|\b(?:[\w-]+\.)+(?:com|org|net|io|dev|de|fr|es|pt|ru|jp|cn)/\S*"
+)
 
 
 # Keys of what somebody likes or goes to, and not of what they are or have.
-_CHOSEN = re.compile(r"\b(?:favou?rite|fav|preferred|visited|travel|trip|dream|plans?|planned|destination|event|meeting|size)\b")
+_CHOSEN = re.compile(
+    r"\b(?:favou?rite|fav|preferred|visited|travel|trip|dream|plans?|planned|destination|event|meeting|size)\b"
+)
 
 
 def pattern_of_key(name: str) -> re.Pattern[str]:

@@ -18,6 +18,7 @@ from shepherd_memory.memory.context import Context
 from shepherd_memory.memory.facts import Fact
 from shepherd_memory.memory.rejections import Rejection
 from shepherd_memory.memory.sessions import SessionSize
+from shepherd_memory.memory.unconfirmed import Unconfirmed
 
 T = TypeVar("T")
 
@@ -92,8 +93,11 @@ async def delete(desk: MemoryActions, item: Fact | Context | DocumentRow) -> Non
         await _forget(desk, item, "deleted")
 
 
-async def mark_wrong(desk: MemoryActions, item: Fact | Context) -> None:
+async def mark_wrong(desk: MemoryActions, item: Fact | Context | Unconfirmed) -> None:
     """What was never so is deleted; what was right before is right again."""
+    if isinstance(item, Unconfirmed):
+        await desk.make(lambda: desk.memory.refuse(item.id), f"{_short(item.name)}: refused")
+        return
     before = await _value_before(desk, item)
     buttons, lines = [("w", "Delete it")], [_shown(item), Content(_consequences(item))]
     if before is not None:
@@ -128,8 +132,11 @@ async def _restore(desk: MemoryActions, fact: Fact, value: str) -> None:
     await desk.make(lambda: desk.memory.set_fact(fact.key, value), f"{_name(fact)}: {_short(value)} again")
 
 
-async def accept(desk: MemoryActions, refused: Rejection) -> None:
-    """Overrule the guard."""
+async def accept(desk: MemoryActions, refused: Rejection | Unconfirmed) -> None:
+    """Overrule the guard; what only waits to be confirmed is so with one keystroke."""
+    if isinstance(refused, Unconfirmed):
+        await desk.make(lambda: desk.memory.confirm(refused.id), f"{_short(refused.name)}: confirmed")
+        return
     text = Content.assemble(
         (f"{page_parts.name(refused.name)}\n", "bold"),
         page_parts.bounded(refused.content, MAX_QUESTION_CHARS),

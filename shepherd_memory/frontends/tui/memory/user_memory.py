@@ -10,6 +10,7 @@ from shepherd_memory.memory.documents import Document
 from shepherd_memory.memory.facts import Fact, PastFact
 from shepherd_memory.memory.rejections import Rejection
 from shepherd_memory.memory.sessions import SessionSize
+from shepherd_memory.memory.unconfirmed import Unconfirmed
 from shepherd_memory.recall import Hit
 from shepherd_memory.service import Service
 
@@ -30,6 +31,7 @@ class Overview:
     facts: list[Fact]
     pairs: list[Context]
     rejections: list[Rejection]
+    unconfirmed: list[Unconfirmed]
     documents: int
 
 
@@ -64,13 +66,14 @@ class UserMemory:
         return self._service.config.rag_relevance_threshold
 
     def overview(self) -> Overview:
-        """Facts, context and rejections, and the number of documents."""
+        """Facts, context, rejections and what waits to be confirmed, and the number of documents."""
         service, user_id = self._service, self.user_id
         counts = service.row_counts(user_id) if self.is_known else {}
         return Overview(
             service.facts(user_id),
             service.context(user_id)[::-1],
             service.rejected(user_id)[::-1],
+            service.unconfirmed(user_id)[::-1],
             counts.get("documents", 0),
         )
 
@@ -142,6 +145,14 @@ class UserMemory:
     def accept(self, rejection_id: int) -> Rejection:
         """Overrule the guard."""
         return self._service.accept(self.user_id, rejection_id)
+
+    def confirm(self, unconfirmed_id: int) -> Unconfirmed:
+        """Say that it is so."""
+        return self._service.confirm(self.user_id, unconfirmed_id)
+
+    def refuse(self, unconfirmed_id: int) -> Unconfirmed:
+        """Say that it is not so."""
+        return self._service.refuse(self.user_id, unconfirmed_id)
 
 
 def _row(document: Document) -> DocumentRow:
