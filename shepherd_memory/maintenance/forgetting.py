@@ -41,7 +41,9 @@ def forget_fact(database: Database, user_id: str, key: str, now: int, group: str
     with database.write() as tx:
         if users.lock_existing(tx, user_id) is None:
             return Forgotten()
-        return Forgotten(facts=int(facts.delete(tx, user_id, facts.fact_key(key), now, group)))
+        name = facts.fact_key(key)
+        unconfirmed.delete_named(tx, user_id, tombstones.FACT, name, group)
+        return Forgotten(facts=int(facts.delete(tx, user_id, name, now, group)))
 
 
 def forget_context(
@@ -69,6 +71,7 @@ def forget_question(
             group=group,
             question=asked,
         )
+        unconfirmed.delete_named(tx, user_id, tombstones.CONTEXT, asked, group)
         return Forgotten(context=sum(context.delete(tx, user_id, row_id, now, group) for (row_id,) in rows))
 
 

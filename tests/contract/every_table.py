@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from shepherd_memory.memory import rejections, responses
+from shepherd_memory.memory import rejections, responses, unconfirmed
 from shepherd_memory.memory.responses import StoredResponse
 from shepherd_memory.service import Service
 from shepherd_memory.storage import tombstones, users
@@ -29,6 +29,8 @@ def furnish(service: Service, clock: ManualClock, user_id: str, word: str) -> No
         rejections.insert(
             tx, user_id, row_id, rejections.NewRejection("fact", "a", word, "no", "", where), clock()
         )
+        waiting = unconfirmed.NewUnconfirmed("fact", "b", word, "reworded", "", word, "self", where)
+        unconfirmed.insert(tx, user_id, users.lock(tx, user_id, clock()), waiting, clock())
         responses.put(tx, user_id, f"resp_{word}", StoredResponse("chat", 2), clock())
         ledger.record(tx, user_id, ledger.EXTRACTION, ledger.TokenCost(1, 1, 1, 1), clock())
         tombstones.add(tx, user_id, tombstones.CONTEXT, word, clock())

@@ -9,9 +9,6 @@ from shepherd_memory.text.grounding.languages import Languages, pattern
 
 PASTED, QUOTED = "pasted", "quoted"
 
-# Beyond this, the middle of a message is a paste; people say what they want before or after it.
-MAX_CHARACTERS = 100_000
-
 
 @dataclass(frozen=True)
 class Stretch:
@@ -53,8 +50,6 @@ def foreign_stretches(folded: str, languages: Languages) -> tuple[Stretch, ...]:
 def _pasted(folded: str, languages: Languages) -> Iterator[Stretch]:
     for lines in (_FENCE, _QUOTED_LINE, _TERMINAL, _OUTPUT):
         yield from (Stretch(match.start(), match.end(), PASTED) for match in lines.finditer(folded))
-    if len(folded) > MAX_CHARACTERS:
-        yield Stretch(MAX_CHARACTERS // 2, len(folded) - MAX_CHARACTERS // 2, PASTED)
     mail = _mail_start(folded)
     if mail is not None:
         yield Stretch(mail, len(folded), PASTED)

@@ -12,6 +12,9 @@ from shepherd_memory.text.words import fold
 
 Span = tuple[int, int]
 
+# Beyond this the middle of a message is a paste, and no model is shown it.
+MAX_CHARACTERS = 16_000
+
 
 @dataclass(frozen=True)
 class Actor:
@@ -67,7 +70,9 @@ _CAPITALISED = re.compile(r"[^\W\d_a-z][\w'-]*")
 # One work item has at most twenty statements, and each of its proposals asks for one or all of them.
 @lru_cache(maxsize=64)
 def read(message: str) -> Reading:
-    """Read a message of the user."""
+    """Read a message of the user; of a very long one the beginning and the end."""
+    if len(message) > MAX_CHARACTERS:
+        message = f"{message[: MAX_CHARACTERS // 2]}\n{message[-MAX_CHARACTERS // 2 :]}"
     text = fold(message)
     languages = detect(text)
     capitals = frozenset(fold(word) for word in _CAPITALISED.findall(message) if not word[0].islower())

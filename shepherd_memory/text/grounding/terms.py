@@ -70,9 +70,10 @@ def terms_of(value: str, about: str) -> list[Term]:
     if is_yes_or_no(value):
         return _collect([(subject, (answer in _all_phrases("no")) != is_turned)], False, _glue() | _topics())
     takes_both = pattern("denial", "either").search(subject) is not None or is_about_past(subject)
-    turned = None if takes_both else is_turned
     names = frozenset(fold(name) for name in _NAME.findall(value))
     parts = list(_parts(fold(value)))
+    # A value that denies says so itself: under `dislikes`, "hates olives" is no double denial.
+    turned = None if takes_both else is_turned and not any(denied for _, denied in parts)
     for glue in (_glue(), _stop_stems(), frozenset[str]()):
         if found := _collect(parts, turned, glue):
             return [replace(term, is_name=term.text in names) for term in found]
@@ -151,17 +152,17 @@ def pieces_of(clauses: tuple[str, ...], languages: Languages, said_on: date | No
     for clause in clauses:
         is_correction = pattern("denial", "particle", languages).match(clause.strip()) is not None
         for text, is_denied in polarised(clause, denied, languages):
-            found.append(_piece(text, is_denied, said_on, "en" in languages))
+            found.append(_piece(text, is_denied, said_on, languages))
             denied = is_denied and not is_correction
     return tuple(found)
 
 
-def _piece(text: str, denied: bool, said_on: date | None, is_english: bool) -> Piece:
+def _piece(text: str, denied: bool, said_on: date | None, languages: Languages) -> Piece:
     quantities, rest = find_quantities(text)
     if said_on:
         quantities += find_relative_dates(text, said_on)
-    kinds = frozenset(mention.kind for mention in find_mentions(text))
-    return Piece(text, denied, _forms(text, rest), tuple(quantities), kinds, said_on, is_english)
+    kinds = frozenset(mention.kind for mention in find_mentions(text, languages))
+    return Piece(text, denied, _forms(text, rest), tuple(quantities), kinds, said_on, "en" in languages)
 
 
 def _forms(text: str, rest: str) -> frozenset[str]:

@@ -263,8 +263,10 @@ class _Case:
 
     def _words(self) -> Iterator[Doubt]:
         pieces = self._pieces()
+        # A date may have a comma in it.
+        whole = pieces_of((self._place.text,), self._reading.languages, self._said_on)
         for term in self._terms:
-            holding = [piece for piece in pieces if is_in(term, piece)]
+            holding = [piece for piece in (*pieces, *(whole if term.quantity else ())) if is_in(term, piece)]
             if not holding:
                 yield Doubt(REWORDED, is_firm=False, detail=term.text)
             elif not any(is_of_polarity(term, piece) for piece in holding):
@@ -280,7 +282,11 @@ class _Case:
             )
 
     def _pieces_of_statement(self) -> tuple[Piece, ...]:
-        return pieces_of((self._reading.text,), self._reading.languages, self._said_on)
+        """The statement in one piece, without what others wrote."""
+        text = self._reading.text
+        for stretch in self._reading.foreign:
+            text = text[: stretch.start] + " " * (stretch.end - stretch.start) + text[stretch.end :]
+        return pieces_of((text,), self._reading.languages, self._said_on)
 
     def _past(self) -> Iterator[Doubt]:
         past = pattern("denial", "past", self._reading.languages)
