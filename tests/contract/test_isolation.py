@@ -43,16 +43,16 @@ from shepherd_memory.memory import (
     entries,
     facts,
     rejections,
-    unconfirmed,
     responses,
     saved_chats,
     sessions,
+    unconfirmed,
 )
 from shepherd_memory.memory.documents import Facets, NewDocument
 from shepherd_memory.memory.rejections import NewRejection
-from shepherd_memory.memory.unconfirmed import NewUnconfirmed
 from shepherd_memory.memory.responses import StoredResponse
 from shepherd_memory.memory.saved_chats import InputHistory, SavedChat
+from shepherd_memory.memory.unconfirmed import NewUnconfirmed
 from shepherd_memory.recall import Hit, Recalled, rows, user_index
 from shepherd_memory.recall import filters as recall_within
 from shepherd_memory.recall.hits import Scope

@@ -45,9 +45,10 @@ def test_a_translated_value_waits_and_is_not_injected(
         assert (kept.name, kept.content, kept.subject) == ("occupation", "nurse", "self")
         assert (kept.reason, kept.detail, kept.quote) == ("reworded", "nurse", SAID.lower())
         assert values(service) == []
-        block = service.inject("ada", [user_says("Where is the enfermera?")]).block or ""
-        assert "nurse" not in block
-        assert SAID in block
+        block = service.inject("ada", [user_says("Where is the enfermera?")]).block
+        assert block is not None
+        assert "nurse" not in block.text
+        assert SAID in block.text
 
 
 @pytest.mark.every_scheme

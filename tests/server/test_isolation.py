@@ -91,7 +91,7 @@ def cases(ids: Mapping[str, Any]) -> list[Case]:
     said = [{"role": "user", "content": WORDS}]
     chat = {"model": "m", "max_tokens": 9, "messages": said, "input": said}
     export = b'{"format":"shepherd-memory","version":1}\n'
-    fact, row = f"{memory}/facts/{{key}}", "{id}"
+    fact, row, waiting = f"{memory}/facts/{{key}}", "{id}", f"{memory}/unconfirmed"
     return [
         *(Case("POST", path, path, chat) for path in CHATS.values()),
         Case("GET", "/v1/models", "/v1/models"),
@@ -144,8 +144,8 @@ def cases(ids: Mapping[str, Any]) -> list[Case]:
         Case("POST", f"{memory}/documents", f"{memory}/documents", {"text": "none", "session_id": SESSION}),
         Case("POST", f"{memory}/import", f"{memory}/import", export),
         Case("POST", f"{memory}/rejected/{row}/accept", f"{memory}/rejected/{ids['rejection']}/accept", {}),
-        Case("POST", f"{memory}/unconfirmed/{row}/confirm", f"{memory}/unconfirmed/{ids['unconfirmed']}/confirm", {}),
-        Case("POST", f"{memory}/unconfirmed/{row}/refuse", f"{memory}/unconfirmed/{ids['unconfirmed']}/refuse", {}),
+        Case("POST", f"{waiting}/{row}/confirm", f"{waiting}/{ids['unconfirmed']}/confirm", {}),
+        Case("POST", f"{waiting}/{row}/refuse", f"{waiting}/{ids['unconfirmed']}/refuse", {}),
         Case("DELETE", fact, f"{memory}/facts/{KEY}"),
         Case("DELETE", f"{memory}/context/{row}", f"{memory}/context/{ids['context']}"),
         Case("DELETE", f"{memory}/documents/{row}", f"{memory}/documents/{ids['document']}"),

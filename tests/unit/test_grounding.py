@@ -1,4 +1,3 @@
-# ruff: noqa: RUF001 - people write full-width punctuation.
 from datetime import UTC, datetime
 
 import pytest

@@ -11,6 +11,7 @@ SUPPOSED = "supposed, not said"
 WISHED = "wished or planned, not so"
 MADE_UP = "made up"
 UNSURE = "said with doubt"
+REPORTED = "reported by the user"
 
 
 @dataclass(frozen=True)
@@ -30,6 +31,7 @@ def mood_of(reading: Reading, clause: Clause, about: str, value: str) -> Doubt |
         or _supposed(reading, clause)
         or _wished(reading, clause, about, value)
         or _unsure(reading, clause)
+        or _reported(reading, clause, value)
     )
 
 
@@ -89,6 +91,8 @@ def _asked(reading: Reading, clause: Clause, value: str) -> Doubt | None:
 
 def _is_owned(reading: Reading, clause: Clause, at: int) -> bool:
     """Whether "my" stands at most three words before a place."""
+    if {"ja", "zh"} & set(reading.languages):
+        return False
     owned = [*pattern("persons", "possessive", reading.languages).finditer(reading.text, clause.start, at)]
     return bool(owned) and len(reading.text[owned[-1].end() : at].split()) <= 3
 
@@ -169,3 +173,13 @@ def _wished(reading: Reading, clause: Clause, about: str, value: str) -> Doubt |
 def _unsure(reading: Reading, clause: Clause) -> Doubt | None:
     found = _search(reading, "doubt", _before_and_in(reading, clause))
     return Doubt(UNSURE, is_firm=False) if found else None
+
+
+def _reported(reading: Reading, clause: Clause, value: str) -> Doubt | None:
+    """Whether somebody else says it; "…told my husband Erik" still names the husband."""
+    span = _before_and_in(reading, clause)
+    at = reading.text.find(value, *span) if value else -1
+    if at > 0 and _is_owned(reading, clause, at):
+        return None
+    first = pattern("persons", "first", reading.languages).search(reading.text, *span)
+    return Doubt(REPORTED, is_firm=False) if first is None and _search(reading, "said", span) else None

@@ -292,8 +292,20 @@ class _Case:
         past = pattern("denial", "past", self._reading.languages)
         if is_about_past(self._about) or past.search(self._value):
             return
-        if all(past.search(self._reading.text, one.start, one.end) for one in self._clauses):
+        if (
+            all(past.search(self._reading.text, one.start, one.end) for one in self._clauses)
+            or self._has_ended()
+        ):
             yield Doubt(NO_LONGER, is_firm=True)
+
+    def _has_ended(self) -> bool:
+        """Whether the value follows "sold", "left" and the like at once."""
+        value = self._value_span()
+        if value is None:
+            return False
+        lead = self._reading.text[self._clauses[0].start : value[0]]
+        ended = [*pattern("denial", "ended", self._reading.languages).finditer(lead)]
+        return bool(ended) and len(lead[ended[-1].end() :].split()) <= 2 and ended[-1][0] not in self._about
 
     def _correction(self) -> Iterator[Doubt]:
         end = self._clauses[-1].end
