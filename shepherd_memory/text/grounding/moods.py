@@ -30,7 +30,7 @@ def mood_of(reading: Reading, clause: Clause, about: str, value: str) -> Doubt |
         or _asked(reading, clause, value)
         or _supposed(reading, clause)
         or _wished(reading, clause, about, value)
-        or _unsure(reading, clause)
+        or _unsure(reading, clause, about)
         or _reported(reading, clause, value)
     )
 
@@ -130,10 +130,21 @@ def _before_and_in(reading: Reading, clause: Clause) -> Span:
     start = clause.start
     for other in reversed(reading.clauses_in((reading.sentences[clause.sentence][0], clause.start))):
         is_contrast = pattern("denial", "contrast", reading.languages).match(reading.text[start:].lstrip())
-        if reading.text[other.end : start].strip() or is_contrast:
+        if is_contrast or (reading.text[other.end : start].strip() and not _leads(reading, other)):
             break
         start = other.start
     return start, clause.end
+
+
+MAX_LEADING_WORDS = 4
+
+
+def _leads(reading: Reading, clause: Clause) -> bool:
+    """Whether a short clause says how the next one is meant: "Ich wünschte, …", "I think, …"."""
+    is_short = len(reading.text[clause.start : clause.end].split()) <= MAX_LEADING_WORDS
+    return is_short and any(
+        _search(reading, entry, (clause.start, clause.end)) for entry in ("wish", "plan", "doubt")
+    )
 
 
 def _supposed(reading: Reading, clause: Clause) -> Doubt | None:
@@ -170,7 +181,9 @@ def _wished(reading: Reading, clause: Clause, about: str, value: str) -> Doubt |
     return Doubt(WISHED, is_firm=True) if found and found[0] not in value else None
 
 
-def _unsure(reading: Reading, clause: Clause) -> Doubt | None:
+def _unsure(reading: Reading, clause: Clause, about: str) -> Doubt | None:
+    if pattern("moods", "aim").search(about):
+        return None
     found = _search(reading, "doubt", _before_and_in(reading, clause))
     return Doubt(UNSURE, is_firm=False) if found else None
 

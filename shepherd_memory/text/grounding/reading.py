@@ -152,7 +152,13 @@ class _ClauseReader:
             return self._other(mention, first)
         if first is not None:
             return USER
-        return self._referred(span) or self._named(span) or before or USER
+        return self._referred(span) or self._named(span) or self._somebody(span, before) or before or USER
+
+    def _somebody(self, span: Span, before: Actor | None) -> Actor | None:
+        """Somebody who is not known, in a verb that the user would not use of themself."""
+        if before is not None and not before.is_user:
+            return None
+        return Actor(False, is_sure=False) if self._find("person_verb", span) else None
 
     def _first_person(self, span: Span) -> int | None:
         """Where the user acts or feels, apart from "my sister", "我姐姐"."""
@@ -221,6 +227,8 @@ class _ClauseReader:
             return self._meant(last) or Actor(False, is_sure=pronoun[0] in _ENGLISH_PERSONS)
         if last is not None and self._hangs_on(last, span):
             return self._spoken_of(last)
+        if self._starts_with("relative", span) and "en" in self._languages:
+            return Actor(False)
         if last is not None and self._find("thing", at_start) and fits("pet", last.kind):
             return self._spoken_of(last)
         return None
@@ -280,3 +288,18 @@ _COPULAS = frozenset(
 @lru_cache
 def _function_words(languages: Languages) -> frozenset[str]:
     return frozenset(fold(" ".join(table("words")["function"].get(one, "") for one in languages)).split())
+
+
+_ADVERBS = re.compile("^(?:现在|目前|平时|今年|一直|从小|已经|也|都|还|就|今は|今|今年)+")
+
+
+def owned_noun(reading: Reading, clause: Clause) -> str:
+    """What a clause that does not begin with the user says something of: "my boat", "保姆"; "" if unknown."""
+    text = reading.text[clause.start : clause.end].strip()
+    if {"ja", "zh"} & set(reading.languages):
+        subject = re.match(r"([^\W\d]{1,8}?)(?:は|が|住在|叫|是|在)", _ADVERBS.sub("", text))
+        noun = subject[1] if subject else ""
+        return "" if pattern("persons", "first", reading.languages).match(noun) and len(noun) < 3 else noun
+    owner = pattern("persons", "possessive", reading.languages).match(text)
+    verb = re.search(r"\s(?:is|are|was|ist|sind|war|es|son|era|est|sont|e|sao|это)\s|'s\s", text)
+    return text[owner.end() : verb.start()] if owner and verb and verb.start() > owner.end() else ""

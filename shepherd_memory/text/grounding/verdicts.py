@@ -10,7 +10,7 @@ from shepherd_memory.text.grounding.foreign import PASTED, QUOTED
 from shepherd_memory.text.grounding.languages import any_phrase, pattern, table
 from shepherd_memory.text.grounding.moods import Doubt, mood_of
 from shepherd_memory.text.grounding.questions import unsaid_in
-from shepherd_memory.text.grounding.reading import Clause, Reading, Span, read
+from shepherd_memory.text.grounding.reading import Clause, Reading, Span, owned_noun, read
 from shepherd_memory.text.grounding.relations import find_mentions, kinds_of_key
 from shepherd_memory.text.grounding.terms import (
     Piece,
@@ -301,7 +301,7 @@ class _Case:
     def _has_ended(self) -> bool:
         """Whether the value follows "sold", "left" and the like at once."""
         value = self._value_span()
-        if value is None:
+        if value is None or kinds_of_key(self._about):
             return False
         lead = self._reading.text[self._clauses[0].start : value[0]]
         ended = [*pattern("denial", "ended", self._reading.languages).finditer(lead)]
@@ -321,6 +321,8 @@ class _Case:
         if self._key_stands_elsewhere():
             yield Doubt(OTHER_ATTRIBUTE, is_firm=False)
         names = [] if _CHOSEN.search(self._about) else self._cued_attributes()
+        if names and self._is_of_another_thing(names):
+            yield Doubt(OTHER_ATTRIBUTE, is_firm=False)
         sentence = self._reading.sentences_in(self._place.span)
         texts = [self._reading.text[slice(*span)] for span in sentence]
         cues = [pattern("cues", name, self._reading.languages) for name in names] + list(
@@ -331,6 +333,14 @@ class _Case:
         )
         if names and not is_bare and not any(cue.search(text) for cue in cues for text in texts):
             yield Doubt(OTHER_ATTRIBUTE, is_firm=False)
+
+    def _is_of_another_thing(self, names: list[str]) -> bool:
+        """Whether the clause says it of something of the user: "my boat is called Serenity" under `name`."""
+        if kinds_of_key(self._about):
+            return False
+        owned = [noun for one in self._clauses if (noun := owned_noun(self._reading, one))]
+        nouns = [any_phrase(table("cues")[name]["noun"]) for name in names]
+        return bool(owned) and not any(noun.search(text) for text in owned for noun in nouns)
 
     def _cued_attributes(self) -> list[str]:
         found = [name for name in table("cues") if pattern_of_key(name).search(self._about)]
