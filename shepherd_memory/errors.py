@@ -4,6 +4,9 @@ ShepherdError
 ├── ConfigError              a key or value in the configuration is wrong
 ├── InvalidInput             an argument cannot be used as it is
 ├── NotFound                 what was named does not exist for this user
+├── SessionConflict          the life of a session stands in the way; it is named
+│   ├── SessionRunning       one is active already in this group
+│   └── SessionEnded         it has ended, and takes no more chat
 ├── DatabaseError            the database refused; the cause is attached
 │   ├── DatabaseUnavailable  it cannot be reached, is locked, or is full: later may work
 │   └── DatabaseRefused      wrong version, wrong file, missing driver: later will not help
@@ -29,6 +32,32 @@ class InvalidInput(ShepherdError):
 
 class NotFound(ShepherdError):
     """What was named does not exist for this user."""
+
+
+class SessionConflict(ShepherdError):
+    """The life of a session stands in the way of what was asked."""
+
+    def __init__(self, message: str, session_id: str) -> None:
+        super().__init__(message)
+        self.session_id = session_id
+
+
+class SessionRunning(SessionConflict):
+    """A session is active already in this group."""
+
+    def __init__(self, session_id: str) -> None:
+        super().__init__(
+            f"the session {session_id} is active already: go on in it, end it, or start with takeover",
+            session_id,
+        )
+
+
+class SessionEnded(SessionConflict):
+    """The session has ended, and takes no more chat."""
+
+    def __init__(self, session_id: str, reason: str) -> None:
+        super().__init__(f"the session {session_id} has ended ({reason}): start another", session_id)
+        self.reason = reason
 
 
 class DatabaseError(ShepherdError):

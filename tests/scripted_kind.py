@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from shepherd_memory.errors import EndpointUnavailable
 from shepherd_memory.storage import users
 from shepherd_memory.storage.database import Connection, Database
-from shepherd_memory.work import jobs
+from shepherd_memory.work import claims, jobs
 from shepherd_memory.work.jobs import Job
 from shepherd_memory.work.kinds import JobResult, Terms
 from shepherd_memory.work.ledger import TokenCost
@@ -60,13 +60,13 @@ class ScriptedKind:
     def store(
         self, tx: Connection, job: Job, piece: Portion, result: str, first_id: int, now: int
     ) -> str | None:
-        return "made" if jobs.finish(tx, job, "made", now) else None
+        return "made" if claims.finish(tx, job, "made", now) else None
 
     def park(
         self, tx: Connection, job: Job, piece: Portion | None, new_id: int, problem: str, now: int
     ) -> bool:
         self.parked.append((job.id, problem))
-        return jobs.hold(tx, job, problem, now)
+        return claims.hold(tx, job, problem, now)
 
     def cancel(self) -> None:
         self._cancelled.set()

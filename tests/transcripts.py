@@ -143,7 +143,7 @@ def _postings(connection: Connection, user_id: str, places: Mapping[int, int]) -
 def _conversations(connection: Connection, user_id: str, places: Mapping[int, int]) -> list[Any]:
     rows = connection.rows(
         "select first_document, last_document, file_key, session_id, first_message_at, last_message_at,"
-        " entries, status from transcript_conversations where user_id = :user_id order by first_document",
+        " entries, status from conversations where user_id = :user_id order by first_document",
         user_id=user_id,
     )
     return [(places.get(row[0]), places.get(row[1]), *row[2:]) for row in rows]

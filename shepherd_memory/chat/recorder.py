@@ -4,6 +4,7 @@ import logging
 from collections.abc import Sequence
 from typing import Any
 
+from shepherd_memory.config.providers import current_provider
 from shepherd_memory.errors import DatabaseError
 from shepherd_memory.service import Service
 from shepherd_memory.text.groups import MAIN_GROUP
@@ -29,6 +30,7 @@ class SessionRecorder:
         session_id: str,
         each: bool = False,
         group: str = MAIN_GROUP,
+        cwd: str = "",
     ) -> None:
         self.session_id = session_id
         self.stored_as = session_id
@@ -36,6 +38,7 @@ class SessionRecorder:
         self._service = service
         self._user_id = user_id
         self._group = group
+        self._cwd = cwd
         self._each = each
         self._unstored: list[dict[str, Any]] = []
         self._new_turns = 0
@@ -54,6 +57,7 @@ class SessionRecorder:
         self._unstored += messages
         config = self._service.config
         rest_seconds = config.memory_extraction_idle_timeout or NEVER_IDLE_SECONDS
+        provider = current_provider(config)
         try:
             kept = self._service.remember(
                 self._user_id,
@@ -61,6 +65,8 @@ class SessionRecorder:
                 self.session_id,
                 rest_seconds=rest_seconds,
                 group=self._group,
+                provider=provider.name if provider else "",
+                cwd=self._cwd,
             )
         except DatabaseError as error:
             logger.warning("a chat could not be stored (%s): it is tried again", type(error).__name__)

@@ -13,6 +13,7 @@ from shepherd_memory.chat.events import Emit
 from shepherd_memory.chat.eviction import Message, tokens_of
 from shepherd_memory.chat.recorder import SessionRecorder
 from shepherd_memory.chat.tool_loop import Turn
+from shepherd_memory.chat.wake_up import has_previous, wake_up_text
 from shepherd_memory.config import Config, Provider
 from shepherd_memory.config.identity import is_known
 from shepherd_memory.config.providers import (
@@ -112,7 +113,9 @@ class ChatSession:
         """Of what was remembered, what was still there when it was last looked at."""
         self._off_record: set[str] = set()
         """What was asked with memory off, and answered: it is saved nowhere."""
-        self._memory = SessionRecorder(self.service, self.user_id, session_id, self.options.each, self.group)
+        self._memory = SessionRecorder(
+            self.service, self.user_id, session_id, self.options.each, self.group, here()
+        )
 
     @property
     def config(self) -> Config:
@@ -176,17 +179,37 @@ class ChatSession:
         turn = Turn(self, provider, emit, max_tokens or self.config.chat_max_tokens, memory, recalls)
         turn.run(said)
 
+    def wake(self, emit: Emit, *, memory: bool = True) -> None:
+        """Have the model greet the user, going on from the previous session, before anything is said.
+
+        What asks for it is no message of the user's: it is stored and shown nowhere. If there is no greeting
+        the chat begins as if it had not been asked for.
+        """
+        self._stop.clear()
+        self._is_off_record = not memory
+        provider = self.provider()
+        if provider is None:
+            return emit(events.TurnFailed(NO_PROVIDER, events.NO_PROVIDER))
+        asking = self.add({"role": "user", "content": self._wake_up(memory)}, _unheard)
+        Turn(self, provider, emit, self.config.chat_max_tokens, memory).run(None)
+        if self.messages[-1:] == [asking]:
+            self.messages.pop()
+
+    def _wake_up(self, memory: bool) -> str:
+        injects = memory and self.memory_use().injects
+        return wake_up_text(injects and has_previous(self.service, self.user_id, self.session_id, self.group))
+
     def cancel(self) -> None:
         """Stop the answer that is coming in, from any thread."""
         self._stop.set()
         self.client.cancel()
 
-    def clear(self) -> None:
-        """Queue what is new, and begin another session."""
+    def clear(self, session_id: str = "") -> None:
+        """Queue what is new, and begin another session, with this id or a new one."""
         self._behind.append(self._memory)
         self.problem = self._catch_up() or self._drop_saved()
         self.messages = []
-        self._begin(uuid.uuid4().hex)
+        self._begin(session_id or uuid.uuid4().hex)
 
     def resume(self) -> bool:
         """Go on with the chat that was saved for this folder and provider; whether there was one."""
@@ -322,6 +345,10 @@ class ChatSession:
                 return window
             self._windows[key] = window
         return self._windows[key]
+
+
+def _unheard(event: events.Event) -> None:
+    """Nobody is told."""
 
 
 def _note(problem: str, emit: Emit) -> None:

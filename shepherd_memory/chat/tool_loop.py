@@ -64,12 +64,14 @@ class Turn:
         self._calls: list[ToolRequest] = []
         self._end = End("")
 
-    def run(self, said: Message) -> None:
+    def run(self, said: Message | None) -> None:
+        """Answer what the user said, which is stored; None: nobody said anything."""
         try:
             self._recall()
         finally:
             # In between, so that recall does not find what was only just said; and whatever recall does.
-            self._store([said])
+            if said is not None:
+                self._store([said])
         last = self._answered()
         if self._remembers:
             self._chat.end_turn(self._emit)
@@ -90,6 +92,7 @@ class Turn:
                 group=chat.group,
                 after=chat.evicted_turn,
                 explain=True,
+                context_window=chat.window_of(self._provider),
             )
         except ShepherdError as error:
             logger.warning("recall failed for a chat (%s)", type(error).__name__)

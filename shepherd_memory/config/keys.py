@@ -12,6 +12,7 @@ from shepherd_memory.config.settings import (
     FLAG,
     GROUP,
     MINUTES,
+    MINUTES_OR_NEVER,
     PORT,
     SECONDS,
     SECONDS_OR_OFF,
@@ -104,6 +105,25 @@ class Config(_Checked):
         GROUP,
         "The group of the memory that chats and commands use. `main` sees all groups of its user, any other"
         " itself and `global`.",
+    )
+    agent_name: str = setting(
+        "",
+        TEXT,
+        "What the agent is called in what is stored of its answers. A session may have another name.",
+    )
+    session_idle_minutes: float = setting(
+        15.0, MINUTES_OR_NEVER, "A session that was started ends after so many minutes of silence. 0: never."
+    )
+    session_rehydration_tokens: int = setting(
+        2000,
+        COUNT,
+        "Most tokens that the previous session may take in the first message of one that was started; never "
+        "more than a quarter of the model's context window, where that is known. 0: it is not handed on.",
+    )
+    session_rehydration_context: str = setting(
+        "none",
+        one_of(("none", "identity", "knowledge", "both")),
+        "Documents of these categories that are handed on with the previous session, within its tokens.",
     )
     memory_database: str = setting(
         "",

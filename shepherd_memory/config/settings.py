@@ -92,6 +92,9 @@ COUNT = ValueRule(int, "a whole number, 0 or more", lambda number: 0 <= number <
 COUNT_FROM_ONE = ValueRule(int, "a whole number, 1 or more", lambda number: 1 <= number <= MAX_COUNT)
 SECONDS = ValueRule(float, "seconds, above 0 and up to a year", lambda number: 0 < number <= MAX_SECONDS)
 MINUTES = ValueRule(float, "minutes, above 0 and up to a year", lambda number: 0 < number <= MAX_SECONDS / 60)
+MINUTES_OR_NEVER = ValueRule(
+    float, "minutes, from 0 (never) to a year", lambda number: 0 <= number <= MAX_SECONDS / 60
+)
 SECONDS_OR_OFF = ValueRule(
     float, "seconds, from 0 (off) to a year", lambda number: 0 <= number <= MAX_SECONDS
 )

@@ -8,7 +8,7 @@ from itertools import groupby
 
 from shepherd_memory.embedding.chunks import MAX_EMBEDDED_CHARS, split_text
 from shepherd_memory.errors import DatabaseError
-from shepherd_memory.memory.entries import context_text, fact_text
+from shepherd_memory.memory.entries import OTHER_SPEAKER, context_text, fact_text
 from shepherd_memory.storage import users
 from shepherd_memory.storage.clock import SECOND
 from shepherd_memory.storage.database import Connection, Database
@@ -166,7 +166,7 @@ _JOINED = (
 )
 # Of a long document only as much as is embedded: sixty-four of 30 MB would take two gigabytes.
 _TEXTS = (
-    "u.user_id, u.id, f.key, f.value, c.question, c.answer, d.speaker_name,"
+    f"u.user_id, u.id, f.key, f.value, c.question, c.answer, {OTHER_SPEAKER},"
     f" substr(d.text, 1, {MAX_EMBEDDED_CHARS})"
 )
 

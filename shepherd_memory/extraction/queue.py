@@ -15,7 +15,7 @@ from shepherd_memory.storage.database import Connection, Database
 from shepherd_memory.text.block_seal import strip_injection
 from shepherd_memory.text.canonical import dump_canonical, load_json
 from shepherd_memory.text.groups import MAIN_GROUP
-from shepherd_memory.work import jobs
+from shepherd_memory.work import claims, jobs
 from shepherd_memory.work.jobs import Job
 
 KIND = "extract"
@@ -156,9 +156,9 @@ def _readable(said: QueuedMessage) -> QueuedMessage:
 def end_slice(tx: Connection, job: Job, part: Slice, outcome: str, now: int) -> bool:
     """The slice is dealt with: the item is done, or goes on after it. False: it was no longer ours."""
     if part.rest:
-        owned = jobs.advance(tx, job, part.through, part.rest_payload, outcome)
+        owned = claims.advance(tx, job, part.through, part.rest_payload, outcome)
     else:
-        owned = jobs.finish(tx, job, outcome, now)
+        owned = claims.finish(tx, job, outcome, now)
     if owned:
         sessions.settle(tx, job.user_id, job.key, KIND)
     return owned
@@ -168,9 +168,9 @@ def hold_slice(tx: Connection, job: Job, part: Slice, job_id: int, error: str, n
     """The slice has failed for good; what follows it in the item goes on as an item of its own."""
     # The carried texts are in the order of their ids: those of the rest are the tail.
     kept = job.payload.removesuffix(part.rest_payload)
-    if part.rest and not jobs.split(tx, job, part.through, kept, part.rest_payload, job_id, now):
+    if part.rest and not claims.split(tx, job, part.through, kept, part.rest_payload, job_id, now):
         return False
-    if not jobs.hold(tx, job, error, now):
+    if not claims.hold(tx, job, error, now):
         return False
     sessions.settle(tx, job.user_id, job.key, KIND)
     return True
@@ -199,7 +199,7 @@ def _trim_some(database: Database, limit: int, now: int) -> int:
     why = f"dropped: more than {limit} items were waiting"
     with database.write() as tx:
         # One after the other: two processes that count at the same moment would drop too many.
-        jobs.lock_kind(tx, KIND)
+        claims.lock_kind(tx, KIND)
         excess = min(TRIMMED_AT_ONCE, jobs.count_waiting(tx, KIND) - limit)
         shares = _shares(jobs.waiting_by_user(tx, KIND), excess) if excess > 0 else {}
         chosen = [

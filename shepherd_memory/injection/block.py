@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from shepherd_memory.text.block_seal import seal
-from shepherd_memory.text.canonical import canonical_text
 from shepherd_memory.text.excerpt import ELLIPSIS, shorten
 from shepherd_memory.text.lookalikes import PlainText
 from shepherd_memory.text.tokens import UNITS, estimate_tokens, fair_shares, weigh
+from shepherd_memory.text.visible import visible_text
 
 BLANK_LINE = "\n\n"
 MAX_TEXT_CHARS = 100_000
@@ -19,14 +19,6 @@ MIN_UNITS = 24 * UNITS
 """Texts are not cut shorter than this: a few words of each of many say less than a sentence of the best."""
 
 MAX_LABEL_CHARS = 60
-
-# Nobody sees these, and a model reads them: controls, bidi marks, zero widths, fillers, variation selectors
-# and tags, in all of which instructions have been hidden. Controls that are white space become a space.
-_INVISIBLE = re.compile(
-    "[\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f"
-    "\u200b-\u200f\u202a-\u202e\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb"
-    "\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff]"
-)
 
 # The last character of what these find gets a backslash before it. They look at the plain form of a text.
 # With a role and a colon, a text could go on as if somebody else were speaking; `<|` and `|>` enclose the
@@ -100,8 +92,11 @@ def build_block(
     pieces: Sequence[RecalledItem],
     max_tokens: int,
     most_relevant: Sequence[str] = (),
+    record: str = "",
 ) -> MemoryBlock | None:
     """The facts and the pieces, best first, that `max_tokens` has room for; None: for none of them.
+
+    A `record` of what was said before stands above them, beside their budget.
 
     Each of the two may take half, and what the other leaves. Facts are never cut, for half a value can be
     a wrong one: those with the keys `most_relevant` go in first, and one that does not fit is left out.
@@ -116,6 +111,7 @@ def build_block(
     shown = _show(drafts, room - weigh(_facts_line([entries[index] for index in chosen])))
     chosen = _choose(entries, order, room - weigh(_context_line([text for _, text in shown])))
     lines = _facts_line([entries[index] for index in chosen]) + _context_line([text for _, text in shown])
+    lines = f"{record}\n{lines}" if record else lines
     if not lines:
         return None
     text = lines + seal(lines)
@@ -154,10 +150,10 @@ def _draft(piece: RecalledItem) -> _Draft:
     if piece.question or piece.answer:
         labelled = [("User", piece.question), ("Assistant", piece.answer)]
     else:
-        labelled = [(_escape_label(piece.speaker) or _escape_label(piece.kind), piece.text)]
+        labelled = [(escape_label(piece.speaker) or escape_label(piece.kind), piece.text)]
     said = [(f"{label}: ", _escape_said(_bounded(text))) for label, text in labelled]
     said = [(label, text) for label, text in said if text]
-    labels = [_escape_label(piece.date), f"group {_escape_label(piece.group)}" if piece.group else ""]
+    labels = [escape_label(piece.date), f"group {escape_label(piece.group)}" if piece.group else ""]
     when = ", ".join(filter(None, labels))
     openings = [f"({when}) " if when else "", *[" "] * len(said)]
     return _Draft(
@@ -183,8 +179,7 @@ def _show(drafts: Sequence[_Draft], room: int) -> list[tuple[RecalledItem, str]]
 
 def _one_line(text: str) -> str:
     """`text` in one line of visible characters with single spaces."""
-    visible = _INVISIBLE.sub("", canonical_text(text.replace("\0", "")))
-    return " ".join(visible.split())
+    return " ".join(visible_text(text).split())
 
 
 def _escape_fact(text: str) -> str:
@@ -197,7 +192,7 @@ def _escape_said(text: str) -> str:
     return _escape(_IN_CONTEXT, _one_line(text))
 
 
-def _escape_label(text: str) -> str:
+def escape_label(text: str) -> str:
     """A date, or who said something."""
     return _escape(_IN_LABELS, _one_line(text)[:MAX_LABEL_CHARS].rstrip())
 

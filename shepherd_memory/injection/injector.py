@@ -28,6 +28,7 @@ class InjectionRequest:
 
     `after` is the key of the user's last turn before these messages, where the model has seen earlier ones
     that are not among them; `previous_response` is the response that they go on from, by which that is found.
+    `context_window` is the model's, 0 where nobody says.
     """
 
     user_id: str
@@ -38,6 +39,7 @@ class InjectionRequest:
     now: datetime | None = None
     explain: bool = False
     previous_response: str = ""
+    context_window: int = 0
 
 
 @dataclass(frozen=True)

@@ -57,12 +57,17 @@ def add(
     prompt: LoggedPrompt,
     fact_keys: Sequence[str],
     hits: Sequence[Hit],
+    recorded: Sequence[int],
     now: int,
 ) -> None:
-    """Note facts and hits that were put into a prompt, and count their use."""
+    """Note facts, hits and the documents of a record that were put into a prompt.
+
+    Use is counted of what was found for it: a record stands there whatever is asked.
+    """
     told = [facts.nearest_told(tx, user_id, key, prompt.group) for key in fact_keys]
-    rows = [("fact", fact.id, 0.0, 1.0) for fact in told if fact is not None]
-    rows += [(hit.kind, hit.id, hit.score, hit.confidence) for hit in hits]
+    used = [("fact", fact.id, 0.0, 1.0) for fact in told if fact is not None]
+    used += [(hit.kind, hit.id, hit.score, hit.confidence) for hit in hits]
+    rows = [*used, *(("document", number, 0.0, 1.0) for number in recorded)]
     tx.execute_many(
         f"insert into injections (user_id, {_COLUMNS}) values (:user_id, :id, :request, :session_id,"
         " :query, :kind, :entry_id, :score, :confidence, :now, :group)",
@@ -83,7 +88,7 @@ def add(
             for at, (kind, entry_id, score, confidence) in enumerate(rows)
         ],
     )
-    for kind, entry_id, _, _ in rows:
+    for kind, entry_id, _, _ in used:
         _count_use(tx, user_id, kind, entry_id, now)
 
 

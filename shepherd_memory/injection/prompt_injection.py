@@ -11,6 +11,7 @@ from shepherd_memory.errors import DatabaseError
 from shepherd_memory.injection import log, stored_blocks
 from shepherd_memory.injection.block import MemoryBlock
 from shepherd_memory.injection.follow_up import TurnQuery, query_of
+from shepherd_memory.injection.handing_on import NOTHING, HandedOn, hand_on, handing_rules, is_handed_in
 from shepherd_memory.injection.injector import InjectionRequest, Injector
 from shepherd_memory.injection.log import LoggedPrompt
 from shepherd_memory.injection.prompt import inject
@@ -18,11 +19,12 @@ from shepherd_memory.injection.prompting import Injected, PromptBudget, compose,
 from shepherd_memory.injection.recording import record
 from shepherd_memory.injection.stored_blocks import GivenBlock, StoredBlock
 from shepherd_memory.injection.turns import UserTurn, is_underway, user_turns
-from shepherd_memory.memory import responses
+from shepherd_memory.memory import responses, session_lives
+from shepherd_memory.memory.session_lives import SessionLife
 from shepherd_memory.recall import Recalled
 from shepherd_memory.storage import users
 from shepherd_memory.storage.database import Connection
-from shepherd_memory.text.ids import storable_id
+from shepherd_memory.text.ids import digest_of, storable_id
 from shepherd_memory.text.redaction import redact
 
 SAME_AS_BEFORE = "the same as before in this conversation"
@@ -63,6 +65,7 @@ class PromptInjection:
         self._before: list[GivenBlock] = []
         self._after = request.after
         self._session_id = request.session_id
+        self._life: SessionLife | None = None
         self._is_abandoned = False
 
     def run(self) -> Injected:
@@ -89,14 +92,32 @@ class PromptInjection:
         self._go_on(connection)
         number, self._seq = _number_and_seq(connection, asked.user_id)
         # A user who was erased and begins again has another number, and is not told what was erased.
-        self._turns = user_turns(asked.messages, self._after or str(number))
+        self._turns = user_turns(asked.messages, self._after or self._start(connection, number))
         keys = [turn.key for turn in self._turns]
         self._given = stored_blocks.load(connection, asked.user_id, asked.group, keys)
         for key, kept in self._injector.unsaved.of(asked.user_id, asked.group, keys).items():
-            if key not in self._given and kept.is_current(connection, asked.user_id):
+            if key not in self._given and self._is_current(connection, kept):
                 self._given[key] = GivenBlock(kept, self._seq, self._injector.clock())
         if self._after:
             self._before = stored_blocks.load_chain(connection, asked.user_id, asked.group, self._after)
+
+    def _is_current(self, connection: Connection, kept: StoredBlock) -> bool:
+        user_id, group = self._request.user_id, self._request.group
+        is_there = is_handed_in(connection, user_id, self._stored_session_id, kept.handed_in, group)
+        return is_there and kept.is_current(connection, user_id)
+
+    def _start(self, connection: Connection, number: int) -> str:
+        """Where the chain of turns begins: each session that was started has a chain of its own."""
+        asked, session_id = self._request, self._stored_session_id
+        life = session_lives.get(connection, asked.user_id, session_id, asked.group) if session_id else None
+        if life is None or life.status == session_lives.UNSTARTED:
+            return str(number)
+        self._life = life
+        return digest_of(f"{number}\0{session_id}")
+
+    @property
+    def _stored_session_id(self) -> str:
+        return storable_id(self._session_id) if self._session_id else ""
 
     def _go_on(self, connection: Connection) -> None:
         """Where the messages go on from a response: its last turn, and its session if none is named."""
@@ -188,13 +209,29 @@ class PromptInjection:
         recalled = self._recalled(query, room.results)
         with self._injector.database.read() as connection:
             elsewhere = self._session_id if self._after else ""
+            handed_on = self._handed_on(connection, turn)
             kept = compose(
-                connection, asked.user_id, asked.messages, recalled, room, told, elsewhere, asked.group
+                connection,
+                asked.user_id,
+                asked.messages,
+                recalled,
+                room,
+                told,
+                elsewhere,
+                asked.group,
+                handed_on,
             )
         given = self._given.get(turn.key)
         before = given.kept if given else None
         # What the turn has got already, where that tells the same.
-        return before if before and before.told and before.told == kept.told else kept, recalled
+        return before if before and before.tells_as(kept) else kept, recalled
+
+    def _handed_on(self, connection: Connection, turn: UserTurn) -> HandedOn:
+        """What the first turn of a session that was started is told of what was before it."""
+        rules = handing_rules(self._injector.config(), self._request.context_window)
+        if self._life is None or self._after or turn is not self._turns[0] or not rules.tokens:
+            return NOTHING
+        return hand_on(connection, self._request.user_id, self._life, rules)
 
     def _recalled(self, query: TurnQuery, limit: int) -> Recalled:
         """What is found for a query: for one that means little alone, together with what came before it."""
@@ -219,10 +256,8 @@ class PromptInjection:
         self, turn: UserTurn, kept: StoredBlock, recalled: Recalled, query: TurnQuery
     ) -> _Outcome | None:
         """What the turn gets in the end; None if something in the block is forgotten by now."""
-        session = self._session_id
         request = uuid.uuid4().hex[:12]
-        name = storable_id(session) if session else ""
-        prompt = LoggedPrompt(request, name, redact(query.text), self._request.group)
+        prompt = LoggedPrompt(request, self._stored_session_id, redact(query.text), self._request.group)
         try:
             given = self._recorded(turn, kept, prompt, recalled)
         except DatabaseError as error:

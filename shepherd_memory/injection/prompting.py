@@ -1,10 +1,11 @@
 """What a turn is told: the profile and what recall found, less what the conversation has been told."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from shepherd_memory.injection.block import MemoryBlock, RecalledItem, build_block
+from shepherd_memory.injection.handing_on import NOTHING, HandedOn
 from shepherd_memory.injection.stored_blocks import GivenBlock, StoredBlock
 from shepherd_memory.injection.turns import UserTurn
 from shepherd_memory.intake.messages import text_of, typed_by_user
@@ -76,10 +77,15 @@ def told_in(given: Iterable[GivenBlock]) -> ToldBefore:
     blocks = [(one.kept, one.kept.block, one.seq) for one in given if one.kept and one.kept.block]
     return ToldBefore(
         {key: value for kept, _, _ in blocks for key, value in kept.facts},
-        frozenset(number for kept, _, _ in blocks for _, number in kept.entries),
-        sum(block.tokens for _, block, _ in blocks),
+        frozenset(number for kept, _, _ in blocks for number in _told_whole(kept)),
+        sum(block.tokens - kept.record_tokens for kept, block, _ in blocks),
         max((seq for _, _, seq in blocks), default=0),
     )
+
+
+def _told_whole(kept: StoredBlock) -> Iterator[int]:
+    yield from (number for _, number in kept.entries)
+    yield from (number for number in kept.recorded if number not in kept.shortened)
 
 
 def compose(
@@ -91,10 +97,12 @@ def compose(
     told: ToldBefore,
     elsewhere: str = "",
     group: str = MAIN_GROUP,
+    handed_on: HandedOn = NOTHING,
 ) -> StoredBlock:
     """The block for a turn: the user's profile, and what recall found that the prompt does not show yet.
 
-    What was said in the session `elsewhere` is shown to the model without being in the prompt.
+    What was said in the session `elsewhere` is shown to the model without being in the prompt. What is
+    handed on from before the session stands in the block too, beside the budget.
     """
     left = room.conversation_tokens - told.tokens
     is_spent = left < MIN_TOKENS
@@ -105,14 +113,18 @@ def compose(
     profile = _profile(known, told, relevant, shown)
     best = [hit for hit in hits if _is_unseen(hit, shown, elsewhere, group)][: room.results]
     # What was told is not made up for: what is found beyond the best is less certain.
-    untold = [hit for hit in best if hit.id not in told.entry_ids]
+    untold = [hit for hit in best if hit.id not in told.entry_ids and hit.id not in handed_on.whole_ids]
     tokens = room.tokens // LATE_SHARE if is_spent else min(room.tokens, left)
     pieces = [_piece(hit, recalled.words, group) for hit in untold]
-    block = build_block([(fact.key, fact.value) for fact in profile], pieces, tokens, relevant)
-    return StoredBlock(None) if block is None else _stored(block, profile, untold)
+    block = build_block(
+        [(fact.key, fact.value) for fact in profile], pieces, tokens, relevant, handed_on.text
+    )
+    return StoredBlock(None) if block is None else _stored(block, profile, untold, handed_on)
 
 
-def _stored(block: MemoryBlock, profile: Sequence[Fact], hits: Sequence[Hit]) -> StoredBlock:
+def _stored(
+    block: MemoryBlock, profile: Sequence[Fact], hits: Sequence[Hit], handed_on: HandedOn
+) -> StoredBlock:
     told = [fact for fact in profile if fact.key in block.fact_keys]
     shown = [hit for hit in hits if hit.id in block.entry_ids]
     return StoredBlock(
@@ -122,6 +134,10 @@ def _stored(block: MemoryBlock, profile: Sequence[Fact], hits: Sequence[Hit]) ->
         tuple((hit.kind, hit.id) for hit in shown),
         tuple(fact.group_name for fact in told),
         tuple((*_fact_of(hit), hit.group) for hit in shown if hit.kind == FACT),
+        handed_on.document_ids,
+        handed_on.shortened_ids,
+        handed_on.marks,
+        handed_on.tokens,
     )
 
 

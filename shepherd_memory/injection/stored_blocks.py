@@ -7,6 +7,7 @@ from typing import Any
 from shepherd_memory.injection.block import MemoryBlock
 from shepherd_memory.injection.turns import UserTurn
 from shepherd_memory.memory import facts
+from shepherd_memory.memory.entries import DOCUMENT
 from shepherd_memory.recall.rows import fetch
 from shepherd_memory.storage import prompt_blocks
 from shepherd_memory.storage.clock import DAY, SECOND
@@ -47,15 +48,28 @@ class StoredBlock:
     """Of the facts; without them all are of `main`."""
     recalled_facts: tuple[tuple[str, str, str], ...] = ()
     """Those of other groups that are among the entries: key, value and group."""
+    recorded: tuple[int, ...] = ()
+    """The documents in the record of what was said before."""
+    shortened: tuple[int, ...] = ()
+    """Of these, those of which a part was left out: they may still be told."""
+    handed_in: tuple[str, ...] = ()
+    """Marks of what stands in the record and is no document: a client handed it in."""
+    record_tokens: int = 0
+    """What the record takes of the block."""
 
     @property
     def told(self) -> tuple[tuple[str, int], ...]:
         return tuple(("fact", fact_id) for fact_id in self.fact_ids) + self.entries
 
+    def tells_as(self, other: "StoredBlock") -> bool:
+        """Whether it tells the same as another."""
+        mine, others = ((one.told, one.recorded, one.handed_in) for one in (self, other))
+        return any(mine) and mine == others
+
     def is_current(self, connection: Connection, user_id: str) -> bool:
         """Whether nothing in the block was deleted since. A changed value does not invalidate it."""
-        found = fetch(connection, user_id, self.entries)
-        if len(found) != len(self.entries):
+        told = {*self.entries, *((DOCUMENT, number) for number in self.recorded)}
+        if len(fetch(connection, user_id, list(told))) != len(told):
             return False
         keys = [key for key, _ in self.facts]
         return set(self._grouped_facts()) <= facts.stated(connection, user_id, keys)
@@ -69,9 +83,8 @@ class StoredBlock:
         """What it tells, as forgetting looks for it."""
         known = [*self._grouped_facts(), *self.recalled_facts]
         told = [mark for one in known for mark in prompt_blocks.fact_marks(*one)]
-        return prompt_blocks.joined(
-            [*told, *(prompt_blocks.entry_mark(number) for _, number in self.entries)]
-        )
+        numbers = [*(number for _, number in self.entries), *self.recorded]
+        return prompt_blocks.joined([*told, *map(prompt_blocks.entry_mark, numbers), *self.handed_in])
 
 
 @dataclass(frozen=True)
@@ -195,4 +208,8 @@ def _read(kept: dict[str, Any]) -> StoredBlock:
         tuple((kind, number) for kind, number in kept["entries"]),
         tuple(kept.get("fact_groups", ())),
         tuple((key, value, group) for key, value, group in kept.get("recalled_facts", ())),
+        tuple(kept.get("recorded", ())),
+        tuple(kept.get("shortened", ())),
+        tuple(kept.get("handed_in", ())),
+        kept.get("record_tokens", 0),
     )

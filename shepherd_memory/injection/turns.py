@@ -5,7 +5,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from shepherd_memory.intake.messages import INSTRUCTION_ROLES, is_said_by_user, type_of, typed_by_user
+from shepherd_memory.intake.messages import (
+    INSTRUCTION_ROLES,
+    is_said_by_user,
+    is_wake_up,
+    type_of,
+    typed_by_user,
+)
 from shepherd_memory.text.block_seal import strip_content
 from shepherd_memory.text.redaction import redact
 
@@ -30,11 +36,12 @@ def user_turns(messages: Sequence[Any], start: str) -> list[UserTurn]:
     """The turns of a prompt, which goes on where `start` is the last key.
 
     Only texts count: clients write the same message once as a list of parts and once as a string, and
-    programs change what they add in the user's name.
+    programs change what they add in the user's name. What wakes an agent up is a turn, in which nothing is
+    typed.
     """
     turns: list[UserTurn] = []
     for place, message in enumerate(messages):
-        if is_said_by_user(message):
+        if is_said_by_user(message) or (not turns and is_wake_up(message)):
             text = typed_by_user(strip_content(message.get("content")))
             previous = turns[-1].key if turns else start
             turns.append(UserTurn(place, text, _chained(previous, text), previous))

@@ -79,7 +79,7 @@ class AnsweredExchange:
     """An exchange with its answer, session and time: all that storing it needs, and free of secrets.
 
     Without a session it belongs to that of the response that it goes on from, or to the conversation that
-    its opening is of. `said_at`: in microseconds.
+    its opening is of. `said_at`: in microseconds. `provider`: the name of the one who answered.
     """
 
     exchange: Exchange
@@ -88,6 +88,7 @@ class AnsweredExchange:
     said_at: int
     link: ResponseLink = UNLINKED
     group: str = MAIN_GROUP
+    provider: str = ""
 
 
 def read_answered(
@@ -97,6 +98,7 @@ def read_answered(
     said_at: int,
     link: ResponseLink = UNLINKED,
     group: str = MAIN_GROUP,
+    provider: str = "",
 ) -> AnsweredExchange | None:
     """The exchange that a request's messages and the answer to them make; None if the user says nothing.
 
@@ -109,7 +111,7 @@ def read_answered(
         return None
     session = _storable(session_id)
     stored = ResponseLink(_storable(link.previous), _storable(link.response), link.block_key)
-    return AnsweredExchange(exchange, storable_answer(answer), session, said_at, stored, group)
+    return AnsweredExchange(exchange, storable_answer(answer), session, said_at, stored, group, provider)
 
 
 def _storable(id: str) -> str:

@@ -8,7 +8,7 @@ from shepherd_memory.storage.clock import parse_us
 from shepherd_memory.text.block_seal import strip_content
 from shepherd_memory.text.canonical import as_text, canonical_json, canonical_text, dump_canonical
 from shepherd_memory.text.ids import MAX_ID_LENGTH, digest_of, storable_id
-from shepherd_memory.text.program_text import ProgramText, typed_text, without_expansions
+from shepherd_memory.text.program_text import WAKE_UP, ProgramText, typed_text, without_expansions
 from shepherd_memory.text.redaction import redact, redact_json
 
 STORED_ROLES = frozenset({"user", "assistant", "tool", "function"})
@@ -154,6 +154,12 @@ def is_said_by_user(message: Any) -> bool:
     if isinstance(content, list):
         return not all(type_of(part) == "tool_result" or _is_program_text(part) for part in content)
     return isinstance(content, str) and not _is_program_text(content)
+
+
+def is_wake_up(message: Any) -> bool:
+    """Whether a message stands for the user's first words, and has the model greet them."""
+    content = message.get("content") if isinstance(message, Mapping) else None
+    return content is not None and message.get("role") == "user" and text_of(content).startswith(WAKE_UP)
 
 
 def _is_program_text(part: object) -> bool:

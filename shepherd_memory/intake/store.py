@@ -8,16 +8,26 @@ from dataclasses import dataclass, replace
 from shepherd_memory.extraction import queue
 from shepherd_memory.extraction.queue import QueuedMessage
 from shepherd_memory.intake.exchange import GAP_SECONDS, AnsweredExchange, Exchange
-from shepherd_memory.intake.messages import EMPTY, Message, Skipped, kept_as_extra, read_messages
-from shepherd_memory.memory import documents, entries, responses, sessions
+from shepherd_memory.intake.messages import (
+    EMPTY,
+    Message,
+    Skipped,
+    kept_as_extra,
+    read_messages,
+    storable_name,
+)
+from shepherd_memory.memory import documents, entries, responses, session_lives, sessions, threads, twins
 from shepherd_memory.memory.documents import NewDocument
 from shepherd_memory.memory.responses import StoredResponse
+from shepherd_memory.memory.sessions import NOWHERE, Place
 from shepherd_memory.storage import erasures, tombstones, users
 from shepherd_memory.storage.clock import SECOND
 from shepherd_memory.storage.database import Connection, Database
 from shepherd_memory.text.canonical import canonical_text
 from shepherd_memory.text.ids import digest_of, storable_id
 from shepherd_memory.text.redaction import redact
+
+MAX_PATH_CHARS = 4096
 
 
 @dataclass(frozen=True)
@@ -43,11 +53,15 @@ class IntakeOptions:
     """How to take in: whether documents are kept, and whether an endpoint is there to extract.
 
     `rest_us`: queue only once the session has been silent for so long; where documents are not kept, at once.
+    `agent_name`: who answers, in a session that has no name of its own for that.
+    `place`: where it is chatted, as far as that is known.
     """
 
     keep_documents: bool
     can_extract: bool
     rest_us: int = 0
+    place: Place = NOWHERE
+    agent_name: str = ""
 
     @property
     def waits(self) -> bool:
@@ -88,6 +102,7 @@ def remember_exchange(
     session, exchange, block_key = _located(database, user_id, answered)
     if not session:
         return Remembered("", reason="what the user said before is not known here")
+    how = replace(how, place=storable_place(answered.provider))
     both = exchange.messages(session, answered.answer, answered.said_at)
     kept = [message for message in both if not message.is_empty]
     skipped = [Skipped(index, EMPTY) for index, message in enumerate(both) if message.is_empty]
@@ -204,11 +219,40 @@ def store_messages(
         check(tx)
         if (live := sessions.live_id(tx, user_id, session_id, group_name)) != session_id:
             new = [replace(document, session_id=live) for document in new]
+        new = _with_speakers(tx, user_id, new, how.agent_name)
         note(tx, live)
+        apart = _twins(tx, user_id, new, live, group_name)
         stored, queued = _store(
-            tx, user_id, first_id, new, terms, how, extract, now, now if said_at is None else said_at
+            tx, user_id, first_id, new, terms, how, extract, now, now if said_at is None else said_at, apart
         )
     return replace(nothing, session_id=live, stored=stored, known=len(new) - stored, queued=queued)
+
+
+def _with_speakers(
+    tx: Connection, user_id: str, new: list[NewDocument], agent_name: str
+) -> list[NewDocument]:
+    """The messages of a session with the names of who says them, where they do not say it themselves."""
+    names = {"user": user_id}
+    if any(document.role == "assistant" and not document.speaker_name for document in new):
+        own = session_lives.agent_name(tx, user_id, new[0].session_id, new[0].group_name)
+        names["assistant"] = own or agent_name
+    return [
+        document if document.speaker_name else replace(document, speaker_name=names.get(document.role, ""))
+        for document in new
+    ]
+
+
+def _twins(tx: Connection, user_id: str, new: Sequence[NewDocument], session_id: str, group: str) -> set[int]:
+    """The places of messages that are stored already, because the transcript of the same session has them."""
+    others = threads.transcripts_of_live(tx, user_id, session_id, group)
+    if not others:
+        return set()
+    known = documents.find_known(tx, user_id, new)
+    places = [
+        place for place, document in enumerate(new) if (group, session_id, document.message_id) not in known
+    ]
+    apart = twins.set_apart(tx, user_id, [new[place] for place in places], others, twins.COMPARED_LIVE, group)
+    return {places[number] for number in apart}
 
 
 def document_of(message: Message, session_id: str, group_name: str) -> NewDocument:
@@ -237,10 +281,11 @@ def _store(
     extract: bool,
     now: int,
     said_at: int,
+    apart: set[int],
 ) -> tuple[int, bool]:
     """Documents, work item and watermarks; how many documents are new, and whether something was queued."""
     kept = new if how.keep_documents else [replace(document, text="", extra=None) for document in new]
-    stored = documents.insert(tx, user_id, first_id, kept, now)
+    stored = documents.insert(tx, user_id, first_id, kept, now, apart)
     if not stored:
         return 0, False
     if how.keep_documents:
@@ -265,6 +310,7 @@ def _store(
         wanted=extract and bool(said),
         queued=queueing,
         extract_after=now + how.rest_us if how.waits else 0,
+        place=how.place,
     )
     return len(stored), queueing
 
@@ -322,6 +368,11 @@ def add_document(
             message_id=clean.message_id,
         )
         return (row[0] if row else 0), False
+
+
+def storable_place(provider: str, cwd: str = "") -> Place:
+    """Where something is chatted, canonical and free of secrets."""
+    return Place(storable_name(provider), redact(canonical_text(cwd))[:MAX_PATH_CHARS] if cwd else "")
 
 
 def _clean(document: NewDocument, extra: object) -> NewDocument:

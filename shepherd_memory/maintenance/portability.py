@@ -13,8 +13,23 @@ from typing import Any, BinaryIO
 import orjson
 
 from shepherd_memory.errors import InvalidInput
+from shepherd_memory.maintenance.exported_conversations import (
+    CONVERSATION,
+    CONVERSATION_COLUMNS,
+    conversation_rows,
+    insert_conversation,
+)
+from shepherd_memory.maintenance.line_columns import JSON, MOMENT, MOMENT_OR_NONE, NUMBER, TEXT
+from shepherd_memory.maintenance.session_lines import (
+    LIFE,
+    LIFE_COLUMNS,
+    check_life,
+    insert_life,
+    life_rows,
+)
 from shepherd_memory.memory import entries, facts
 from shepherd_memory.memory.context import digest
+from shepherd_memory.memory.threads import thread_of
 from shepherd_memory.storage import tombstones, users
 from shepherd_memory.storage.clock import iso, parse_us, to_us
 from shepherd_memory.storage.database import Connection, Database, Row
@@ -27,16 +42,17 @@ from shepherd_memory.text.json_counts import MAX_VALUES, exceeded_limit
 from shepherd_memory.text.redaction import redact_json
 
 FORMAT = "shepherd-memory"
-VERSION = 2
+VERSION = 3
 WITHOUT_GROUPS = 1
 """The version before rows had a group: all of them are of `main`."""
+
+WITHOUT_CONVERSATIONS = 2
+"""The version before conversations, and what a session says about them."""
 
 BATCH = 500
 MAX_LINE_BYTES = 64 * 1024 * 1024
 MAX_NUMBER = 10**15
 """Far above any count of ours, and far enough below 64 bits to be added to."""
-
-TEXT, NUMBER, MOMENT, MOMENT_OR_NONE, JSON = "text", "number", "moment", "moment or null", "json"
 
 _WHERE = {"source": TEXT, "session_id": TEXT, "message_id": TEXT, "group_name": TEXT}
 _USE = {"use_count": NUMBER, "last_used_at": MOMENT_OR_NONE}
@@ -72,6 +88,25 @@ KINDS: dict[str, Kind] = {
         {"group_name": TEXT, "kind": TEXT, "session_id": TEXT, "key": TEXT, "deleted_at": MOMENT},
         "group_name, kind, session_id, key",
         "where true on conflict (user_id, group_name, kind, session_id, key) do nothing",
+    ),
+    "file": Kind(
+        "transcript_files",
+        {
+            "group_name": TEXT,
+            "file_key": TEXT,
+            "session_id": TEXT,
+            "thread": TEXT,
+            "source": TEXT,
+            "originator": TEXT,
+            "cwd": TEXT,
+            "status": TEXT,
+            "created_at": MOMENT,
+            "updated_at": MOMENT,
+        },
+        "file_key",
+        "where not exists (select 1 from transcript_files where user_id = :user_id"
+        " and group_name = :group_name and session_id = :session_id)"
+        " on conflict (user_id, file_key) do nothing",
     ),
     "past_fact": Kind(
         "fact_history",
@@ -175,6 +210,36 @@ KINDS: dict[str, Kind] = {
         " and name = :name and content = :content and stated_at = :stated_at)",
         has_id=True,
     ),
+    "twin": Kind(
+        "twins",
+        {
+            "group_name": TEXT,
+            "session_id": TEXT,
+            "message_id": TEXT,
+            "stored_session": TEXT,
+            "stored_message": TEXT,
+            "is_part": NUMBER,
+            "said_at": MOMENT,
+        },
+        "group_name, session_id, message_id, stored_session, stored_message",
+        "where true on conflict (user_id, group_name, session_id, message_id, stored_session, stored_message)"
+        " do nothing",
+    ),
+    "saved_session": Kind(
+        "session_history",
+        {
+            "group_name": TEXT,
+            "session_id": TEXT,
+            "name": TEXT,
+            "created_at": MOMENT,
+            "archived_at": MOMENT,
+        },
+        "id",
+        "where not exists (select 1 from session_history where user_id = :user_id"
+        " and group_name = :group_name and session_id = :session_id and name = :name"
+        " and archived_at = :archived_at)",
+        has_id=True,
+    ),
     "usage": Kind(
         "token_usage",
         {
@@ -189,7 +254,10 @@ KINDS: dict[str, Kind] = {
         "where true on conflict (user_id, day, purpose) do nothing",
     ),
 }
-"""Tombstones come first, and a fact's past before its present."""
+"""Tombstones come first, and a fact's past before its present.
+
+Of a file there is its name: whoever takes it in elsewhere reads it from its beginning, and knows its entries.
+"""
 
 SESSION = "session"
 _SESSION_COLUMNS = {
@@ -197,12 +265,20 @@ _SESSION_COLUMNS = {
     "group_name": TEXT,
     "wanted_through": TEXT,
     "extracted_through": TEXT,
+    "grouped_through": TEXT,
+    "provider": TEXT,
+    "cwd": TEXT,
     "created_at": MOMENT,
     "updated_at": MOMENT,
 }
+_NEW_IN_SESSIONS = {"grouped_through": "", "provider": "", "cwd": ""}
 
-
-_COLUMNS = {SESSION: _SESSION_COLUMNS, **{name: kind.columns for name, kind in KINDS.items()}}
+_COLUMNS = {
+    **{name: kind.columns for name, kind in KINDS.items()},
+    SESSION: _SESSION_COLUMNS,
+    LIFE: LIFE_COLUMNS,
+    CONVERSATION: CONVERSATION_COLUMNS,
+}
 
 
 @dataclass(frozen=True)
@@ -226,6 +302,10 @@ def export(
                 yield _dump({"line": name, **_to_line(kind.columns, row)})
         for row in _session_rows(connection, user_id, group):
             yield _dump({"line": SESSION, **_to_line(_SESSION_COLUMNS, row)})
+        for row in life_rows(connection, user_id, group):
+            yield _dump({"line": LIFE, **_to_line(LIFE_COLUMNS, row)})
+        for row in conversation_rows(connection, user_id, group):
+            yield _dump({"line": CONVERSATION, **_to_line(CONVERSATION_COLUMNS, row)})
 
 
 def _rows(connection: Connection, kind: Kind, user_id: str, group: str) -> Iterator[Row]:
@@ -262,7 +342,8 @@ def _session_rows(connection: Connection, user_id: str, group: str) -> list[Row]
         "select session_id, group_name,"
         f" coalesce(({_LAST_MESSAGE} and d.id <= s.wanted_through order by d.id desc limit 1), ''),"
         f" coalesce(({_LAST_MESSAGE} and d.id <= s.extracted_through order by d.id desc limit 1), ''),"
-        f" created_at, updated_at from sessions s where user_id = :user_id{among}"
+        f" coalesce(({_LAST_MESSAGE} and d.id <= s.grouped_through order by d.id desc limit 1), ''),"
+        f" provider, cwd, created_at, updated_at from sessions s where user_id = :user_id{among}"
         " order by created_at, session_id, group_name",
         user_id=user_id,
         **seen,
@@ -307,7 +388,7 @@ def import_user(
     only = group if group != MAIN_GROUP or version == WITHOUT_GROUPS else ""
     progress(len(header))
     while batch := _next_batch(numbered):
-        read = [_read(number, raw, only) for number, raw in batch]
+        read = [_read(number, raw, only, version) for number, raw in batch]
         # Outside of the transaction: it takes longer than storing.
         terms = [_terms(name, values) for name, values in read]
         with database.write() as tx:
@@ -340,7 +421,7 @@ def _check_header(raw: bytes) -> int:
     if header.get("format") != FORMAT:
         raise InvalidInput("line 1: this is not an export of shepherd-memory")
     version = header.get("version")
-    if version not in (WITHOUT_GROUPS, VERSION):
+    if version not in (WITHOUT_GROUPS, WITHOUT_CONVERSATIONS, VERSION):
         raise InvalidInput(
             f"line 1: the export has version {version!r}, this program reads up to {VERSION}: upgrade it"
         )
@@ -363,13 +444,15 @@ def _parse(number: int, raw: bytes) -> Line:
     return line
 
 
-def _read(number: int, raw: bytes, only: str) -> tuple[str, Line]:
+def _read(number: int, raw: bytes, only: str, version: int) -> tuple[str, Line]:
     """A line and its kind; `only`: the group that all rows go to, whatever the line says."""
     line = _parse(number, raw)
     name = line.pop("line", None)
     columns = _COLUMNS.get(name) if isinstance(name, str) else None
     if columns is None:
         raise InvalidInput(f"line {number}: unknown kind of line {name!r}")
+    if name == SESSION and version <= WITHOUT_CONVERSATIONS:
+        line = {**_NEW_IN_SESSIONS, **line}
     if only and "group_name" in columns:
         line["group_name"] = only
     if set(line) != set(columns):
@@ -379,6 +462,8 @@ def _read(number: int, raw: bytes, only: str) -> tuple[str, Line]:
         )
     values = {column: _value(number, column, what, line[column]) for column, what in columns.items()}
     try:
+        if name == LIFE:
+            check_life(values)
         return name, _recomputed(name, values)
     except InvalidInput as error:
         raise InvalidInput(f"line {number}: {error}") from error
@@ -404,7 +489,7 @@ def _value(number: int, column: str, what: str, value: Any) -> Any:
 
 def _recomputed(name: str, values: Line) -> Line:
     """What is derived is derived again, so that a file made by hand cannot contradict itself."""
-    for column in ("session_id", "message_id", "key", "day", "purpose"):
+    for column in _IDS:
         if column in values:
             values[column] = storable_id(values[column])
     if "group_name" in values:
@@ -413,13 +498,32 @@ def _recomputed(name: str, values: Line) -> Line:
         raise InvalidInput(f"the kind of a {name} is one of {', '.join(_KINDS_OF[name])}")
     if name in ("fact", "past_fact") or (name == "tombstone" and values["kind"] == tombstones.FACT):
         return {**values, "key": facts.fact_key(values["key"])}
+    if name == "file":
+        return {**values, "thread": thread_of(values["session_id"]), "status": "idle"}
     if name == "context":
         return {**values, "digest": digest(values["question"], values["answer"])}
     return values
 
 
+_IDS = (
+    "session_id",
+    "message_id",
+    "stored_session",
+    "stored_message",
+    "previous_session",
+    "key",
+    "day",
+    "purpose",
+)
+
 _KINDS_OF = {
-    "tombstone": (tombstones.FACT, tombstones.CONTEXT, tombstones.DOCUMENT, tombstones.SESSION),
+    "tombstone": (
+        tombstones.FACT,
+        tombstones.CONTEXT,
+        tombstones.DOCUMENT,
+        tombstones.SAID,
+        tombstones.SESSION,
+    ),
     "rejection": (tombstones.FACT, tombstones.CONTEXT),
     "unconfirmed": (tombstones.FACT, tombstones.CONTEXT),
 }
@@ -447,6 +551,12 @@ def _insert(tx: Connection, user_id: str, row_id: int, name: str, values: Line) 
     """Store a row that is not there yet; whether it is new."""
     if name == SESSION:
         _insert_session(tx, user_id, values)
+        return False
+    if name == LIFE:
+        insert_life(tx, user_id, values)
+        return False
+    if name == CONVERSATION:
+        insert_conversation(tx, user_id, row_id, values)
         return False
     if name == "fact" and _join_fact(tx, user_id, row_id, values):
         return False
@@ -483,23 +593,26 @@ def _join_fact(tx: Connection, user_id: str, row_id: int, values: Line) -> bool:
 def _insert_session(tx: Connection, user_id: str, values: Line) -> None:
     marks = {
         column: _document_of(tx, user_id, values["group_name"], values["session_id"], values[column])
-        for column in ("wanted_through", "extracted_through")
+        for column in ("wanted_through", "extracted_through", "grouped_through")
     }
     last = tx.row(
-        "select coalesce(max(id), 0) from documents where user_id = :user_id and group_name = :group_name"
+        "select coalesce(max(id), 0) from documents"
+        " where user_id = :user_id and group_name = :group_name"
         " and session_id = :session_id",
         user_id=user_id,
         group_name=values["group_name"],
         session_id=values["session_id"],
     )
+    assert last is not None
     tx.execute(
         "insert into sessions (user_id, session_id, group_name, last_document, wanted_through,"
-        " queued_through, extracted_through, created_at, updated_at)"
+        " queued_through, extracted_through, grouped_through, provider, cwd, created_at, updated_at)"
         " values (:user_id, :session_id, :group_name, :last_document,"
-        " :wanted_through, :extracted_through, :extracted_through, :created_at, :updated_at)"
+        " :wanted_through, :extracted_through, :extracted_through, :grouped_through, :provider, :cwd,"
+        " :created_at, :updated_at)"
         " on conflict (user_id, group_name, session_id) do update set last_document = excluded.last_document",
         user_id=user_id,
-        last_document=last[0] if last else 0,
+        last_document=last[0],
         **{**values, **marks},
     )
 

@@ -1,6 +1,6 @@
 """Documents: what is stored verbatim, with facets to find it by."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass, fields
 from datetime import datetime
 from operator import attrgetter
@@ -73,25 +73,33 @@ _NEW_FIELDS = tuple(field.name for field in fields(NewDocument))
 _new_values = attrgetter(*_NEW_FIELDS)
 
 
-def insert(tx: Connection, user_id: str, first_id: int, new: Sequence[NewDocument], now: int) -> set[int]:
+def insert(
+    tx: Connection,
+    user_id: str,
+    first_id: int,
+    new: Sequence[NewDocument],
+    now: int,
+    apart: Container[int] = (),
+) -> set[int]:
     """Store what is new under ids from `first_id` on; which ids were taken.
 
-    A message that is already there, or that the user has deleted, is passed over. Whoever stores holds the
+    A message that is already there, or that the user has deleted, is passed over, and so are those at the
+    places `apart`: they keep their ids, which nothing else gets. Whoever stores holds the
     user's row: nobody else stores the same meanwhile.
     """
-    known = _known(tx, user_id, new)
+    known = find_known(tx, user_id, new)
     rows: list[Row] = []
-    for document_id, document in enumerate(new, first_id):
+    for place, document in enumerate(new):
         name = (document.group_name, document.session_id, document.message_id)
-        if name not in known:
+        if name not in known and place not in apart:
             known.add(name)
-            rows.append((user_id, document_id, now, *_new_values(document)))
+            rows.append((user_id, first_id + place, now, *_new_values(document)))
     tx.insert_many("documents", ("user_id", "id", "stored_at", *_NEW_FIELDS), rows)
     return {row[1] for row in rows}
 
 
-def _known(tx: Connection, user_id: str, new: Sequence[NewDocument]) -> set[tuple[str, str, str]]:
-    """Which of the messages are there, or were deleted by the user."""
+def find_known(tx: Connection, user_id: str, new: Sequence[NewDocument]) -> set[tuple[str, str, str]]:
+    """Which of the messages, by group, session and id, are there, or were deleted by the user."""
     sessions: dict[tuple[str, str], list[str]] = {}
     for document in new:
         sessions.setdefault((document.group_name, document.session_id), []).append(document.message_id)
@@ -144,15 +152,22 @@ def select(
     newest: bool = False,
     before_id: int | None = None,
     group: str = MAIN_GROUP,
+    parts: Sequence[str] = (),
 ) -> list[Document]:
     """The user's documents with these facets that a group sees, in the order they were stored.
 
     `newest` takes the last ones where `limit` leaves some out, `before_id` only those before that document.
+    `parts`: other sessions that are one with that of the facets.
     """
     values = {field.name: getattr(facets, field.name) for field in fields(Facets)}
     filters: dict[str, str | int] = {name: value for name, value in values.items() if value}
     among, seen = seen_from(group)
     conditions = "".join(f" and {name} = :{name}" for name in filters) + among
+    if facets.session_id and parts:
+        others = {f"part{number}": part for number, part in enumerate(parts)}
+        either = f"session_id in (:session_id, {', '.join(f':{name}' for name in others)})"
+        conditions = conditions.replace("session_id = :session_id", either)
+        filters.update(others)
     filters.update(seen)
     if since is not None:
         conditions += " and created_at >= :since"
@@ -256,6 +271,23 @@ def of_session(
         **({"last": last} if last is not None else {}),
     )
     return [build(Document, row) for row in rows]
+
+
+def said_after(
+    connection: Connection, user_id: str, session_id: str, after: int, limit: int, group: str = MAIN_GROUP
+) -> list[tuple[int, int]]:
+    """The ids and times of a session's live messages after one of them, in its order: of none from a file."""
+    rows = connection.rows(
+        "select id, created_at from documents where user_id = :user_id and group_name = :group"
+        " and session_id = :session_id and id > :after and type = 'message' and source_file = ''"
+        " order by id limit :limit",
+        user_id=user_id,
+        group=group,
+        session_id=session_id,
+        after=after,
+        limit=limit,
+    )
+    return [(int(document_id), int(said_at)) for document_id, said_at in rows]
 
 
 def count_imported(connection: Connection, user_id: str) -> int:

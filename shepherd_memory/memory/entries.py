@@ -62,6 +62,11 @@ _COLUMNS = (
 )
 
 
+OTHER_SPEAKER = "case when d.speaker_name = d.user_id then '' else d.speaker_name end"
+"""A document's speaker as it is found by. What the user says under their own name needs none, and a word of
+that name in a query is about something else."""
+
+
 def _row(user_id: str, entry: Entry) -> Row:
     return (
         user_id,
@@ -69,7 +74,7 @@ def _row(user_id: str, entry: Entry) -> Row:
         entry.kind,
         entry.session_id,
         entry.role,
-        entry.speaker_name,
+        "" if entry.speaker_name == user_id else entry.speaker_name,
         entry.stated_at,
         entry.terms.total(),
         entry.group_name,

@@ -1,8 +1,10 @@
 """Sessions: one run of a chat, and how far it has been wanted, queued and extracted."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
 
+from shepherd_memory.memory.threads import LIVE_MARK, thread_of
 from shepherd_memory.storage.database import Connection
 from shepherd_memory.storage.rows import build
 from shepherd_memory.storage.visibility import seen_from
@@ -10,7 +12,7 @@ from shepherd_memory.text.groups import MAIN_GROUP
 
 COLUMNS = (
     "session_id, group_name, last_document, wanted_through, queued_through, extracted_through, created_at,"
-    " updated_at"
+    " updated_at, provider, cwd, grouped_through"
 )
 
 
@@ -30,6 +32,20 @@ class Session:
     extracted_through: int
     created_at: datetime
     updated_at: datetime
+    provider: str
+    cwd: str
+    grouped_through: int
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a session is chatted: with which provider, in which folder; empty where that is not known."""
+
+    provider: str = ""
+    cwd: str = ""
+
+
+NOWHERE = Place()
 
 
 @dataclass(frozen=True)
@@ -52,24 +68,29 @@ def extend(
     wanted: bool,
     queued: bool,
     extract_after: int = 0,
+    place: Place = NOWHERE,
 ) -> None:
     """Note that documents were added to a session, making it if it is new.
 
     `wanted`: all of it so far is to be extracted, once that is possible, and not before `extract_after`;
-    `queued`: it now waits for that.
+    `queued`: it now waits for that. `place`: where it is chatted, as far as that is known.
     """
     tx.execute(
         "insert into sessions (user_id, session_id, group_name, last_document, wanted_through,"
-        " queued_through, extract_after, created_at, updated_at)"
+        " queued_through, extract_after, created_at, updated_at, provider, cwd)"
         " values (:user_id, :session_id, :group_name, :last, :wanted, :queued, :extract_after, :said_at,"
-        " :said_at)"
+        " :said_at, :provider, :cwd)"
         " on conflict (user_id, group_name, session_id) do update set last_document = excluded.last_document,"
         " wanted_through = case when excluded.wanted_through > 0 then excluded.wanted_through"
         " else sessions.wanted_through end,"
         " queued_through = case when excluded.queued_through > 0 then excluded.queued_through"
         " else sessions.queued_through end, extract_after = excluded.extract_after,"
         " updated_at = case when excluded.updated_at > sessions.updated_at then excluded.updated_at"
-        " else sessions.updated_at end",
+        " else sessions.updated_at end, last_seen_at = case when sessions.status = 'active'"
+        " and excluded.updated_at > sessions.last_seen_at then excluded.updated_at"
+        " else sessions.last_seen_at end,"
+        " provider = case when excluded.provider <> '' then excluded.provider else sessions.provider end,"
+        " cwd = case when excluded.cwd <> '' then excluded.cwd else sessions.cwd end",
         user_id=user_id,
         session_id=session_id,
         group_name=group_name,
@@ -78,6 +99,8 @@ def extend(
         queued=last_document if queued else 0,
         extract_after=extract_after,
         said_at=said_at,
+        provider=place.provider,
+        cwd=place.cwd,
     )
 
 
@@ -118,7 +141,7 @@ def size(connection: Connection, user_id: str, session_id: str, group: str = MAI
 
 
 def listing(connection: Connection, user_id: str, group: str = MAIN_GROUP) -> list[Session]:
-    """A user's sessions that a group sees, the oldest first."""
+    """A user's sessions that a group sees, the oldest first; one that came in both ways is one."""
     among, seen = seen_from(group)
     rows = connection.rows(
         f"select {COLUMNS} from sessions where user_id = :user_id{among}"
@@ -126,7 +149,37 @@ def listing(connection: Connection, user_id: str, group: str = MAIN_GROUP) -> li
         user_id=user_id,
         **seen,
     )
-    return [build(Session, row) for row in rows]
+    return _as_one([build(Session, row) for row in rows], _threads(connection, user_id))
+
+
+def _threads(connection: Connection, user_id: str) -> dict[tuple[str, str], str]:
+    """The threads of a user's transcripts, by group and session."""
+    rows = connection.rows(
+        "select group_name, session_id, thread from transcript_files where user_id = :user_id"
+        " and thread <> ''",
+        user_id=user_id,
+    )
+    return {(group, session_id): thread for group, session_id, thread in rows}
+
+
+def _as_one(found: Sequence[Session], threads: Mapping[tuple[str, str], str]) -> list[Session]:
+    """Live sessions and the transcripts that they are one with, under the name of whichever began.
+
+    Two files of the same thread are two sessions.
+    """
+    transcribed = {(group, thread) for (group, _), thread in threads.items()}
+    one: dict[tuple[str, ...], Session] = {}
+    has_file: set[tuple[str, ...]] = set()
+    for session in found:
+        name = (session.group_name, session.session_id)
+        key: tuple[str, ...] = (session.group_name, thread_of(session.session_id))
+        if key not in transcribed or (name in threads and key in has_file):
+            key = (*name, "alone")
+        elif name in threads:
+            has_file.add(key)
+        begun = one.setdefault(key, session)
+        one[key] = replace(begun, updated_at=max(begun.updated_at, session.updated_at))
+    return list(one.values())
 
 
 def continued(
@@ -163,7 +216,7 @@ def live_id(connection: Connection, user_id: str, session_id: str, group: str = 
         group=group,
         session_id=session_id,
     )
-    return session_id if taken is None else f"{session_id}@live"
+    return session_id if taken is None else f"{session_id}{LIVE_MARK}"
 
 
 def mark_queued(tx: Connection, user_id: str, session_id: str, through: int, group: str = MAIN_GROUP) -> None:
@@ -208,3 +261,27 @@ def to_catch_up(connection: Connection, now: int, limit: int) -> list[tuple[str,
         limit=limit,
     )
     return [(user_id, session_id, group) for user_id, session_id, group in rows]
+
+
+def to_group(connection: Connection, limit: int) -> list[tuple[str, str, str]]:
+    """(user, session, group) with messages that are in no conversation yet, the longest silent first."""
+    rows = connection.rows(
+        "select user_id, session_id, group_name from sessions where last_document > grouped_through"
+        " order by updated_at limit :limit",
+        limit=limit,
+    )
+    return [(user_id, session_id, group) for user_id, session_id, group in rows]
+
+
+def mark_grouped(
+    tx: Connection, user_id: str, session_id: str, through: int, group: str = MAIN_GROUP
+) -> None:
+    """Its messages up to this one are in conversations."""
+    tx.execute(
+        "update sessions set grouped_through = :through where user_id = :user_id and group_name = :group"
+        " and session_id = :session_id and grouped_through < :through",
+        user_id=user_id,
+        group=group,
+        session_id=session_id,
+        through=through,
+    )

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from shepherd_memory.memory.entries import context_text, fact_text
+from shepherd_memory.memory.entries import OTHER_SPEAKER, context_text, fact_text
 from shepherd_memory.storage.clock import from_us
 from shepherd_memory.storage.database import Connection
 from shepherd_memory.text.groups import MAIN_GROUP
@@ -79,8 +79,8 @@ _KINDS: dict[str, tuple[str, Callable[..., HitRow]]] = {
         _context,
     ),
     "document": (
-        "select id, text, created_at, session_id, message_id, role, speaker_name, source, cwd, group_name"
-        " from documents",
+        f"select id, text, created_at, session_id, message_id, role, {OTHER_SPEAKER}, source, cwd, group_name"
+        " from documents d",
         _document,
     ),
 }

@@ -72,12 +72,13 @@ class DeliveryService(MessageService):
         link: ResponseLink = UNLINKED,
         *,
         group: str = MAIN_GROUP,
+        provider: str = "",
     ) -> Delivery:
-        """An exchange that was said now; nothing is done with it yet."""
+        """An exchange that was said now; nothing is done with it yet. `provider`: who answered."""
         said_at, place = self._clock(), checked_group(group)
         return Delivery(
             self.spool,
             self.store_exchange,
             user_id,
-            lambda: read_answered(messages, answer, session_id, said_at, link, place),
+            lambda: read_answered(messages, answer, session_id, said_at, link, place, provider),
         )

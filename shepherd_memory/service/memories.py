@@ -1,11 +1,12 @@
 """What is stored for a user: facts, context, documents, and what the guard refused."""
 
+from dataclasses import astuple
 from datetime import datetime
 from types import NoneType
 
 from shepherd_memory.errors import InvalidInput, NotFound
 from shepherd_memory.extraction import guard
-from shepherd_memory.memory import context, documents, facts, rejections, sessions, unconfirmed
+from shepherd_memory.memory import context, documents, facts, rejections, sessions, threads, unconfirmed
 from shepherd_memory.memory.context import Context
 from shepherd_memory.memory.documents import Document, Facets
 from shepherd_memory.memory.facts import Fact, PastFact
@@ -148,8 +149,9 @@ class MemoryService(ServiceParts):
         facets = Facets(*map(canonical_text, given))
         start = None if since is None else time_us(since, 0)
         with self.database.read() as connection:
+            others = threads.parts(connection, user_id, session, place)[1:] if session else ()
             return documents.select(
-                connection, user_id, facets, start, after_id, limit, newest, before_id, place
+                connection, user_id, facets, start, after_id, limit, newest, before_id, place, others
             )
 
     @empty_for_unknown_user(NoneType)
@@ -192,7 +194,9 @@ class MemoryService(ServiceParts):
         """How many documents a session has, and how many facts, pairs and rejections came of it."""
         place = checked_group(group)
         with self.database.read() as connection:
-            return sessions.size(connection, user_id, storable_id(session_id), place)
+            parts = threads.parts(connection, user_id, storable_id(session_id), place)
+            sizes = [sessions.size(connection, user_id, part, place) for part in parts]
+        return SessionSize(*map(sum, zip(*map(astuple, sizes), strict=True)))
 
     @empty_for_unknown_user(list)
     def rejected(self, user_id: str, *, group: str = MAIN_GROUP) -> list[Rejection]:

@@ -3,6 +3,7 @@
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
@@ -13,7 +14,8 @@ from shepherd_memory.extraction import queue
 from shepherd_memory.extraction.worker import extraction_endpoint
 from shepherd_memory.intake import store
 from shepherd_memory.intake.exchange import AnsweredExchange, read_answered
-from shepherd_memory.intake.store import IntakeOptions, Remembered
+from shepherd_memory.intake.messages import storable_name
+from shepherd_memory.intake.store import IntakeOptions, Remembered, storable_place
 from shepherd_memory.memory import documents, sessions
 from shepherd_memory.memory.documents import NewDocument
 from shepherd_memory.service.arguments import (
@@ -44,16 +46,19 @@ class MessageService(ServiceParts):
         extract: bool = True,
         group: str = MAIN_GROUP,
         rest_seconds: float = 0.0,
+        provider: str = "",
+        cwd: str = "",
     ) -> Remembered:
         """Store messages, and queue what the user said for extraction if an endpoint is configured.
 
         Committed when it returns. A message that is already stored in the session is not stored again. With
         `rest_seconds` it is queued by `extract`, or once the session has been silent for so long, whatever
-        becomes of this process; where documents are not kept, at once.
+        becomes of this process; where documents are not kept, at once. `provider` and `cwd`: with whom, and
+        in which folder, the session is chatted.
         """
         if not is_known_user(user_id):
             return Remembered(session_id or "", reason=UNKNOWN_USER)
-        how = self._intake_options(rest_seconds)
+        how = replace(self._intake_options(rest_seconds), place=storable_place(provider, cwd))
         given, place = _message_list(messages), checked_group(group)
         return self._stored(
             store.remember(self.database, user_id, given, session_id, place, how, extract, self._clock())
@@ -62,7 +67,8 @@ class MessageService(ServiceParts):
     def _intake_options(self, rest_seconds: float = 0.0) -> IntakeOptions:
         config = self.config
         can_extract = extraction_endpoint(config) is not None
-        return IntakeOptions(config.memory_documents, can_extract, round(rest_seconds * SECOND))
+        rest_us, name = round(rest_seconds * SECOND), storable_name(config.agent_name)
+        return IntakeOptions(config.memory_documents, can_extract, rest_us, agent_name=name)
 
     def _stored(self, result: Remembered) -> Remembered:
         if result.queued:
@@ -78,6 +84,7 @@ class MessageService(ServiceParts):
         session_id: str | None = None,
         *,
         group: str = MAIN_GROUP,
+        provider: str = "",
     ) -> Remembered:
         """Store what the user said last in a chat request, and the answer to it, if there is one yet.
 
@@ -85,7 +92,9 @@ class MessageService(ServiceParts):
         once. Without a `session_id` the requests of one conversation are known by its first words.
         """
         given, place = _message_list(messages), checked_group(group)
-        answered = read_answered(given, answer, session_id or "", self._clock(), group=place)
+        answered = read_answered(
+            given, answer, session_id or "", self._clock(), group=place, provider=provider
+        )
         if answered is None:
             return Remembered(session_id or "", reason="there is nothing to store in these messages")
         return self.store_exchange(user_id, answered)

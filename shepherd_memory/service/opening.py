@@ -17,9 +17,11 @@ from shepherd_memory.embedding.thread import EmbeddingThread
 from shepherd_memory.extraction.extractor import extraction_client
 from shepherd_memory.extraction.worker import Worker
 from shepherd_memory.maintenance import legacy, reindexing
+from shepherd_memory.service.conversations import ConversationService
 from shepherd_memory.service.deliveries import DeliveryService
 from shepherd_memory.service.memories import MemoryService
 from shepherd_memory.service.recall import RecallService
+from shepherd_memory.service.sessions import SessionService
 from shepherd_memory.service.user_data import UserDataService
 from shepherd_memory.service.work import WorkService
 from shepherd_memory.spool.replay import Replayer
@@ -31,7 +33,15 @@ from shepherd_memory.transcripts.watching import Watcher
 from shepherd_memory.work.lane import Lane, stop_lanes
 
 
-class Service(DeliveryService, RecallService, MemoryService, WorkService, UserDataService):
+class Service(
+    DeliveryService,
+    SessionService,
+    RecallService,
+    MemoryService,
+    ConversationService,
+    WorkService,
+    UserDataService,
+):
     """The memory of all users; every call names the user it is for."""
 
 
@@ -66,11 +76,13 @@ def open_service(
         service = Service(database, live, thread, embedding, library, spool, clock)
         replayer = Replayer(spool, service.store_exchange)
         stack.callback(embedding.stop)
+        stack.callback(service.session_keeper.stop)
         if worker:
             embedding.start()
             stack.enter_context(service.tallies.counting())
             watcher.start()
             replayer.start()
+            service.session_keeper.start_ending()
             stack.callback(replayer.stop)
             stack.callback(watcher.stop)
             _run_lanes(stack, [thread])

@@ -4,6 +4,7 @@ from shepherd_memory.config import Config, LiveConfig
 from shepherd_memory.embedding.thread import EmbeddingThread
 from shepherd_memory.extraction.worker import Worker
 from shepherd_memory.maintenance.tallies import Tallies
+from shepherd_memory.service.session_keeper import SessionKeeper
 from shepherd_memory.spool.spool import Spool
 from shepherd_memory.storage.clock import Clock
 from shepherd_memory.storage.database import Database
@@ -29,6 +30,7 @@ class ServiceParts:
         self.worker = worker
         self.embedding = embedding
         self.tallies = Tallies(database, clock)
+        self.session_keeper = SessionKeeper(database, live.current, clock)
         self._live = live
         self._clock = clock
 

@@ -96,18 +96,22 @@ class RecallService(ServiceParts):
         after: str = "",
         now: datetime | None = None,
         explain: bool = False,
+        context_window: int = 0,
     ) -> Injected:
         """The messages with what the user's memory has for them, each block at the tail of its message.
 
         A turn of the user that got a block gets the same one again, and one that got none gets none; the last
         one gets what is known for it. `after` goes on with a conversation whose earlier messages are not
         given: the key of its last turn, from `Injected.turns`. `explain` has the hits say what their scores
-        are made of.
+        are made of. The first turn of a session that was started is told of the session before it, within
+        its own budget and a quarter of the model's `context_window`, where that is known.
         """
         if not is_known_user(user_id):
             return Injected(list(messages), reason=UNKNOWN_USER)
         place = checked_group(group)
-        request = InjectionRequest(user_id, messages, session_id, place, after, now, explain)
+        request = InjectionRequest(
+            user_id, messages, session_id, place, after, now, explain, context_window=context_window
+        )
         return PromptInjection(self.injector, request).run()
 
     @cached_property

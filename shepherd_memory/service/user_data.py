@@ -8,7 +8,7 @@ from shepherd_memory.errors import InvalidInput
 from shepherd_memory.maintenance import erasure, forgetting, portability
 from shepherd_memory.maintenance.erasure import Receipt
 from shepherd_memory.maintenance.forgetting import Forgotten
-from shepherd_memory.memory import documents, saved_chats
+from shepherd_memory.memory import documents, saved_chats, threads
 from shepherd_memory.memory.documents import Document
 from shepherd_memory.service.arguments import (
     NO_LIMIT,
@@ -72,7 +72,11 @@ class UserDataService(ServiceParts):
         """The messages that are to be forgotten: a chat may have saved them."""
         with self.database.read() as connection:
             if session:
-                return documents.of_session(connection, user_id, storable_id(session), NO_LIMIT, group=group)
+                return [
+                    document
+                    for part in threads.parts(connection, user_id, storable_id(session), group)
+                    for document in documents.of_session(connection, user_id, part, NO_LIMIT, group=group)
+                ]
             one = None if document is None else documents.get(connection, user_id, document, group)
         return [] if one is None or one.group_name != group else [one]
 

@@ -56,6 +56,7 @@ def encode(record: Record) -> bytes:
             "answer": answered.answer,
             **asdict(answered.link),
             "group": answered.group,
+            "provider": answered.provider,
         }
     )
 
@@ -66,11 +67,11 @@ def decode(line: bytes) -> Record:
     text = {name: fields.get(name) for name in ("user_id", "session_id", "opening", "text", "name")}
     numbers = {name: fields.get(name) for name in ("said_at", "place")}
     answer = fields.get("answer")
-    # Lines of versions that knew no responses, or no groups, have none of these.
+    # Lines of older versions have none of these.
     link = {name: fields.get(name, "") for name in ("previous", "response", "block_key")}
-    group = fields.get("group", MAIN_GROUP)
+    group, provider = fields.get("group", MAIN_GROUP), fields.get("provider", "")
     is_whole = (
-        all(isinstance(value, str) for value in (*text.values(), *link.values(), group))
+        all(isinstance(value, str) for value in (*text.values(), *link.values(), group, provider))
         and all(type(value) is int for value in numbers.values())
         and (answer is None or isinstance(answer, str))
     )
@@ -78,6 +79,6 @@ def decode(line: bytes) -> Record:
         raise DamagedLine("something is missing in it")
     exchange = Exchange(fields["opening"], fields["place"], fields["text"], fields["name"])
     answered = AnsweredExchange(
-        exchange, answer, fields["session_id"], fields["said_at"], ResponseLink(**link), group
+        exchange, answer, fields["session_id"], fields["said_at"], ResponseLink(**link), group, provider
     )
     return Record(fields["user_id"], answered)

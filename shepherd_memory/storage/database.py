@@ -177,6 +177,8 @@ def migrate(database: Database) -> int:
             )
         if current == 0:
             set_aside_old_tables(tx, database.tables(tx))
+        else:
+            _refuse_taken_names(database.tables(tx), current)
         for migration in known[current:]:
             tx.execute_script(migration.sql)
             _record(tx, migration)
@@ -219,6 +221,9 @@ OLD_CONTEXT_COLUMNS = frozenset({"user_message", "assistant_response"})
 OLD_FULL_TEXT = ("context_fts", "conversations_fts")
 OLD_FACT_COLUMNS = frozenset({"key", "value", "created_at", "updated_at"})
 
+LATER_TABLES = {"conversations": 13, "twins": 13}
+"""Tables with everyday names that came later, and the migration that brings each."""
+
 
 def set_aside_old_tables(tx: Connection, tables: Mapping[str, frozenset[str]]) -> None:
     """Move an old shepherd database's tables out of the way of ours, row for row (see `legacy`)."""
@@ -238,10 +243,18 @@ def _of(tables: Mapping[str, frozenset[str]], name: str) -> frozenset[str]:
 
 
 def _refuse_foreign(tables: Iterable[str], taken: set[str]) -> None:
-    ours = {"users", "facts", "context", "documents", "sessions", "jobs"}
-    foreign = sorted((ours & set(tables)) - taken)
+    ours = {"users", "facts", "context", "documents", "sessions", "jobs", *LATER_TABLES}
+    _refuse(sorted((ours & set(tables)) - taken))
+
+
+def _refuse_taken_names(tables: Iterable[str], version: int) -> None:
+    """Before an update brings tables of these names: another program may have made its own meanwhile."""
+    _refuse(sorted(name for name, since in LATER_TABLES.items() if since > version and name in tables))
+
+
+def _refuse(foreign: Sequence[str]) -> None:
     if foreign:
         raise DatabaseRefused(
             f"this database already has tables of another program ({', '.join(foreign)}): "
-            "point memory_database at one of its own"
+            "point memory_database at one of its own, or move those tables to another schema or file"
         )

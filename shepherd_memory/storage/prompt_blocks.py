@@ -32,6 +32,11 @@ def entry_mark(entry_id: int) -> str:
     return str(entry_id)
 
 
+def text_mark(text: str, group: str = MAIN_GROUP) -> str:
+    """What stands in `told` for something said that a client handed in, and that is stored nowhere else."""
+    return f"t{_digest(_within(group, text.strip()))}"
+
+
 def joined(marks: Iterable[str]) -> str:
     """The column `told` of a block with these marks."""
     return " ".join(marks)

@@ -5,6 +5,9 @@ from shepherd_memory.text.groups import MAIN_GROUP
 
 FACT, CONTEXT, DOCUMENT, SESSION = "fact", "context", "document", "session"
 
+SAID = "said"
+"""The digest of a forgotten message, for one that may come in another way, under another id."""
+
 
 def add(
     tx: Connection,
@@ -45,6 +48,19 @@ def after_deletion(
         key=key,
     )
     return max(now, row[0] if row else now) + 1
+
+
+def deleted_at(connection: Connection, user_id: str, kind: str, key: str, group: str = MAIN_GROUP) -> int:
+    """When this was deleted last; -1 if it never was."""
+    row = connection.row(
+        "select deleted_at from tombstones where user_id = :user_id and group_name = :group"
+        " and kind = :kind and session_id = '' and key = :key",
+        user_id=user_id,
+        group=group,
+        kind=kind,
+        key=key,
+    )
+    return -1 if row is None else int(row[0])
 
 
 def exists(

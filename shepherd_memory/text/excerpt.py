@@ -1,4 +1,4 @@
-"""The part of a long text that a query is about."""
+"""The part of a long text that a query is about, or its beginning and its end."""
 
 import re
 from bisect import bisect_left, bisect_right
@@ -13,10 +13,15 @@ from shepherd_memory.text.words import is_unspaced, stem
 from shepherd_memory.text.words import words as words_of
 
 ELLIPSIS = "…"
+GAP = " […] "
+"""Stands for the middle of a text."""
 
 # What is never cut in two: an escaped character, and words unless they are endless. Scripts without spaces
 # come one character at a time; they begin at Thai, with Latin letters and punctuation in between.
 _GRAIN = re.compile(r" ?(?:(?:\\.|[^ \\\u0e00-\u1dff\u2070-\U0010ffff]){1,20}|.)")
+
+# The same for a text of several lines in which XML's own characters are escaped.
+_XML_GRAIN = re.compile(r"\s?(?:&\w+;|[^\s&\u0800-\U0010ffff]{1,12}|\S)|\s")
 
 
 @dataclass(frozen=True)
@@ -45,6 +50,22 @@ def shorten(text: str, room: int, words: Collection[str]) -> str:
         return ""
     part = "".join(grains[start:end]).lstrip()
     return (ELLIPSIS if start else "") + part + (ELLIPSIS if end < len(grains) else "")
+
+
+def shorten_middle(text: str, room: int) -> str:
+    """`text`, escaped for XML before, or its beginning and a shorter end that together weigh at most `room`.
+
+    Empty if nothing fits.
+    """
+    if weigh(text) <= room:
+        return text
+    grains = _XML_GRAIN.findall(text)
+    sums = [0, *accumulate(map(cache(weigh), grains))]
+    room -= weigh(GAP)
+    head = max(0, bisect_right(sums, room * 2 // 3) - 1)
+    tail = max(head, bisect_left(sums, sums[-1] - (room - sums[head])))
+    start, end = "".join(grains[:head]).rstrip(), "".join(grains[tail:]).lstrip()
+    return f"{start}{GAP}{end}".strip() if start else ""
 
 
 def window(sums: Sequence[int], stretch: tuple[int, int], room: int) -> tuple[int, int]:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from shepherd_memory.memory.threads import thread_of
 from shepherd_memory.storage import transcript_stops, users
 from shepherd_memory.storage.clock import SECOND, to_us
 from shepherd_memory.storage.database import Connection, Database
@@ -20,7 +21,7 @@ ABANDONED_US = 3600 * SECOND
 """After so long nobody is going on with a file: it may have vanished. What was read of it is all there is."""
 
 COLUMNS = (
-    "file_key, session_id, source, originator, cwd, subagent, status, token, lease_until, purging,"
+    "file_key, session_id, thread, source, originator, cwd, subagent, status, token, lease_until, purging,"
     " read_through, size, modified_at, read_check, reader, last_entry_at, entries, skipped, problem,"
     " created_at, updated_at"
 )
@@ -36,6 +37,7 @@ class File:
 
     file_key: str
     session_id: str
+    thread: str
     source: str
     originator: str
     cwd: str
@@ -98,12 +100,13 @@ def listing(connection: Connection, user_id: str) -> list[File]:
 def add(tx: Connection, user_id: str, file_key: str, stem: str, source: str, now: int) -> None:
     """Make a file known that was not; it goes on where it was when its user was erased."""
     tx.execute(
-        "insert into transcript_files (user_id, file_key, session_id, source, status, read_through,"
-        " created_at, updated_at) values (:user_id, :file_key, :session_id, :source, 'idle', :through,"
-        " :now, :now)",
+        "insert into transcript_files (user_id, file_key, session_id, thread, source, status, read_through,"
+        " created_at, updated_at) values (:user_id, :file_key, :session_id, :thread, :source, 'idle',"
+        " :through, :now, :now)",
         user_id=user_id,
         file_key=file_key,
         session_id=_free_session(tx, user_id, file_key, stem),
+        thread=thread_of(stem),
         source=source,
         through=transcript_stops.stopped_at(tx, user_id, file_key),
         now=now,

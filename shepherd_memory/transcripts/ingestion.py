@@ -9,11 +9,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from shepherd_memory.conversations import conversation as conversations
+from shepherd_memory.conversations import turns
+from shepherd_memory.conversations.grouping import Grouping, Origin, SaidEntry
 from shepherd_memory.errors import DatabaseError, InvalidInput
 from shepherd_memory.extraction import queue
 from shepherd_memory.intake import store
-from shepherd_memory.memory import documents, entries, sessions
+from shepherd_memory.memory import documents, entries, sessions, twins
 from shepherd_memory.memory.documents import NewDocument
+from shepherd_memory.memory.sessions import Place
 from shepherd_memory.storage import prompt_blocks, transcript_stops, users
 from shepherd_memory.storage.clock import SECOND, Clock, to_us
 from shepherd_memory.storage.database import Connection, Database
@@ -22,13 +26,13 @@ from shepherd_memory.text.canonical import canonical_text, dump_json, load_json
 from shepherd_memory.text.groups import MAIN_GROUP
 from shepherd_memory.text.ids import storable_id
 from shepherd_memory.text.redaction import redact
-from shepherd_memory.transcripts import conversations, files, reading
+from shepherd_memory.transcripts import files, reading
+from shepherd_memory.transcripts.both_ways import HeardLive, find_heard, give_way
 from shepherd_memory.transcripts.changes import REWRITTEN, UNCHANGED, judge
 from shepherd_memory.transcripts.cleaning import clean, clean_state, documents_of
-from shepherd_memory.transcripts.conversations import Grouping, StoredEntry
 from shepherd_memory.transcripts.file_keys import file_key_of
 from shepherd_memory.transcripts.files import File
-from shepherd_memory.transcripts.sources import Reader, SkippedLine, Source, TranscriptEntry
+from shepherd_memory.transcripts.sources import FileInfo, Reader, SkippedLine, Source, TranscriptEntry
 
 BATCH_ENTRIES, BATCH_CHARACTERS, BATCH_BYTES = 500, 100_000, 8 << 20
 """A batch is stored in one go, and others who write wait for it: well under a tenth of a second."""
@@ -215,6 +219,8 @@ class _Ingestion:
             ):
                 return None
             state = files.get(tx, self._user_id, self._key)
+            if before is None and state is not None:
+                give_way(tx, self._user_id, state, MAIN_GROUP)
             if outcome == REWRITTEN and state is not None:
                 self._begin_anew(tx, state, source, now)
                 state = files.get(tx, self._user_id, self._key)
@@ -225,9 +231,10 @@ class _Ingestion:
 
         Its items are about documents that go now. What was there when the user was erased stays out.
         """
-        conversations.take_back(tx, self._user_id, self._key, queue.KIND, now)
+        turns.take_back(tx, self._user_id, state.session_id, queue.KIND, now)
         queue.drop_open(tx, self._user_id, state.session_id)
-        conversations.forget_bounds(tx, self._user_id, self._key)
+        conversations.forget_bounds(tx, self._user_id, state.session_id)
+        twins.delete_session(tx, self._user_id, state.session_id)
         self._change(
             tx,
             purging=1,
@@ -297,10 +304,11 @@ class _Ingestion:
             if state is None or state.token != self._token:
                 raise _NoLongerOurs
             new = documents_of(read, state, now)
-            stored = documents.insert(tx, self._user_id, first_id, new, now)
+            heard = find_heard(tx, self._user_id, state, new)
+            stored = documents.insert(tx, self._user_id, first_id, new, now, heard.apart)
             store.index(tx, self._user_id, first_id, new, terms, stored, now)
             _let_grow(tx, self._user_id, first_id, new, terms, stored, now)
-            self._group(tx, state, first_id, new, stored, now)
+            self._group(tx, _origin(state, reader.about()), first_id, new, stored, heard, now)
             self._note(tx, state, batch, reader, check, new, len(stored), is_last)
         self._stored += len(stored)
         self._known += len(new) - len(stored)
@@ -310,23 +318,29 @@ class _Ingestion:
     def _group(
         self,
         tx: Connection,
-        state: File,
+        origin: Origin,
         first_id: int,
         new: Sequence[NewDocument],
         stored: set[int],
+        heard: HeardLive,
         now: int,
     ) -> None:
-        if not stored:
+        counted = stored | {first_id + place for place in heard.twins}
+        if not counted:
             return
-        grouping = Grouping(conversations.for_grouping(tx, self._user_id, self._key), self._how.gap_us)
+        user_id, session, group = self._user_id, origin.session_id, origin.group_name
+        grouping = Grouping(conversations.for_grouping(tx, user_id, session, group), self._how.gap_us)
         next_id = first_id + len(new)
-        for document_id, document in enumerate(new, first_id):
-            if document_id in stored:
-                next_id += grouping.add(StoredEntry(document_id, document.created_at), next_id)
-        grouping.save(tx, self._user_id, self._key, state.session_id, now)
+        for place, document in enumerate(new):
+            is_grouped = heard.is_grouped(place, document, self._how.gap_us)
+            if first_id + place in counted and not is_grouped:
+                next_id += grouping.add(SaidEntry(first_id + place, document.created_at), next_id)
+        grouping.save(tx, user_id, origin, now)
+        where = Place(cwd=origin.cwd)
         sessions.extend(
-            tx, self._user_id, state.session_id, max(stored), MAIN_GROUP, now, wanted=False, queued=False
+            tx, user_id, session, max(counted), group, now, wanted=False, queued=False, place=where
         )
+        sessions.mark_grouped(tx, user_id, session, max(counted), group)
 
     def _note(
         self,
@@ -345,8 +359,8 @@ class _Ingestion:
             read_through=batch.end,
             read_check=check,
             reader=dump_json(clean_state(reader.state())),
-            originator=redact(canonical_text(about.originator)),
-            cwd=redact(canonical_text(about.cwd)),
+            originator=_stored_name(about.originator),
+            cwd=_stored_name(about.cwd),
             subagent=int(about.is_subagent),
             entries=state.entries + stored,
             skipped=files.merged(state.skipped, batch.skipped),
@@ -356,12 +370,27 @@ class _Ingestion:
         if is_last and self._is_stopped:
             self._change(tx, **_UNFINISHED)
         elif is_last:
-            conversations.drop_empty(tx, self._user_id, self._key)
+            conversations.drop_empty(tx, self._user_id, state.session_id)
             self._change(tx, status=files.IDLE, token="")
 
 
 _UNFINISHED: Mapping[str, Any] = {"token": "", "lease_until": 0}
 """A file that is let go in its middle: anybody may go on, and its last conversation is not over."""
+
+
+def _stored_name(name: str) -> str:
+    return redact(canonical_text(name))
+
+
+def _origin(state: File, about: FileInfo) -> Origin:
+    """The session of a file, with what the file said about itself so far."""
+    return Origin(
+        session_id=state.session_id,
+        source=state.source,
+        file_key=state.file_key,
+        cwd=_stored_name(about.cwd),
+        originator=_stored_name(about.originator),
+    )
 
 
 def _is_as_judged(before: File | None, state: File | None) -> bool:

@@ -2,19 +2,22 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from heapq import merge
 from pathlib import Path
 
 from shepherd_memory.config import Config
 from shepherd_memory.config.identity import is_known
+from shepherd_memory.conversations import conversation as conversations
+from shepherd_memory.conversations import life_cycle
+from shepherd_memory.conversations.conversation import MINUTE, STATUSES
 from shepherd_memory.errors import ConfigError, InvalidInput, NotFound
 from shepherd_memory.extraction.worker import extraction_endpoint
-from shepherd_memory.memory import documents
+from shepherd_memory.memory import documents, threads
 from shepherd_memory.memory.documents import Document
 from shepherd_memory.storage.clock import SECOND, Clock
 from shepherd_memory.storage.database import Database
 from shepherd_memory.text.ids import checked_user_id, storable_id
-from shepherd_memory.transcripts import conversations, files, ingestion, processing
-from shepherd_memory.transcripts.conversations import MINUTE, STATUSES, Conversation
+from shepherd_memory.transcripts import files, ingestion
 from shepherd_memory.transcripts.files import File
 from shepherd_memory.transcripts.ingestion import IngestOptions, IngestResult
 
@@ -92,11 +95,11 @@ class Library:
         """Move everybody's conversations on: ended, handed to extraction, done; how many moved."""
         config, now = self._config(), self._clock()
         gap_us = round(config.conversation_gap_minutes * MINUTE)
-        moved = processing.poll(self._database, gap_us, config.min_conversation_messages, now)
+        moved = life_cycle.poll(self._database, gap_us, config.min_conversation_messages, now)
         if extraction_endpoint(config) is None:
             return moved
         limit, daily = config.memory_extraction_queue_limit, config.memory_extraction_daily_tokens
-        handed_on = processing.queue_ready(self._database, limit, daily, now)
+        handed_on = life_cycle.queue_ready(self._database, limit, daily, now)
         if handed_on:
             self._queued()
         return moved + handed_on
@@ -107,17 +110,6 @@ class Library:
             return []
         with self._database.read() as connection:
             return files.listing(connection, user_id)
-
-    def conversations(
-        self, user_id: str, status: str | None = None, *, limit: int = 1000
-    ) -> list[Conversation]:
-        """A user's conversations, the latest first."""
-        if status is not None and status not in STATUSES:
-            raise InvalidInput(f"status takes {', '.join(STATUSES)}; got {status!r}")
-        if not is_known(checked_user_id(user_id)):
-            return []
-        with self._database.read() as connection:
-            return conversations.listing(connection, user_id, status, limit)
 
     def health(self, user_id: str) -> TranscriptHealth:
         """How a user's transcripts are doing."""
@@ -157,9 +149,15 @@ class Library:
         raise InvalidInput(f"{name!r} could be any of {len(alike)} transcripts: give more of its name")
 
     def read(self, user_id: str, session_id: str) -> Iterator[Document]:
-        """What was said in a session, in its order."""
+        """What was said in a session, in its order; of one that came in both ways, all of it."""
         if not is_known(checked_user_id(user_id)):
-            return
+            return iter(())
+        with self._database.read() as connection:
+            parts = threads.parts(connection, user_id, session_id)
+        said = (self._read_part(user_id, part) for part in parts)
+        return merge(*said, key=lambda document: document.created_at) if len(parts) > 1 else next(said)
+
+    def _read_part(self, user_id: str, session_id: str) -> Iterator[Document]:
         first = 0
         while True:
             with self._database.read() as connection:

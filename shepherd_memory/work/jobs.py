@@ -1,14 +1,11 @@
 """Jobs: leased work of any kind, with its states (docs/reference/jobs.md has the table)."""
 
-import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
 
-from shepherd_memory.storage import lease_owner, users
-from shepherd_memory.storage.clock import DAY, next_day, to_us
-from shepherd_memory.storage.database import Connection, Database, Row
+from shepherd_memory.storage import users
+from shepherd_memory.storage.database import Connection, Database
 from shepherd_memory.storage.rows import build
 
 WAITING, RUNNING, DONE, FAILED, DROPPED = "waiting", "running", "done", "failed", "dropped"
@@ -27,6 +24,9 @@ COLUMNS = (
     "user_id, id, kind, key, status, turn, run_at, watermark_from, watermark_through, payload, worker, token,"
     " lease_until, claims, tries_left, successes_seen, last_error, outcome, queued_at, started_at, ended_at"
 )
+
+LET_GO = "token = null, lease_until = null"
+"""What every event sets that takes a job from its worker."""
 
 
 @dataclass(frozen=True)
@@ -158,296 +158,14 @@ def has_open_stretch(
     return row is not None
 
 
-@dataclass(frozen=True)
-class ClaimLimits:
-    """How many jobs of a kind may run at once over all processes (0: any number), and of one key."""
-
-    max_running: int = 0
-    exclusive: bool = False
-
-
-def claim(
-    database: Database,
-    kind: str,
-    worker: str,
-    now: int,
-    lease_until: int,
-    limits: ClaimLimits | None = None,
-) -> Job | None:
-    """Take the next job that is due; no two claimers get the same.
-
-    In two steps that every database knows: candidates are chosen without a lock, and the first that still
-    waits is taken. So nobody ever holds rows of two users.
-    """
-    bounds = limits or ClaimLimits()
-    while True:
-        with database.read() as connection:
-            chosen = _candidates(connection, kind, now, bounds)
-        if not chosen:
-            return None
-        with database.write() as tx:
-            if bounds.max_running or bounds.exclusive:
-                lock_kind(tx, kind)
-            if _is_full(tx, kind, bounds):
-                return None
-            for user_id, job_id in chosen:
-                row = _take(tx, user_id, job_id, worker, now, lease_until, bounds)
-                if row is not None:
-                    return build(Job, row)
-
-
-CANDIDATES = 8
-"""So many are chosen at once: others may take the first of them at the same moment."""
-
-_IS_FREE = (
-    "not exists (select 1 from jobs other where other.user_id = jobs.user_id and other.kind = jobs.kind"
-    " and other.key = jobs.key and other.status = 'running')"
-)
-
-
-def _candidates(connection: Connection, kind: str, now: int, limits: ClaimLimits) -> list[tuple[str, int]]:
-    if _is_full(connection, kind, limits):
-        return []
-    rows = connection.rows(
-        "select user_id, id from jobs where kind = :kind and status = 'waiting' and run_at <= :now"
-        f"{f' and {_IS_FREE}' if limits.exclusive else ''} order by turn, queued_at limit :candidates",
-        kind=kind,
-        now=now,
-        candidates=CANDIDATES,
-    )
-    return [(user_id, job_id) for user_id, job_id in rows]
-
-
-def _is_full(connection: Connection, kind: str, limits: ClaimLimits) -> bool:
-    return 0 < limits.max_running <= (count_running(connection, kind) if limits.max_running else 0)
-
-
-def lock_kind(tx: Connection, kind: str) -> None:
-    """Hold a kind until the transaction ends: where its jobs are counted, one does so after the other."""
-    tx.execute(
-        "insert into job_kinds (kind, claims) values (:kind, 1)"
-        " on conflict (kind) do update set claims = job_kinds.claims + 1",
-        kind=kind,
-    )
-
-
-def _take(
-    tx: Connection, user_id: str, job_id: int, worker: str, now: int, lease_until: int, limits: ClaimLimits
-) -> Row | None:
-    return tx.row(
-        "update jobs set status = 'running', worker = :worker, token = :token, lease_until = :lease_until,"
-        " claims = claims + 1, started_at = :now, is_exclusive = :exclusive"
-        " where user_id = :user_id and id = :id and status = 'waiting' and run_at <= :now"
-        f"{f' and {_IS_FREE}' if limits.exclusive else ''} returning {COLUMNS}",
-        user_id=user_id,
-        id=job_id,
-        worker=worker,
-        token=uuid.uuid4().hex,
-        now=now,
-        lease_until=lease_until,
-        exclusive=int(limits.exclusive),
-    )
-
-
-def renew(database: Database, job: Job, lease_until: int) -> bool:
-    """Extend the lease of a claimed job while a call runs; False if it is no longer ours."""
-    with database.write() as tx:
-        return _owned(tx, job, "lease_until = :lease_until", lease_until=lease_until)
-
-
-def finish(tx: Connection, job: Job, outcome: str, now: int) -> bool:
-    """End a claimed job as done; False (roll back!) if it is no longer ours."""
-    ended = "status = 'done', outcome = :outcome, ended_at = :now, payload = '', last_error = ''"
-    return _owned(tx, job, f"{ended}, {_LET_GO}", outcome=outcome, now=now)
-
-
-def advance(tx: Connection, job: Job, watermark: int, payload: str, outcome: str) -> bool:
-    """A first part of a claimed job is done: what follows `watermark` waits again, with all its tries.
-
-    It takes the next of its user's turns: a long session is many calls, and others come in between.
-    """
-    return _owned(
-        tx,
-        job,
-        "status = 'waiting', run_at = 0, watermark_from = :watermark, payload = :payload, outcome = :outcome,"
-        " tries_left = :tries, successes_seen = null, last_error = '',"
-        " turn = coalesce((select max(turn) + 1 from jobs where user_id = :user_id and kind = :kind"
-        f" and status = 'waiting'), turn + 1), {_LET_GO}",
-        kind=job.kind,
-        watermark=watermark,
-        payload=payload,
-        outcome=outcome,
-        tries=TRIES,
-    )
-
-
-def split(
-    tx: Connection, job: Job, watermark: int, payload: str, rest_payload: str, job_id: int, now: int
-) -> bool:
-    """Cut a claimed job in two: it keeps what ends at `watermark`, a new waiting one gets the rest."""
-    kept = "watermark_through = :watermark, payload = :payload"
-    if not _owned(tx, job, kept, watermark=watermark, payload=payload):
-        return False
-    # claims = 1: it is no longer untouched, so that it never stands in the way of the key's newest item.
-    tx.execute(
-        "insert into jobs (user_id, id, kind, key, status, turn, watermark_from, watermark_through, payload,"
-        " claims, tries_left, queued_at) values (:user_id, :id, :kind, :key, 'waiting', :turn, :watermark,"
-        " :through, :payload, 1, :tries, :now)",
-        user_id=job.user_id,
-        id=job_id,
-        kind=job.kind,
-        key=job.key,
-        turn=job.turn,
-        watermark=watermark,
-        through=job.watermark_through,
-        payload=rest_payload,
-        tries=TRIES,
-        now=now,
-    )
-    return True
-
-
-def release(tx: Connection, job: Job, run_at: int, error: str, successes_seen: int | None) -> bool:
-    """Put a claimed job back until `run_at`; it keeps its turn and its tries."""
-    return _owned(
-        tx,
-        job,
-        f"status = 'waiting', run_at = :run_at, last_error = :error, successes_seen = :seen, {_LET_GO}",
-        run_at=run_at,
-        error=error,
-        seen=successes_seen,
-    )
-
-
-def defer(tx: Connection, job: Job, run_at: int, error: str, successes_seen: int, tries_left: int) -> bool:
-    """Put back a claimed job that may be at fault: a turn later, with this many tries left.
-
-    Only one turn: most often the endpoint is at fault, and then every item in turn comes by here.
-    """
-    return _owned(
-        tx,
-        job,
-        "status = 'waiting', run_at = :run_at, last_error = :error, tries_left = :tries_left,"
-        f" successes_seen = :seen, turn = turn + 1, {_LET_GO}",
-        run_at=run_at,
-        error=error,
-        tries_left=tries_left,
-        seen=successes_seen,
-    )
-
-
-def hold(tx: Connection, job: Job, error: str, now: int) -> bool:
-    """End a claimed job as failed; it can be retried by hand."""
-    parked = "status = 'failed', tries_left = 0, last_error = :error, outcome = 'failed', ended_at = :now"
-    return _owned(tx, job, f"{parked}, {_LET_GO}", error=error, now=now)
-
-
-_LET_GO = "token = null, lease_until = null"
-
-
-def _owned(tx: Connection, job: Job, assignments: str, **parameters: Any) -> bool:
-    """Change a job only while it runs under our token: a worker that lost its lease changes nothing."""
-    touched = tx.execute(
-        f"update jobs set {assignments} where user_id = :user_id and id = :id and token = :token"
-        " and status = 'running'",
-        user_id=job.user_id,
-        id=job.id,
-        token=job.token,
-        **parameters,
-    )
-    return touched == 1
-
-
 def requeue(tx: Connection, user_id: str, kind: str, key: str) -> int:
     """Put back what runs for this key: what it was claimed for has changed, and it begins anew."""
     return tx.execute(
-        f"update jobs set status = 'waiting', run_at = 0, {_LET_GO}"
+        f"update jobs set status = 'waiting', run_at = 0, {LET_GO}"
         " where user_id = :user_id and kind = :kind and key = :key and status = 'running'",
         user_id=user_id,
         kind=kind,
         key=key,
-    )
-
-
-def _change_each_user(database: Database, change: str, where: str, **parameters: Any) -> int:
-    """Change what fits of one user after the other, each under the user's lock; how many.
-
-    Everybody else changes one user's rows, under that lock: with rows of two users in hand, to wait for one
-    of them could be a deadlock.
-    """
-    with database.read() as connection:
-        found = connection.rows(
-            f"select distinct user_id from jobs where {where} order by user_id", **parameters
-        )
-    changed = 0
-    for (user_id,) in found:
-        with database.write() as tx:
-            users.lock_existing(tx, user_id)
-            changed += tx.execute(
-                f"{change} where user_id = :user_id and {where}", user_id=user_id, **parameters
-            )
-    return changed
-
-
-def expire_leases(database: Database, kind: str, now: int, retry_us: int) -> int:
-    """Put back what killed workers held. A job that keeps killing its worker waits longer each time.
-
-    What a process of this machine held that is gone is put back before its lease is over.
-    """
-    with database.read() as connection:
-        rows = connection.rows(
-            "select user_id, id, worker, token, lease_until from jobs where kind = :kind"
-            " and status = 'running' order by user_id, id",
-            kind=kind,
-        )
-    over = [row[:2] + row[3:4] for row in rows if row[4] < now or lease_owner.is_gone(row[2])]
-    return sum(_expire(database, user_id, job_id, token, now, retry_us) for user_id, job_id, token in over)
-
-
-def _expire(database: Database, user_id: str, job_id: int, token: str, now: int, retry_us: int) -> bool:
-    with database.write() as tx:
-        users.lock_existing(tx, user_id)
-        held = get(tx, user_id, job_id)
-        if held is None or held.token != token or not _is_abandoned(held, now):
-            return False
-        touched = tx.execute(
-            f"update jobs set status = 'waiting', {_LET_GO}, last_error = 'the worker stopped while it ran',"
-            " run_at = :run_at where user_id = :user_id and id = :id and token = :token",
-            user_id=user_id,
-            id=job_id,
-            token=token,
-            run_at=now + retry_us * (MAX_INTERVALS if held.claims > MAX_INTERVALS else held.claims - 1),
-        )
-    return touched == 1
-
-
-def _is_abandoned(job: Job, now: int) -> bool:
-    return job.lease_until is None or to_us(job.lease_until) < now or lease_owner.is_gone(job.worker)
-
-
-def mend_times(database: Database, kind: str, now: int, retry_us: int, lease_us: int) -> int:
-    """Make due what waits for a time that nobody can have set: the clock was set back. How many there were.
-
-    A time is set for some retry intervals, or for the next midnight. A lease that is longer than any is cut
-    to a whole one: whoever is alive renews it, and what a killed worker held is free when it has run out.
-    """
-    _change_each_user(
-        database,
-        "update jobs set lease_until = :lease_until",
-        "kind = :kind and status = 'running' and lease_until > :lease_until",
-        kind=kind,
-        lease_until=now + lease_us,
-    )
-    return _change_each_user(
-        database,
-        "update jobs set run_at = :now",
-        "kind = :kind and status = 'waiting' and run_at > :latest"
-        " and (run_at % :day <> 0 or run_at > :midnight)",
-        kind=kind,
-        now=now,
-        latest=now + MAX_INTERVALS * retry_us,
-        day=DAY,
-        midnight=next_day(now),
     )
 
 
@@ -460,18 +178,6 @@ def defer_user(tx: Connection, user_id: str, kind: str, run_at: int, why: str) -
         kind=kind,
         run_at=run_at,
         why=why,
-    )
-
-
-def bring_forward(database: Database, kind: str, now: int, retry_us: int, old_retry_us: int) -> int:
-    """The retry interval is shorter now: what waits for the old one to pass waits no longer than the new."""
-    return _change_each_user(
-        database,
-        "update jobs set run_at = :soon",
-        "kind = :kind and status = 'waiting' and run_at > :soon and run_at <= :late",
-        kind=kind,
-        soon=now + retry_us,
-        late=now + old_retry_us,
     )
 
 
@@ -671,17 +377,6 @@ def has_open(connection: Connection, kind: str) -> bool:
         "select 1 from jobs where kind = :kind and status in ('waiting', 'running') limit 1", kind=kind
     )
     return row is not None
-
-
-def prune(database: Database, kind: str, done_before: int) -> int:
-    """Forget jobs that ended long ago."""
-    return _change_each_user(
-        database,
-        "delete from jobs",
-        "status in ('done', 'dropped') and ended_at < :before and kind = :kind",
-        kind=kind,
-        before=done_before,
-    )
 
 
 MAX_LOOKED_AT = 1000

@@ -17,9 +17,10 @@ from shepherd_memory.storage import users
 from shepherd_memory.storage.clock import DAY, SECOND, Clock, next_day
 from shepherd_memory.storage.database import Connection, Database
 from shepherd_memory.storage.lease_owner import new_owner
-from shepherd_memory.work import endpoint_state, jobs, ledger
+from shepherd_memory.work import claims, endpoint_state, jobs, ledger, upkeep
+from shepherd_memory.work.claims import ClaimLimits
 from shepherd_memory.work.heartbeat import LeaseKeeper
-from shepherd_memory.work.jobs import ClaimLimits, Job
+from shepherd_memory.work.jobs import Job
 from shepherd_memory.work.kinds import JobKind, JobResult, PieceT, ResultT, Terms
 from shepherd_memory.work.ledger import TokenCost
 from shepherd_memory.work.retry_policy import RetryPolicy
@@ -118,13 +119,13 @@ class Lane(Generic[PieceT, ResultT]):
 
     def _claim(self, terms: Terms) -> Job | None:
         limits = ClaimLimits(terms.max_running, self._kind.is_exclusive)
-        now = self._clock()
-        return jobs.claim(self._database, self._kind.name, self._name, now, self._lease_until(terms), limits)
+        now, until = self._clock(), self._lease_until(terms)
+        return claims.claim(self._database, self._kind.name, self._name, now, until, limits)
 
     def _claim_of_the_dead(self, terms: Terms) -> Job | None:
         """With nothing else to do: what a process held that is gone need not wait for the next upkeep."""
         retry_us = round(terms.retry_seconds * SECOND)
-        if not jobs.expire_leases(self._database, self._kind.name, self._clock(), retry_us):
+        if not upkeep.expire_leases(self._database, self._kind.name, self._clock(), retry_us):
             return None
         return self._claim(terms)
 
@@ -157,7 +158,7 @@ class Lane(Generic[PieceT, ResultT]):
         return self._clock() + round(terms.lease_seconds * SECOND)
 
     def _renew(self, job: Job) -> bool:
-        return jobs.renew(self._database, job, self._lease_until(self._kind.terms()))
+        return claims.renew(self._database, job, self._lease_until(self._kind.terms()))
 
     def _upkeep(self, terms: Terms) -> None:
         """Now and then: leases of killed workers, what the kind looks after, old rows."""
@@ -169,7 +170,7 @@ class Lane(Generic[PieceT, ResultT]):
             return
         self._upkeep_at = now + round(min(UPKEEP_SECONDS, terms.lease_seconds / 2) * SECOND)
         self._put_back(now, round(terms.retry_seconds * SECOND), terms, was_set_back)
-        jobs.prune(self._database, self._kind.name, now - KEEP_ENDED_DAYS * DAY)
+        upkeep.prune(self._database, self._kind.name, now - KEEP_ENDED_DAYS * DAY)
         if self._kind.upkeep(now):
             self._upkeep_at = 0
 
@@ -178,13 +179,13 @@ class Lane(Generic[PieceT, ResultT]):
         name = self._kind.name
         if was_set_back:
             lease_us = round(terms.lease_seconds * SECOND)
-            if mended := jobs.mend_times(self._database, name, now, retry_us, lease_us):
+            if mended := upkeep.mend_times(self._database, name, now, retry_us, lease_us):
                 logger.warning(
                     "the clock was set back: %d items that waited for a later time are due now", mended
                 )
-        jobs.expire_leases(self._database, name, now, retry_us)
+        upkeep.expire_leases(self._database, name, now, retry_us)
         if retry_us < self._retry_us:
-            jobs.bring_forward(self._database, name, now, retry_us, self._retry_us)
+            upkeep.bring_forward(self._database, name, now, retry_us, self._retry_us)
         self._retry_us = retry_us
 
     def _deal_with(self, job: Job, terms: Terms) -> Outcome:
@@ -204,7 +205,7 @@ class Lane(Generic[PieceT, ResultT]):
         why = f"waits for tomorrow: {terms.daily_tokens} tokens are spent today"
         with _fenced() as fence, self._database.write() as tx:
             users.lock(tx, job.user_id, now)
-            fence.check(jobs.release(tx, job, tomorrow, why, job.successes_seen))
+            fence.check(claims.release(tx, job, tomorrow, why, job.successes_seen))
             jobs.defer_user(tx, job.user_id, self._kind.name, tomorrow, why)
         return _lost(job) if fence.lost else Outcome(job.user_id, job.id, jobs.WAITING, why)
 
@@ -257,7 +258,7 @@ class Lane(Generic[PieceT, ResultT]):
             blamed = error.item_may_be_at_fault and others_succeeded
             if not blamed:
                 run_at = now + round(terms.retry_seconds * SECOND)
-                jobs.defer(tx, job, run_at, str(error), seen, job.tries_left)
+                claims.defer(tx, job, run_at, str(error), seen, job.tries_left)
         self._kind.upkeep(now)
         if blamed:
             return self._blame(job, piece, terms, str(error))
@@ -272,7 +273,7 @@ class Lane(Generic[PieceT, ResultT]):
 
     def _hand_back(self, job: Job, now: int) -> Outcome:
         with self._database.write() as tx:
-            jobs.release(tx, job, now, "the worker was stopped", job.successes_seen)
+            claims.release(tx, job, now, "the worker was stopped", job.successes_seen)
         return Outcome(job.user_id, job.id, jobs.WAITING, "the worker was stopped")
 
     def _pause(self, job: Job, reason: str) -> Outcome:
@@ -282,7 +283,7 @@ class Lane(Generic[PieceT, ResultT]):
         logger.error("%s is paused: %s", self._kind.endpoint_name, reason)
         with self._database.write() as tx:
             seen = self._note_trouble(tx, endpoint_state.PAUSED, reason, now)
-            jobs.defer(tx, job, now, reason, seen, job.tries_left)
+            claims.defer(tx, job, now, reason, seen, job.tries_left)
         return Outcome(job.user_id, job.id, jobs.WAITING, reason)
 
     def _refused(
@@ -307,7 +308,7 @@ class Lane(Generic[PieceT, ResultT]):
                 fence.check(self._kind.park(tx, job, piece, new_id, problem, now))
             else:
                 run_at = now + round(terms.retry_seconds * SECOND)
-                fence.check(jobs.defer(tx, job, run_at, problem, seen, job.tries_left - 1))
+                fence.check(claims.defer(tx, job, run_at, problem, seen, job.tries_left - 1))
         if fence.lost:
             return _lost(job)
         if last_try:

@@ -19,4 +19,4 @@ def test_a_line_of_six_kilobytes_is_taken_in(tmp_path: Path, beginning: str, uni
     with memory(f"sqlite:///{tmp_path / 'memory.db'}", ManualClock(), "http://127.0.0.1:9") as service:
         cost = cpu_seconds(lambda: service.transcripts.ingest("ada", path))
         assert cost < 2 * reference_second()
-        assert len(service.transcripts.conversations("ada")) == 1
+        assert len(service.conversations("ada")) == 1

@@ -5,8 +5,8 @@ from typing import Any
 
 from shepherd_memory.storage.clock import now_us
 from shepherd_memory.storage.database import Connection, Database, open_database
-from shepherd_memory.work import jobs
-from shepherd_memory.work.jobs import ClaimLimits
+from shepherd_memory.work import claims
+from shepherd_memory.work.claims import ClaimLimits
 from tests.bench.figures import write_line, write_table
 from tests.explaining import ExplainingDatabase
 from tests.postgres import PostgresServer, PostgresUnavailable, running_postgres
@@ -46,7 +46,7 @@ def claim_explained(database: Database, limits: ClaimLimits) -> ExplainingDataba
     explaining = ExplainingDatabase(database)
     as_database: Any = explaining
     now = now_us()
-    assert jobs.claim(as_database, KIND, "worker", now, now + 1, limits) is not None
+    assert claims.claim(as_database, KIND, "worker", now, now + 1, limits) is not None
     return explaining
 
 

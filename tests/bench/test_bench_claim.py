@@ -13,7 +13,7 @@ from pytest_benchmark.fixture import BenchmarkFixture
 from shepherd_memory.extraction import queue
 from shepherd_memory.storage import users
 from shepherd_memory.storage.database import Connection, Database, open_database
-from shepherd_memory.work import jobs
+from shepherd_memory.work import claims, jobs
 from tests.bench.workload import START
 
 WAITING = (100, 10_000, 100_000)
@@ -70,10 +70,10 @@ def measure_claims(benchmark: BenchmarkFixture, database: Database) -> None:
 
     def put_back(tx: Connection) -> None:
         if claimed:
-            assert jobs.release(tx, claimed.pop(), 0, "", None)
+            assert claims.release(tx, claimed.pop(), 0, "", None)
 
     def claim(tx: Connection) -> None:
-        job = jobs.claim(InOneTransaction(tx), queue.KIND, "worker", NOW, NOW + 1)
+        job = claims.claim(InOneTransaction(tx), queue.KIND, "worker", NOW, NOW + 1)
         assert job is not None
         claimed.append(job)
 

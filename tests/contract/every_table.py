@@ -4,7 +4,8 @@ import json
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from shepherd_memory.memory import rejections, responses, unconfirmed
+from shepherd_memory.memory import rejections, responses, twins, unconfirmed
+from shepherd_memory.memory.documents import NewDocument
 from shepherd_memory.memory.responses import StoredResponse
 from shepherd_memory.service import Service
 from shepherd_memory.storage import tombstones, users
@@ -32,6 +33,8 @@ def furnish(service: Service, clock: ManualClock, user_id: str, word: str) -> No
         waiting = unconfirmed.NewUnconfirmed("fact", "b", word, "reworded", "", word, "self", where)
         unconfirmed.insert(tx, user_id, users.lock(tx, user_id, clock()), waiting, clock())
         responses.put(tx, user_id, f"resp_{word}", StoredResponse("chat", 2), clock())
+        said = NewDocument("chat@live", f"twin-{word}", f"my job is {word}", clock(), role="user")
+        assert twins.set_apart(tx, user_id, [said], ["chat"]) == {0: True}
         ledger.record(tx, user_id, ledger.EXTRACTION, ledger.TokenCost(1, 1, 1, 1), clock())
         tombstones.add(tx, user_id, tombstones.CONTEXT, word, clock())
         tx.execute(
@@ -41,6 +44,13 @@ def furnish(service: Service, clock: ManualClock, user_id: str, word: str) -> No
             w=word,
             v=service.database.vector([1.0, 2.0]),
         )
+        tx.execute(
+            "insert into session_history (user_id, id, group_name, session_id, name, created_at, archived_at)"
+            " values (:user_id, 1, 'main', 'chat', :word, 1, 2)",
+            user_id=user_id,
+            word=word,
+        )
+    service.start_session(user_id, agent_name=word)
     assert service.inject(user_id, [user_says(f"Who said {word}?")]).block is not None
     take_in(service, user_id, word)
 

@@ -36,7 +36,10 @@ def furnish(service: Service, clock: ManualClock, group: str) -> None:
     service.set_fact("ada", "city", f"old {word(group)}", group=group)
     service.set_fact("ada", "city", f"{word(group)} town", group=group)
     service.add_context("ada", "Where do I live?", f"In {word(group)}", group=group)
-    service.remember("ada", [user_says(f"I like {word(group)}", id="m1")], "chat", group=group)
+    service.remember(
+        "ada", [user_says(f"I like {word(group)}", id="m1")], "chat", group=group, cwd=f"/{word(group)}"
+    )
+    service.transcripts.poll()
     service.add_document("ada", f"a note on {word(group)}", group=group)
     where = Provenance(clock(), "test", "chat", "m1", group)
     with service.database.write() as tx:
@@ -61,6 +64,7 @@ READS: dict[str, Callable[[Service, str], Any]] = {
         service.get_document("ada", number, group=group) for number in range(60)
     ],
     "get_message": lambda service, group: service.get_message("ada", "chat", "m1", group=group),
+    "conversations": lambda service, group: service.conversations("ada", group=group),
     "rejected": lambda service, group: service.rejected("ada", group=group),
     "unconfirmed": lambda service, group: service.unconfirmed("ada", group=group),
     "why": lambda service, group: service.why("ada", group=group),

@@ -20,14 +20,24 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_stat
 import shepherd_memory
 from shepherd_memory import tools
 from shepherd_memory.config.identity import is_known
+from shepherd_memory.conversations import conversation, turns
+from shepherd_memory.conversations.grouping import Grouping, Origin, SaidEntry
 from shepherd_memory.embedding import backlog
 from shepherd_memory.errors import NotFound
 from shepherd_memory.extraction import guard, queue
 from shepherd_memory.extraction.answer import ExtractionAnswer
 from shepherd_memory.extraction.guard import Proposal, Review
 from shepherd_memory.extraction.queue import KIND, QueuedMessage
-from shepherd_memory.injection import log, prompting, recording, stored_blocks
+from shepherd_memory.injection import (
+    handing_on,
+    log,
+    prompting,
+    recording,
+    session_reader,
+    stored_blocks,
+)
 from shepherd_memory.injection.block import MemoryBlock
+from shepherd_memory.injection.handing_on import HandingRules, PreviousRequest
 from shepherd_memory.injection.log import LoggedPrompt
 from shepherd_memory.injection.stored_blocks import GivenBlock, StoredBlock
 from shepherd_memory.injection.turns import UserTurn
@@ -35,7 +45,8 @@ from shepherd_memory.intake import store
 from shepherd_memory.intake.exchange import AnsweredExchange, Exchange, ResponseLink
 from shepherd_memory.intake.messages import Message
 from shepherd_memory.intake.store import IntakeOptions
-from shepherd_memory.maintenance import erasure, forgetting, portability, reindexing
+from shepherd_memory.maintenance import erasure, forgetting, portability, reindexing, session_lines
+from shepherd_memory.maintenance.exported_conversations import conversation_rows, insert_conversation
 from shepherd_memory.memory import (
     api_keys,
     context,
@@ -45,13 +56,17 @@ from shepherd_memory.memory import (
     rejections,
     responses,
     saved_chats,
+    session_lives,
     sessions,
+    threads,
+    twins,
     unconfirmed,
 )
 from shepherd_memory.memory.documents import Facets, NewDocument
 from shepherd_memory.memory.rejections import NewRejection
 from shepherd_memory.memory.responses import StoredResponse
 from shepherd_memory.memory.saved_chats import InputHistory, SavedChat
+from shepherd_memory.memory.session_lives import IdleRule, NewSession
 from shepherd_memory.memory.unconfirmed import NewUnconfirmed
 from shepherd_memory.recall import Hit, Recalled, rows, user_index
 from shepherd_memory.recall import filters as recall_within
@@ -64,7 +79,8 @@ from shepherd_memory.storage.rows import Provenance
 from shepherd_memory.text.ids import fits_header
 from shepherd_memory.tools import advanced, basic
 from shepherd_memory.tools.tool import Arguments
-from shepherd_memory.transcripts import conversations, files, ingestion
+from shepherd_memory.transcripts import files, ingestion
+from shepherd_memory.transcripts.both_ways import find_heard, give_way
 from shepherd_memory.transcripts.ingestion import IngestOptions
 from shepherd_memory.transcripts.library import Library
 from shepherd_memory.work import jobs, ledger
@@ -78,11 +94,11 @@ from tests.contract.given import (
     pairs_of,
     user_says,
 )
-from tests.transcripts import agent_line, exchange, user_line, write
+from tests.transcripts import BEGAN, agent_line, exchange, user_line, write
 
 NOW = NOON + 1_000_000
 WHERE = Provenance(NOW, "test", "chat", "m1")
-PARKED, WAITING, RUNNING, REFUSED, LOGGED, KEPT = 5000, 5001, 5002, 5003, 5004, 5005
+PARKED, WAITING, RUNNING, REFUSED, LOGGED, CONVERSATION, KEPT = 5000, 5001, 5002, 5003, 5004, 5005, 5006
 """Ids that both users have."""
 
 TURN = UserTurn(0, "Where?", "key", "start")
@@ -144,9 +160,20 @@ def _insert_rows(service: Service, user_id: str, word: str) -> None:
             user_id=user_id,
             vector=service.database.vector([1.0, 0.0]),
         )
+        grouping = Grouping([], 0)
+        grouping.add(SaidEntry(FIRST_DOCUMENT, NOW), CONVERSATION)
+        grouping.save(tx, user_id, Origin("chat", cwd=word), NOW)
+        conversation.set_status(tx, user_id, CONVERSATION, "active", "skipped", NOW)
         responses.put(tx, user_id, "resp_both", StoredResponse(word, 4, word), NOW)
         kept = StoredBlock(MemoryBlock(word, 1, (), ()), entries=(("document", FIRST_DOCUMENT),))
         stored_blocks.save(tx, user_id, "main", TURN, kept, 1, NOW)
+        tx.execute(
+            "insert into session_history (user_id, id, group_name, session_id, name, created_at, archived_at)"
+            " values (:user_id, 1, 'main', 'chat', :word, 1, 2)",
+            user_id=user_id,
+            word=word,
+        )
+        session_lives.take_place(tx, user_id, "life", word)
         prompting_row = {"user_id": user_id, "word": word, "id": LOGGED}
         tx.execute(
             "insert into injections (user_id, id, request, session_id, query, kind, entry_id, score,"
@@ -167,6 +194,13 @@ FURNISHING: list[Callable[[Service, str, str], Any]] = [
     lambda service, user, word: service.add_context(user, "The same?", "the same"),
     lambda service, user, word: service.add_document(user, word, session_id="files", message_id="d1"),
     lambda service, user, word: service.remember(user, [user_says(word)], "stored only", extract=False),
+    lambda service, user, word: service.start_session(user, session_id="life", agent_name=word),
+    lambda service, user, word: service.end_session(user, "life"),
+    lambda service, user, word: service.start_session(
+        user, session_id="handed", previous_transcript=[{"role": "user", "text": word}]
+    ),
+    lambda service, user, word: service.end_session(user, "handed"),
+    lambda service, user, word: service.start_session(user, session_id="life", agent_name=word),
     _insert_rows,
 ]
 
@@ -275,6 +309,48 @@ REVIEW = Review(
     (Proposal("fact", "city", "Rome", WHERE), Proposal("context", "Where?", "Rome", WHERE, FIRST_PAIR)), ()
 )
 NEW = NewDocument("chat", "m1", "text", NOW)
+
+LED = {
+    "group_name": "main",
+    "status": "active",
+    "name": "",
+    "agent_name": "Julian",
+    "started_at": NOW,
+    "ended_at": None,
+    "end_reason": "",
+    "previous_session": "chat",
+    "handed_in": None,
+    "last_seen_at": NOW,
+}
+HANDING = HandingRules(2000, "", ("knowledge",))
+AT_NOW, MUCH_LATER = IdleRule(NOW, 1_000_000), IdleRule(NOW * 2, 1_000_000)
+
+
+def _close_life(pair: Pair) -> Any:
+    with pair.database.write() as tx:
+        life = session_lives.get(tx, pair.me, "life")
+        assert life is not None
+        return session_lives.close(tx, pair.me, life, "client", NOW)
+
+
+def with_life(
+    function: Callable[..., Any], *arguments: Any, session_id: str = "life"
+) -> Callable[[Pair], Any]:
+    """A case that calls a function for me with where my session is in its life."""
+
+    def call(pair: Pair) -> Any:
+        with pair.database.write() as tx:
+            return function(tx, pair.me, session_lives.get(tx, pair.me, session_id), *arguments)
+
+    return call
+
+
+def _settle_life(pair: Pair) -> Any:
+    with pair.database.write() as tx:
+        life = session_lives.get(tx, pair.me, "life")
+        assert session_lives.settled(tx, pair.me, life, AT_NOW) == life
+        return session_lives.settled(tx, pair.me, life, MUCH_LATER)
+
 
 Case = Callable[[Pair], Any]
 
@@ -392,7 +468,28 @@ CORE: dict[str, list[Case]] = {
             prompting.ToldBefore(),
         )
     ],
-    "injection.log.add": [in_transaction(log.add, 9000, LOGGED_PROMPT, ["city"], [HIT], NOW)],
+    "injection.handing_on.find_previous": [
+        in_transaction(handing_on.find_previous, PreviousRequest(session_id="chat"), HANDING, "main"),
+        in_transaction(handing_on.find_previous, PreviousRequest(current="life"), HANDING, "main"),
+        in_transaction(handing_on.find_previous, PreviousRequest(cwd="/work"), HANDING, "main"),
+    ],
+    "injection.handing_on.hand_on": [
+        with_life(handing_on.hand_on, HANDING),
+        with_life(handing_on.hand_on, HANDING, session_id="handed"),
+    ],
+    "injection.handing_on.is_handed_in": [
+        in_transaction(handing_on.is_handed_in, "handed", [prompt_blocks.text_mark(Pair.others)], "main")
+    ],
+    "injection.handing_on.tell_named": [in_transaction(handing_on.tell_named, "chat", 2000, "", "main")],
+    "injection.handing_on.tell_previous": [
+        with_life(handing_on.tell_previous, 2000, "", session_id="handed")
+    ],
+    "injection.session_reader.read_context": [
+        in_transaction(session_reader.read_context, "knowledge", 600, "main")
+    ],
+    "injection.log.add": [
+        in_transaction(log.add, 9000, LOGGED_PROMPT, ["city"], [HIT], [FIRST_DOCUMENT], NOW)
+    ],
     "injection.log.listing": [in_transaction(log.listing), in_transaction(log.listing, "r")],
     "injection.log.prune": [in_transaction(log.prune)],
     "injection.recording.record": [
@@ -453,6 +550,34 @@ CORE: dict[str, list[Case]] = {
     "memory.saved_chats.save": [
         with_saved_chats(lambda user_id: saved_chats.save(user_id, "/work", "lab", SavedChat("chat", [])))
     ],
+    "maintenance.session_lines.insert_life": [
+        in_transaction(session_lines.insert_life, {**LED, "session_id": "chat"}),
+        in_transaction(session_lines.insert_life, {**LED, "session_id": "life"}),
+    ],
+    "maintenance.session_lines.life_rows": [in_transaction(session_lines.life_rows, "main")],
+    "memory.session_lives.active": [in_transaction(session_lives.active)],
+    "memory.session_lives.agent_name": [in_transaction(session_lives.agent_name, "life")],
+    "memory.session_lives.all_handed_in": [in_transaction(session_lives.all_handed_in)],
+    "memory.session_lives.close": [_close_life],
+    "memory.session_lives.end": [
+        on_database(session_lives.end, "life", "client", AT_NOW),
+        on_database(session_lives.end, "life", "client", MUCH_LATER),
+    ],
+    "memory.session_lives.forget": [in_transaction(session_lives.forget, "life")],
+    "memory.session_lives.get": [in_transaction(session_lives.get, "life")],
+    "memory.session_lives.handed_in": [in_transaction(session_lives.handed_in, "life")],
+    "memory.session_lives.holder": [in_transaction(session_lives.holder)],
+    "memory.session_lives.leave": [in_transaction(session_lives.leave, "life")],
+    "memory.session_lives.nearest": [in_transaction(session_lives.nearest, "life")],
+    "memory.session_lives.newest_other": [in_transaction(session_lives.newest_other, "life")],
+    "memory.session_lives.set_handed_in": [in_transaction(session_lives.set_handed_in, "handed", "")],
+    "memory.session_lives.settled": [_settle_life],
+    "memory.session_lives.start": [
+        on_database(session_lives.start, NewSession("new", takeover=True), AT_NOW),
+        on_database(session_lives.start, NewSession("life", previous="chat", takeover=True), MUCH_LATER),
+    ],
+    "memory.session_lives.take_place": [in_transaction(session_lives.take_place, "chat")],
+    "memory.session_lives.touch": [in_transaction(session_lives.touch, "life", NOW * 2)],
     "memory.sessions.continued": [
         in_transaction(sessions.continued, "chat", 0, NOW),
         in_transaction(sessions.continued, "opening", 0, NOW),
@@ -523,6 +648,7 @@ SERVICE: dict[str, list[Case]] = {
     "drop": [on_service("drop", WAITING), on_service("drop", PARKED)],
     "erase": [on_service("erase")],
     "export": [lambda pair: list(pair.service.export(pair.me))],
+    "conversations": [on_service("conversations"), on_service("conversations", status="skipped", limit=5)],
     "extract": [on_service("extract", "stored only")],
     "fact_history": [on_service("fact_history", "city")],
     "facts": [on_service("facts")],
@@ -572,7 +698,21 @@ SERVICE: dict[str, list[Case]] = {
     ],
     "retry": [on_service("retry", PARKED)],
     "row_counts": [on_service("row_counts")],
+    "active_session": [on_service("active_session")],
+    "end_session": [on_service("end_session", "life")],
+    "recover_session": [on_service("recover_session")],
+    "previous_session": [
+        on_service("previous_session"),
+        on_service("previous_session", session_id="chat"),
+        on_service("previous_session", current="handed"),
+    ],
+    "session_life": [on_service("session_life", "life"), on_service("session_life", "chat")],
     "session_size": [on_service("session_size", "chat")],
+    "start_session": [
+        on_service("start_session", session_id="new", takeover=True),
+        on_service("start_session", session_id="chat", previous="stored only", takeover=True),
+    ],
+    "use_session": [on_service("use_session", "life"), on_service("use_session", "chat")],
     "set_fact": [on_service("set_fact", "city", "Rome")],
     "tokens_spent_today": [on_service("tokens_spent_today")],
     "unembedded": [on_service("unembedded")],
@@ -601,6 +741,10 @@ def readers(pair: Pair, tmp_path: Path) -> Pair:
             tx.execute("update users set seq = 5010 where user_id = :user_id", user_id=user_id)
         pair.service.transcripts.ingest(user_id, transcript(pair, user_id, tmp_path))
         pair.service.transcripts.poll()
+        word = pair.mine if user_id == pair.me else pair.others
+        heard = replace(HEARD, message_id="before", text=f"my kettle is {word}")
+        with pair.database.write() as tx:
+            assert twins.set_apart(tx, user_id, [heard], ["session"]) == {0: True}
     return pair
 
 
@@ -641,8 +785,8 @@ def _ingest_again(pair: Pair) -> Any:
 
 
 def _id_of_conversation(pair: Pair) -> int:
-    (mine,) = pair.service.transcripts.conversations(pair.me)
-    (theirs,) = pair.service.transcripts.conversations(pair.other)
+    (mine,) = pair.service.conversations(pair.me, source="claude-code")
+    (theirs,) = pair.service.conversations(pair.other, source="claude-code")
     assert mine.id == theirs.id
     return mine.id
 
@@ -650,14 +794,14 @@ def _id_of_conversation(pair: Pair) -> int:
 def _mark_ready(pair: Pair) -> Any:
     number = _id_of_conversation(pair)
     with pair.database.write() as tx:
-        return conversations.mark_ready(tx, pair.me, [number], NOW * 2, 1, NOW)
+        return conversation.mark_ready(tx, pair.me, [number], NOW * 2, 1, NOW)
 
 
 def _set_status(pair: Pair) -> Any:
     number = _id_of_conversation(pair)
     with pair.database.write() as tx:
         return [
-            conversations.set_status(tx, pair.me, number, before, "archived", NOW)
+            conversation.set_status(tx, pair.me, number, before, "archived", NOW)
             for before in ("active", "ready", "processing")
         ]
 
@@ -689,6 +833,48 @@ def _forget_mine(pair: Pair) -> Any:
 
 def on_library(name: str, *arguments: Any, **options: Any) -> Case:
     return lambda pair: getattr(pair.service.transcripts, name)(pair.me, *arguments, **options)
+
+
+THREAD = "0b5e6f0a-1c2d-4e3f-8a9b-0c1d2e3f4a5b"
+HEARD = NewDocument("chat@live", "heard", f"my kettle is {Pair.mine}", NOW, role="user")
+EXPORTED = {
+    "group_name": "main",
+    "session_id": "other",
+    **dict.fromkeys(
+        ("source", "file_key", "cwd", "provider", "originator", "first_message", "last_message"), ""
+    ),
+    "first_message_at": NOW,
+    "last_message_at": NOW,
+    "entries": 1,
+    "status": "archived",
+    "updated_at": NOW,
+}
+
+
+def _note_forgotten(pair: Pair) -> Any:
+    (first, *_) = pair.service.documents(pair.me, session_id="session")
+    with pair.database.write() as tx:
+        twins.note_forgotten(tx, pair.me, first, NOW)
+
+
+def _threaded(pair: Pair) -> files.File:
+    """My file, as that of the session that both have chatted in."""
+    (file,) = pair.service.transcripts.files(pair.me)
+    return replace(file, thread="chat")
+
+
+def _find_heard(pair: Pair) -> Any:
+    said = NewDocument("session", "said", f"my city is {pair.others}", NOW, role="user")
+    with pair.database.write() as tx:
+        found = find_heard(tx, pair.me, _threaded(pair), [said])
+    assert not found.apart, "only the other has said that"
+    return found
+
+
+def _give_way(pair: Pair) -> Any:
+    file = _threaded(pair)
+    with pair.database.write() as tx:
+        return give_way(tx, pair.me, file, "main")
 
 
 GROWN = NewDocument("session", "user-0", f"my kettle is {Pair.mine} and more", NOW)
@@ -726,22 +912,45 @@ TRANSCRIPTS: dict[str, list[Case]] = {
     "storage.transcript_stops.record_erased": [_keep_mine],
     "storage.transcript_stops.remove": [_stop_and_lift],
     "storage.transcript_stops.stopped_at": [in_transaction(transcript_stops.stopped_at, FILE_KEY)],
-    "transcripts.conversations.count": [in_transaction(conversations.count)],
-    "transcripts.conversations.drop_empty": [in_transaction(conversations.drop_empty, FILE_KEY)],
-    "transcripts.conversations.for_grouping": [in_transaction(conversations.for_grouping, FILE_KEY)],
-    "transcripts.conversations.get": [
-        lambda pair: in_transaction(conversations.get, _id_of_conversation(pair))(pair)
+    "conversations.conversation.count": [in_transaction(conversation.count)],
+    "conversations.conversation.delete_session": [in_transaction(conversation.delete_session, "session")],
+    "conversations.conversation.drop_empty": [in_transaction(conversation.drop_empty, "session")],
+    "conversations.conversation.for_grouping": [in_transaction(conversation.for_grouping, "session")],
+    "conversations.conversation.forget_bounds": [in_transaction(conversation.forget_bounds, "session")],
+    "conversations.conversation.get": [
+        lambda pair: in_transaction(conversation.get, _id_of_conversation(pair))(pair)
     ],
-    "transcripts.conversations.forget_bounds": [in_transaction(conversations.forget_bounds, FILE_KEY)],
-    "transcripts.conversations.listing": [
-        in_transaction(conversations.listing),
-        in_transaction(conversations.listing, "processing", 10),
+    "conversations.conversation.listing": [
+        in_transaction(conversation.listing),
+        in_transaction(conversation.listing, "processing", "claude-code", 10),
     ],
-    "transcripts.conversations.mark_ready": [_mark_ready],
-    "transcripts.conversations.of_file": [in_transaction(conversations.of_file, FILE_KEY)],
-    "transcripts.conversations.set_status": [_set_status],
-    "transcripts.conversations.take_back": [in_transaction(conversations.take_back, FILE_KEY, KIND, NOW)],
-    "transcripts.conversations.waiting_since": [in_transaction(conversations.waiting_since)],
+    "conversations.conversation.mark_ready": [_mark_ready],
+    "conversations.conversation.of_session": [in_transaction(conversation.of_session, "session")],
+    "conversations.conversation.set_status": [_set_status],
+    "conversations.conversation.waiting_since": [in_transaction(conversation.waiting_since)],
+    "conversations.turns.take_back": [in_transaction(turns.take_back, "session", KIND, NOW)],
+    "conversations.conversation.delete_untaken": [in_transaction(conversation.delete_untaken, "chat")],
+    "conversations.conversation.lose_entry": [
+        in_transaction(conversation.lose_entry, "session", FIRST_READ, 0),
+        in_transaction(conversation.lose_entry, "session", 0, BEGAN),
+    ],
+    "maintenance.exported_conversations.conversation_rows": [in_transaction(conversation_rows, "main")],
+    "maintenance.exported_conversations.insert_conversation": [
+        in_transaction(insert_conversation, 9000, EXPORTED)
+    ],
+    "memory.documents.find_known": [in_transaction(documents.find_known, [NEW, GROWN])],
+    "memory.threads.parts": [in_transaction(threads.parts, THREAD)],
+    "memory.threads.transcripts": [in_transaction(threads.transcripts, THREAD)],
+    "memory.threads.transcripts_of_live": [in_transaction(threads.transcripts_of_live, THREAD)],
+    "memory.twins.delete_session": [in_transaction(twins.delete_session, "chat@live")],
+    "memory.twins.note_forgotten": [_note_forgotten],
+    "memory.twins.of_stored": [in_transaction(twins.of_stored, "session", "user-0")],
+    "memory.twins.set_apart": [in_transaction(twins.set_apart, [HEARD], ["session"])],
+    "storage.tombstones.deleted_at": [in_transaction(tombstones.deleted_at, tombstones.FACT, "gone")],
+    "transcripts.both_ways.find_heard": [_find_heard],
+    "transcripts.both_ways.give_way": [_give_way],
+    "memory.documents.said_after": [in_transaction(documents.said_after, "chat", 0, 100)],
+    "memory.sessions.mark_grouped": [in_transaction(sessions.mark_grouped, "session", 10**9)],
     "transcripts.files.add": [in_transaction(files.add, "other.jsonl", "session", "codex", NOW)],
     "transcripts.files.change": [_claim_and_change],
     "transcripts.files.claim": [_claim_twice],
@@ -754,7 +963,6 @@ TRANSCRIPTS: dict[str, list[Case]] = {
 
 LIBRARY: dict[str, list[Case]] = {
     "around": [on_library("around", FIRST_READ, 50), on_library("around", FIRST_DOCUMENT, 50)],
-    "conversations": [on_library("conversations"), on_library("conversations", "processing", limit=5)],
     "files": [on_library("files")],
     "health": [on_library("health")],
     "ingest": [on_library("ingest", Path(__file__).parent / "session.jsonl", reimport=True)],
@@ -906,6 +1114,7 @@ def test_asking_about_somebody_who_is_not_there_leaves_no_row(service: Service) 
         "store_exchange",
         "deliver",
         "import_lines",
+        "start_session",
     )
     reading = [name for name in SERVICE if name not in adding]
     for name in reading:

@@ -14,7 +14,8 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_stat
 from shepherd_memory.storage import users
 from shepherd_memory.storage.clock import to_us
 from shepherd_memory.storage.database import Connection, Database
-from shepherd_memory.work import jobs
+from shepherd_memory.work import claims, jobs, upkeep
+from shepherd_memory.work.claims import ClaimLimits
 from shepherd_memory.work.jobs import (
     DONE,
     DROPPED,
@@ -23,7 +24,6 @@ from shepherd_memory.work.jobs import (
     STATUSES,
     TRIES,
     WAITING,
-    ClaimLimits,
     Job,
 )
 from tests.contract.given import examples
@@ -47,16 +47,17 @@ def documented() -> set[Transition]:
 
 
 def event_functions() -> set[str]:
-    """The functions of `jobs` that change jobs: those that take a transaction, or open one.
+    """The functions that change jobs: those that take a transaction, or open one.
 
     To hold a kind changes none.
     """
     return {
         name
-        for name, function in inspect.getmembers(jobs, inspect.isfunction)
-        if function.__module__ == jobs.__name__
+        for module in (jobs, claims, upkeep)
+        for name, function in inspect.getmembers(module, inspect.isfunction)
+        if function.__module__ == module.__name__
         and not name.startswith("_")
-        and function is not jobs.lock_kind
+        and function is not claims.lock_kind
         and {"tx", "database"} & set(inspect.signature(function).parameters)
     }
 
@@ -265,7 +266,7 @@ class JobTable(RuleBasedStateMachine):
     def claim(self, kind: str, lease: int, is_killed: bool) -> None:
         worker = ended_owner() if is_killed else "worker"
         now, row = self.tick(), self.next_to_claim(kind)
-        job = jobs.claim(self.database, kind, worker, now, now + lease, LIMITS[kind])
+        job = claims.claim(self.database, kind, worker, now, now + lease, LIMITS[kind])
         assert (job is None) == (row is None)
         if job is None or row is None:
             return
@@ -288,7 +289,7 @@ class JobTable(RuleBasedStateMachine):
             return
         job, until = data.draw(st.sampled_from(self.held)), self.tick() + lease
         row = self.owned(job)
-        assert jobs.renew(self.database, job, until) == (row is not None)
+        assert claims.renew(self.database, job, until) == (row is not None)
         self.follow("renew", [replace(row, lease_until=until)] if row else [])
 
     @rule(data=st.data())
@@ -297,7 +298,7 @@ class JobTable(RuleBasedStateMachine):
         self.on_held(
             data,
             "finish",
-            lambda tx, job: jobs.finish(tx, job, "1 stored", now),
+            lambda tx, job: claims.finish(tx, job, "1 stored", now),
             lambda row: self.let_go(
                 row, status=DONE, outcome="1 stored", ended_at=now, payload="", last_error=""
             ),
@@ -326,7 +327,7 @@ class JobTable(RuleBasedStateMachine):
                 turn=max(own) + 1 if own else row.turn + 1,
             )
 
-        self.on_job(job, "advance", lambda tx, job: jobs.advance(tx, job, mark, "rest", "part"), becomes)
+        self.on_job(job, "advance", lambda tx, job: claims.advance(tx, job, mark, "rest", "part"), becomes)
 
     @rule(data=st.data(), wait=st.integers(0, 20))
     def release(self, data: st.DataObject, wait: int) -> None:
@@ -334,7 +335,7 @@ class JobTable(RuleBasedStateMachine):
         self.on_held(
             data,
             "release",
-            lambda tx, job: jobs.release(tx, job, run_at, "busy", 4),
+            lambda tx, job: claims.release(tx, job, run_at, "busy", 4),
             lambda row: self.let_go(row, status=WAITING, run_at=run_at, last_error="busy", successes_seen=4),
         )
 
@@ -344,7 +345,7 @@ class JobTable(RuleBasedStateMachine):
         self.on_held(
             data,
             "defer",
-            lambda tx, job: jobs.defer(tx, job, run_at, "500", 5, tries),
+            lambda tx, job: claims.defer(tx, job, run_at, "500", 5, tries),
             lambda row: self.let_go(
                 row,
                 status=WAITING,
@@ -362,7 +363,7 @@ class JobTable(RuleBasedStateMachine):
         self.on_held(
             data,
             "hold",
-            lambda tx, job: jobs.hold(tx, job, "400", now),
+            lambda tx, job: claims.hold(tx, job, "400", now),
             lambda row: self.let_go(
                 row, status=FAILED, tries_left=0, last_error="400", outcome="failed", ended_at=now
             ),
@@ -390,7 +391,7 @@ class JobTable(RuleBasedStateMachine):
                 claims=1,
             )
             after = [replace(row, watermark_through=mark, payload="head"), rest]
-        done = self.run("split", lambda tx: jobs.split(tx, job, mark, "head", "tail", job_id, now), after)
+        done = self.run("split", lambda tx: claims.split(tx, job, mark, "head", "tail", job_id, now), after)
         assert done == (row is not None)
 
     @rule(kind=KINDS, user_id=USERS, key=KEYS)
@@ -419,7 +420,7 @@ class JobTable(RuleBasedStateMachine):
             # A process of this machine that is gone has no lease any more.
             if row.lease_until is not None and (row.lease_until < now or row.worker == ended_owner())
         ]
-        assert jobs.expire_leases(self.database, kind, now, retry) == len(after)
+        assert upkeep.expire_leases(self.database, kind, now, retry) == len(after)
         self.follow("expire_leases", after)
 
     @rule(kind=KINDS, user_id=USERS, wait=st.integers(0, 30))
@@ -443,7 +444,7 @@ class JobTable(RuleBasedStateMachine):
             for row in self.waiting(kind)
             if now + new < row.run_at <= now + old
         ]
-        assert jobs.bring_forward(self.database, kind, now, new, old) == len(after)
+        assert upkeep.bring_forward(self.database, kind, now, new, old) == len(after)
         self.follow("bring_forward", after)
 
     @rule(kind=KINDS, retry=st.integers(0, 1), lease=st.integers(0, 30))
@@ -455,7 +456,7 @@ class JobTable(RuleBasedStateMachine):
             for row in self.running(kind)
             if row.lease_until is not None and row.lease_until > now + lease
         ]
-        assert jobs.mend_times(self.database, kind, now, retry, lease) == len(waiting)
+        assert upkeep.mend_times(self.database, kind, now, retry, lease) == len(waiting)
         self.follow("mend_times", [*waiting, *running])
 
     @rule(data=st.data(), stranger=st.booleans())
@@ -504,7 +505,7 @@ class JobTable(RuleBasedStateMachine):
             and row.ended_at is not None
             and row.ended_at < before
         ]
-        assert jobs.prune(self.database, kind, before) == len(gone)
+        assert upkeep.prune(self.database, kind, before) == len(gone)
         for row in gone:
             assert (row.status, "prune", NOTHING) in self.table
             del self.rows[row.user_id, row.id]

@@ -10,8 +10,9 @@ import pytest
 from shepherd_memory.errors import DatabaseError, ItemRejected
 from shepherd_memory.storage.clock import now_us
 from shepherd_memory.storage.database import Database, connect
-from shepherd_memory.work import jobs, ledger
-from shepherd_memory.work.jobs import DONE, FAILED, RUNNING, WAITING, ClaimLimits, Job
+from shepherd_memory.work import claims, jobs, ledger
+from shepherd_memory.work.claims import ClaimLimits
+from shepherd_memory.work.jobs import DONE, FAILED, RUNNING, WAITING, Job
 from shepherd_memory.work.lane import Lane, stop_lanes
 from tests.acceptance.processes import wait_until
 from tests.scripted_kind import ScriptedKind, put
@@ -116,7 +117,7 @@ def test_the_database_itself_lets_no_two_jobs_of_an_exclusive_key_run(database: 
     limits = ClaimLimits(exclusive=True)
     first, second = (put(database, "ada", "limited", "x", now_us()) for _ in range(2))
     put(database, "bob", "limited", "x", now_us())
-    claimed = [jobs.claim(database, "limited", "w", now_us(), now_us() * 2, limits) for _ in range(3)]
+    claimed = [claims.claim(database, "limited", "w", now_us(), now_us() * 2, limits) for _ in range(3)]
     found = [(job.user_id, job.id) for job in claimed if job]
     assert found[0] == ("ada", first)
     assert [user_id for user_id, _ in found] == ["ada", "bob"], "the third waits for the first"

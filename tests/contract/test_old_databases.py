@@ -5,9 +5,10 @@ from typing import Any
 
 import pytest
 
+from shepherd_memory.errors import DatabaseRefused
 from shepherd_memory.maintenance import legacy
 from shepherd_memory.storage.database import Database, connect, migrate, open_database
-from tests.contract.given import NOON, ManualClock, facts_of, memory, pairs_of
+from tests.contract.given import NOON, ManualClock, facts_of, memory, pairs_of, user_says
 from tests.contract.old_database import (
     CONTEXT,
     CONVERSATIONS,
@@ -60,7 +61,8 @@ def test_rows_from_before_there_were_users_become_those_of_local(database_url: s
     with memory(database_url, ManualClock(NOON)) as service:
         assert pairs_of(service, "local") == [("Where?", "In Bonn")]
         assert facts_of(service, "local") == {"pet": "Rex"}
-    assert "conversations" not in tables_of(database_url)
+    with closing(connect(database_url)) as database, database.read() as connection:
+        assert "user_message" not in database.tables(connection)["conversations"], "this one is ours"
 
 
 def test_both_old_tables_at_once_are_joined_without_doubles(database_url: str) -> None:
@@ -145,23 +147,24 @@ def test_our_own_tables_are_never_mistaken_for_old_ones(database_url: str) -> No
     with memory(database_url, ManualClock(NOON)) as service:
         service.set_fact("ada", "pet", "Rex")
         service.add_context("ada", "Where?", "In Bonn")
-    with closing(connect(database_url)) as database, database.write() as tx:
-        # As a later version of ours may have it.
-        tx.execute_script(
-            "create table conversations (user_id text, user_message text, assistant_response text)"
-        )
-        tx.execute("insert into conversations values ('ada', 'hello', 'hi')")
+        service.remember("ada", [user_says("hello")], "chat")
+        service.transcripts.poll()
+        before = service.conversations("ada")
     with memory(database_url, ManualClock(NOON)) as service:
         assert facts_of(service, "ada") == {"pet": "Rex"}
         assert pairs_of(service, "ada") == [("Where?", "In Bonn")]
-    assert "conversations" in tables_of(database_url)
+        assert service.conversations("ada") == before != []
 
 
-def test_a_conversations_table_of_another_shape_is_left_alone(database_url: str) -> None:
+@pytest.mark.every_scheme
+def test_a_conversations_table_of_another_program_is_refused_and_left_alone(database_url: str) -> None:
     build(database_url, "create table conversations (id integer, title text)")
-    with memory(database_url, ManualClock(NOON)) as service:
-        assert service.context("local") == []
-    assert "conversations" in tables_of(database_url)
+    with (
+        pytest.raises(DatabaseRefused, match=r"another program \(conversations\).*one of its own"),
+        memory(database_url, ManualClock(NOON)),
+    ):
+        pass
+    assert tables_of(database_url) == {"conversations"}
 
 
 def test_keys_that_mean_the_same_become_one_fact_with_a_history(database_url: str) -> None:

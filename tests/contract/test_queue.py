@@ -18,7 +18,7 @@ from shepherd_memory.storage import users
 from shepherd_memory.storage.clock import DAY, SECOND
 from shepherd_memory.storage.database import Database
 from shepherd_memory.storage.lease_owner import new_owner
-from shepherd_memory.work import jobs
+from shepherd_memory.work import claims, jobs, upkeep
 from shepherd_memory.work.lane import KEEP_ENDED_DAYS
 from tests.contract.given import (
     NOON,
@@ -73,14 +73,14 @@ def test_an_item_that_was_claimed_is_not_extended_and_nothing_overlaps(
 ) -> None:
     with memory(url, clock, endpoint.url) as service:
         service.remember("ada", [user_says("my pet is Rex")], "chat")
-        held = jobs.claim(service.database, queue.KIND, "elsewhere", clock(), clock() + 30 * SECOND)
+        held = claims.claim(service.database, queue.KIND, "elsewhere", clock(), clock() + 30 * SECOND)
         assert held is not None
         service.remember("ada", [user_says("my city is Bonn")], "chat")
         service.remember("ada", [user_says("my car is red")], "chat")
         first, second = service.items("ada")
         assert first.watermark_through == second.watermark_from
         with service.database.write() as tx:
-            jobs.release(tx, held, clock(), "", None)
+            claims.release(tx, held, clock(), "", None)
         work(service)
         assert facts_of(service, "ada") == {"pet": "Rex", "city": "Bonn", "car": "red"}
         asked = [user_text(request.json) for request in endpoint.requests]
@@ -106,7 +106,7 @@ def test_the_extracted_watermark_stops_before_the_first_item_that_is_still_open(
 ) -> None:
     with memory(url, clock, NOWHERE) as service:
         service.remember("ada", [user_says("my pet is Rex")], "chat")
-        assert jobs.claim(service.database, queue.KIND, "w", clock(), clock() + 30 * SECOND)
+        assert claims.claim(service.database, queue.KIND, "w", clock(), clock() + 30 * SECOND)
         service.remember("ada", [user_says("my city is Bonn")], "chat")
         _first, second = service.items("ada")
         service.drop("ada", second.id)
@@ -249,7 +249,7 @@ def test_one_users_thousand_items_do_not_delay_anothers_one(
 
 
 def _claimed(database: Database) -> str:
-    job = jobs.claim(database, queue.KIND, "w", NOON + DAY, NOON + 2 * DAY)
+    job = claims.claim(database, queue.KIND, "w", NOON + DAY, NOON + 2 * DAY)
     assert job is not None
     return job.user_id
 
@@ -293,7 +293,7 @@ def test_many_claimers_never_get_the_same_item(url: str, database: Database, cla
     def claim_all(worker: int) -> list[tuple[str, int]]:
         ready.wait()
         now, until = NOON + SECOND, NOON + 60 * SECOND
-        found = iter(lambda: jobs.claim(database, queue.KIND, str(worker), now, until), None)
+        found = iter(lambda: claims.claim(database, queue.KIND, str(worker), now, until), None)
         return [(job.user_id, job.id) for job in found if job]
 
     with ThreadPoolExecutor(claimers) as pool:
@@ -304,47 +304,47 @@ def test_many_claimers_never_get_the_same_item(url: str, database: Database, cla
 @pytest.mark.every_scheme
 def test_a_lease_can_be_renewed_until_it_is_lost(url: str, database: Database) -> None:
     put_items(database, "ada", 1, NOON)
-    job = jobs.claim(database, queue.KIND, "w", NOON, NOON + 30 * SECOND)
+    job = claims.claim(database, queue.KIND, "w", NOON, NOON + 30 * SECOND)
     assert job is not None
-    assert jobs.renew(database, job, NOON + 60 * SECOND)
-    assert jobs.expire_leases(database, queue.KIND, NOON + 59 * SECOND, 0) == 0
-    assert jobs.expire_leases(database, queue.KIND, NOON + 61 * SECOND, 0) == 1
-    assert not jobs.renew(database, job, NOON + 90 * SECOND)
-    other = jobs.claim(database, queue.KIND, "v", NOON + 62 * SECOND, NOON + 92 * SECOND)
+    assert claims.renew(database, job, NOON + 60 * SECOND)
+    assert upkeep.expire_leases(database, queue.KIND, NOON + 59 * SECOND, 0) == 0
+    assert upkeep.expire_leases(database, queue.KIND, NOON + 61 * SECOND, 0) == 1
+    assert not claims.renew(database, job, NOON + 90 * SECOND)
+    other = claims.claim(database, queue.KIND, "v", NOON + 62 * SECOND, NOON + 92 * SECOND)
     assert other is not None
     assert other.token != job.token
     with database.write() as tx:
-        assert not jobs.finish(tx, job, "late", NOON + 63 * SECOND)
-        assert jobs.finish(tx, other, "in time", NOON + 63 * SECOND)
+        assert not claims.finish(tx, job, "late", NOON + 63 * SECOND)
+        assert claims.finish(tx, other, "in time", NOON + 63 * SECOND)
 
 
 @pytest.mark.every_scheme
 def test_what_a_killed_process_of_this_machine_held_is_free_at_once(url: str, database: Database) -> None:
     put_items(database, "ada", 1, NOON)
     later = NOON + SECOND
-    assert jobs.claim(database, queue.KIND, ended_owner(), NOON, NOON + 30 * SECOND)
-    assert jobs.expire_leases(database, queue.KIND, later, 0) == 1
-    assert jobs.claim(database, queue.KIND, owner_with_our_number(), later, NOON + 30 * SECOND)
-    assert jobs.expire_leases(database, queue.KIND, later, 0) == 1
+    assert claims.claim(database, queue.KIND, ended_owner(), NOON, NOON + 30 * SECOND)
+    assert upkeep.expire_leases(database, queue.KIND, later, 0) == 1
+    assert claims.claim(database, queue.KIND, owner_with_our_number(), later, NOON + 30 * SECOND)
+    assert upkeep.expire_leases(database, queue.KIND, later, 0) == 1
 
 
 @pytest.mark.every_scheme
 @pytest.mark.parametrize("owner", [new_owner, owner_elsewhere, owner_before_reboot])
 def test_what_may_be_alive_is_left_its_lease(url: str, database: Database, owner: Callable[[], str]) -> None:
     put_items(database, "ada", 1, NOON)
-    assert jobs.claim(database, queue.KIND, owner(), NOON, NOON + 30 * SECOND)
-    assert jobs.expire_leases(database, queue.KIND, NOON + 29 * SECOND, 0) == 0
-    assert jobs.expire_leases(database, queue.KIND, NOON + 31 * SECOND, 0) == 1
+    assert claims.claim(database, queue.KIND, owner(), NOON, NOON + 30 * SECOND)
+    assert upkeep.expire_leases(database, queue.KIND, NOON + 29 * SECOND, 0) == 0
+    assert upkeep.expire_leases(database, queue.KIND, NOON + 31 * SECOND, 0) == 1
 
 
 def test_an_item_that_keeps_killing_its_worker_waits_longer_each_time(url: str, database: Database) -> None:
     put_items(database, "ada", 1, NOON)
     now, waits = NOON, []
     for _ in range(4):
-        job = jobs.claim(database, queue.KIND, "w", now, now + SECOND)
+        job = claims.claim(database, queue.KIND, "w", now, now + SECOND)
         assert job is not None
         now += 2 * SECOND
-        jobs.expire_leases(database, queue.KIND, now, 5 * SECOND)
+        upkeep.expire_leases(database, queue.KIND, now, 5 * SECOND)
         with database.read() as connection:
             found = jobs.get(connection, "ada", job.id)
         assert found is not None
@@ -363,10 +363,10 @@ def test_jobs_that_ended_long_ago_are_forgotten_and_failed_ones_are_kept(
             service.remember(name, [user_says("my pet is Rex")], "chat")
         (dropped,) = service.items("dropped")
         service.drop("dropped", dropped.id)
-        held = jobs.claim(service.database, queue.KIND, "w", clock(), clock() + SECOND)
+        held = claims.claim(service.database, queue.KIND, "w", clock(), clock() + SECOND)
         assert held is not None
         with service.database.write() as tx:
-            jobs.hold(tx, held, "no", clock())
+            claims.hold(tx, held, "no", clock())
         work(service)
         clock.advance((KEEP_ENDED_DAYS - 1) * 86_400)
         work(service)
@@ -382,7 +382,7 @@ def test_the_items_of_killed_workers_are_taken_up_again(
 ) -> None:
     with memory(url, clock, endpoint.url) as service:
         service.remember("ada", [user_says("my pet is Rex")], "chat")
-        assert jobs.claim(service.database, queue.KIND, "killed", clock(), clock() + 30 * SECOND)
+        assert claims.claim(service.database, queue.KIND, "killed", clock(), clock() + 30 * SECOND)
         work(service)
         assert facts_of(service, "ada") == {}
         clock.advance(31)

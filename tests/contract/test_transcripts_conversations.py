@@ -8,14 +8,16 @@ from typing import Any
 
 import pytest
 
+from shepherd_memory.conversations import conversation, life_cycle, turns
+from shepherd_memory.conversations.conversation import Conversation
+from shepherd_memory.conversations.turns import TokenAllowance
 from shepherd_memory.extraction import queue
 from shepherd_memory.service import Service
 from shepherd_memory.storage.clock import from_us, to_us
 from shepherd_memory.storage.database import Connection
-from shepherd_memory.transcripts import conversations, files, ingestion, processing
-from shepherd_memory.transcripts.conversations import Conversation, TokenAllowance
+from shepherd_memory.transcripts import files, ingestion
 from shepherd_memory.transcripts.library import Library
-from shepherd_memory.work import jobs, ledger
+from shepherd_memory.work import claims, ledger
 from shepherd_memory.work.ledger import TokenCost
 from tests.contract.given import ManualClock, drain, facts_of, memory, user_says, work
 from tests.endpoint import ScriptedEndpoint, by_content, echo, raw_reply, user_text
@@ -41,7 +43,7 @@ def take_in(service: Service, path: Path, lines: list[dict[str, Any]], **options
 
 
 def statuses(service: Service) -> list[str]:
-    return [one.status for one in reversed(service.transcripts.conversations(ADA))]
+    return [one.status for one in reversed(service.conversations(ADA))]
 
 
 def extract_all(service: Service, clock: ManualClock, rounds: int = 20) -> None:
@@ -120,7 +122,7 @@ def test_gaps_cut_a_file_into_conversations_and_short_ones_are_skipped(
     service: Service, path: Path, clock: ManualClock, endpoint: ScriptedEndpoint
 ) -> None:
     take_in(service, path, [*exchange(0, 6), *exchange(66, 70), *exchange(130, 136), *exchange(195, 200)])
-    found = list(reversed(service.transcripts.conversations(ADA)))
+    found = list(reversed(service.conversations(ADA)))
     # From 5 to 66 is more than an hour, from 135 to 195 is not.
     assert [one.entries for one in found] == [6, 4, 11]
     assert found[2].last_message_at == from_us(BEGAN + 199 * MINUTE)
@@ -239,7 +241,7 @@ def test_conversations_whose_times_are_not_in_order_are_extracted_once(
 
 def test_a_line_out_of_order_does_not_split_a_conversation(service: Service, path: Path) -> None:
     take_in(service, path, [*exchange(0, 4), user_line(99, at=BEGAN - 500 * MINUTE), *exchange(4, 8)])
-    assert [one.entries for one in service.transcripts.conversations(ADA)] == [9]
+    assert [one.entries for one in service.conversations(ADA)] == [9]
 
 
 def test_a_line_of_a_conversation_that_is_done_does_not_split_the_one_it_stands_in(
@@ -249,7 +251,7 @@ def test_a_line_of_a_conversation_that_is_done_does_not_split_the_one_it_stands_
     extract_all(service, clock)
     append(path, [*exchange(0, 4), user_line(999, at=BEGAN + 103 * MINUTE), *exchange(4, 8)])
     service.transcripts.ingest(ADA, path)
-    assert {one.status: one.entries for one in service.transcripts.conversations(ADA)} == {
+    assert {one.status: one.entries for one in service.conversations(ADA)} == {
         "archived": 9,
         "active": 8,
     }
@@ -299,7 +301,7 @@ def test_more_conversations_than_a_poll_looks_at_are_all_extracted(
     endpoint: ScriptedEndpoint,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(processing, "AT_ONCE", 2)
+    monkeypatch.setattr(life_cycle, "AT_ONCE", 2)
     for number in range(5):
         first = number * 100
         take_in(service, tmp_path / "base" / "kettle" / f"s{number}.jsonl", exchange(first, first + 6))
@@ -311,7 +313,7 @@ def test_more_conversations_than_a_poll_looks_at_are_all_extracted(
 def test_a_long_session_does_not_keep_others_from_being_extracted(
     service: Service, tmp_path: Path, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(processing, "AT_ONCE", 2)
+    monkeypatch.setattr(life_cycle, "AT_ONCE", 2)
     many = [line for hour in range(6) for line in exchange(hour * 100, hour * 100 + 6)]
     take_in(service, tmp_path / "base" / "kettle" / "long.jsonl", many)
     take_in(service, tmp_path / "base" / "kettle" / "short.jsonl", exchange(9000, 9006))
@@ -338,7 +340,7 @@ def test_all_conversations_of_a_session_are_handed_on_at_once_but_for_what_lies_
 def test_a_user_with_many_conversations_leaves_others_their_places(
     service: Service, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(processing, "AT_ONCE", 4)
+    monkeypatch.setattr(life_cycle, "AT_ONCE", 4)
     for number in range(9):
         take_in(service, tmp_path / "base" / "kettle" / f"s{number}.jsonl", exchange(0, 6))
     for number in range(2):
@@ -350,10 +352,10 @@ def test_a_user_with_many_conversations_leaves_others_their_places(
 
 def finish_one(service: Service, clock: ManualClock) -> str:
     """End the next item; whose it was."""
-    claimed = jobs.claim(service.database, queue.KIND, "worker", clock(), clock() + MINUTE)
+    claimed = claims.claim(service.database, queue.KIND, "worker", clock(), clock() + MINUTE)
     assert claimed is not None
     with service.database.write() as tx:
-        assert jobs.finish(tx, claimed, "done", clock())
+        assert claims.finish(tx, claimed, "done", clock())
         ledger.record(tx, claimed.user_id, ledger.EXTRACTION, TokenCost(calls=1, prompt_tokens=100), clock())
     return claimed.user_id
 
@@ -362,7 +364,7 @@ def finish_one(service: Service, clock: ManualClock) -> str:
 def test_a_single_place_that_gets_free_goes_to_who_holds_the_fewest(
     service: Service, tmp_path: Path, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(processing, "AT_ONCE", 3)
+    monkeypatch.setattr(life_cycle, "AT_ONCE", 3)
     for number in range(9):
         take_in(service, tmp_path / "base" / "kettle" / f"s{number}.jsonl", exchange(0, 6))
     service.transcripts.poll()
@@ -375,7 +377,7 @@ def test_a_single_place_that_gets_free_goes_to_who_holds_the_fewest(
 def test_more_users_than_places_are_all_served_though_the_first_have_older_conversations(
     service: Service, tmp_path: Path, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(processing, "AT_ONCE", 2)
+    monkeypatch.setattr(life_cycle, "AT_ONCE", 2)
     users = [f"user{number}" for number in range(5)]
     for at, user_id in enumerate(users):
         for number in range(6):
@@ -396,7 +398,7 @@ def test_conversations_beyond_those_that_a_poll_looks_at_get_their_turn_later(
     endpoint: ScriptedEndpoint,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(conversations, "LOOKED_AT", 2)
+    monkeypatch.setattr(turns, "LOOKED_AT", 2)
     for first in (0, 100, 200, 300, 400):
         take_in(service, tmp_path / "base" / "kettle" / f"s{first}.jsonl", exchange(first, first + 6))
     service.transcripts.poll()
@@ -415,7 +417,7 @@ def test_a_user_over_the_daily_cap_holds_nobodys_place(
     monkeypatch: pytest.MonkeyPatch,
     queue_limit: int,
 ) -> None:
-    monkeypatch.setattr(processing, "AT_ONCE", 3)
+    monkeypatch.setattr(life_cycle, "AT_ONCE", 3)
     limits = {"memory_extraction_daily_tokens": 10, "memory_extraction_queue_limit": queue_limit}
     with memory(url, clock, endpoint.url, **limits) as service:
         for number in range(6):
@@ -461,7 +463,7 @@ def test_what_waits_for_tomorrow_in_a_chat_holds_no_place_of_transcripts(
     monkeypatch: pytest.MonkeyPatch,
     queue_limit: int,
 ) -> None:
-    monkeypatch.setattr(processing, "AT_ONCE", 2)
+    monkeypatch.setattr(life_cycle, "AT_ONCE", 2)
     limits = {"memory_extraction_daily_tokens": 10, "memory_extraction_queue_limit": queue_limit}
     with memory(url, clock, endpoint.url, **limits) as service:
         for number in range(4):
@@ -493,12 +495,12 @@ def test_a_queue_with_a_limit_drops_nothing_that_was_taken_in(
         service.transcripts.poll()
         items = service.items(ADA)
         assert (len(items), items[0].key) == (5, "live")
-        held = jobs.claim(service.database, queue.KIND, "elsewhere", clock(), clock() + MINUTE)
+        held = claims.claim(service.database, queue.KIND, "elsewhere", clock(), clock() + MINUTE)
         service.transcripts.poll()
         assert len(service.items(ADA)) == 5, "what runs may have to wait again"
         assert held is not None
         with service.database.write() as tx:
-            jobs.release(tx, held, clock(), "", None)
+            claims.release(tx, held, clock(), "", None)
         extract_all(service, clock, rounds=60)
         assert service.status().items["dropped"] == 0
         assert asked_about(endpoint) == wishes(7, *(n * 100 + at for n in range(50) for at in (0, 2, 4)))
@@ -507,7 +509,7 @@ def test_a_queue_with_a_limit_drops_nothing_that_was_taken_in(
 def test_without_a_limit_no_more_is_handed_on_than_can_be_done_soon(
     service: Service, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(processing, "AT_ONCE", 3)
+    monkeypatch.setattr(life_cycle, "AT_ONCE", 3)
     for number in range(5):
         take_in(service, tmp_path / "base" / "kettle" / f"s{number}.jsonl", exchange(0, 6))
     for _ in range(3):
@@ -523,7 +525,7 @@ def test_what_a_conversation_got_after_the_poll_found_it_is_extracted_too(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     found_at = []
-    find = conversations.next_to_queue
+    find = turns.next_to_queue
 
     def find_and_grow(
         connection: Connection, kind: str, allowance: TokenAllowance, limit: int
@@ -533,10 +535,10 @@ def test_what_a_conversation_got_after_the_poll_found_it_is_extracted_too(
             found_at.append(clock())
             append(path, exchange(12, 20))
             service.transcripts.ingest(ADA, path)
-            processing.poll(service.database, MINUTE, 5, clock())
+            life_cycle.poll(service.database, MINUTE, 5, clock())
         return found
 
-    monkeypatch.setattr(conversations, "next_to_queue", find_and_grow)
+    monkeypatch.setattr(turns, "next_to_queue", find_and_grow)
     take_in(service, path, exchange(0, 12))
     extract_all(service, clock)
     assert found_at
@@ -546,7 +548,7 @@ def test_what_a_conversation_got_after_the_poll_found_it_is_extracted_too(
 def test_more_conversations_than_are_ended_at_once_are_ready_in_one_poll(
     url: str, path: Path, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(processing, "ENDED_AT_ONCE", 2)
+    monkeypatch.setattr(life_cycle, "ENDED_AT_ONCE", 2)
     with memory(url, clock) as service:
         take_in(service, path, [line for hour in range(5) for line in exchange(hour * 100, hour * 100 + 6)])
         assert service.transcripts.poll() == 5
@@ -563,7 +565,7 @@ def test_the_lag_is_that_of_the_conversation_that_has_waited_longest(
         clock.advance(90)
         with service.database.write() as tx:
             tx.execute_many(
-                "insert into transcript_conversations (user_id, id, file_key, session_id, first_document,"
+                "insert into conversations (user_id, id, file_key, session_id, first_document,"
                 " last_document, first_message_at, last_message_at, entries, status, updated_at)"
                 " values ('ada', :id, 'f', 's', 0, 0, :now, :now, 9, 'ready', :now)",
                 [{"id": 10_000 + number, "now": clock()} for number in range(1000)],
@@ -656,8 +658,8 @@ def test_entries_are_put_beside_what_was_handed_on_and_the_last_conversation(
 ) -> None:
     take_in(service, path, [line for hour in range(4) for line in exchange(hour * 100, hour * 100 + 6)])
     with service.database.write() as tx:
-        found = conversations.of_file(tx, ADA, "kettle/session.jsonl")
+        found = conversation.of_session(tx, ADA, "session")
         for one, status in zip(found, ("skipped", "archived", "ready"), strict=False):
-            conversations.set_status(tx, ADA, one.id, "active", status, 1)
-        wanted = conversations.for_grouping(tx, ADA, "kettle/session.jsonl")
+            conversation.set_status(tx, ADA, one.id, "active", status, 1)
+        wanted = conversation.for_grouping(tx, ADA, "session")
     assert [one.id for one in wanted] == [found[1].id, found[3].id]

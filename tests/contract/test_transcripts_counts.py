@@ -87,6 +87,6 @@ def test_every_real_file_has_as_many_entries_as_an_independent_count_finds(
             assert found.entries + found.known + sum(found.skipped.values()) == lines, path.name
             (file,) = service.transcripts.files(user_id)
             assert file.read_through == path.stat().st_size
-            grouped = sum(one.entries for one in service.transcripts.conversations(user_id))
+            grouped = sum(one.entries for one in service.conversations(user_id))
             assert grouped == counted.total()
             assert service.transcripts.ingest(user_id, path, FOLDER).outcome == "unchanged"

@@ -49,7 +49,7 @@ def stop_in_the_middle(service: Service, path: Path) -> None:
 def polled(service: Service) -> list[str]:
     service.transcripts.recover()
     service.transcripts.poll()
-    return [one.status for one in service.transcripts.conversations(ADA)]
+    return [one.status for one in service.conversations(ADA)]
 
 
 def check_is_what_the_file_says(service: Service, path: Path) -> None:
@@ -69,7 +69,7 @@ def test_half_a_conversation_is_not_taken_for_ended_until_it_is_read_on(
     assert polled(service) == ["active"]
     assert ingest(service, path).outcome == "grown"
     assert polled(service) == ["ready"]
-    assert service.transcripts.conversations(ADA)[0].entries == 12
+    assert service.conversations(ADA)[0].entries == 12
 
 
 @pytest.mark.every_scheme

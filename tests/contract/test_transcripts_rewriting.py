@@ -83,7 +83,7 @@ def test_a_file_that_was_written_anew_is_read_anew(
     if lines:
         check_is_what_the_file_says(service, path)
     else:
-        assert (texts_of(service, ADA), service.transcripts.conversations(ADA)) == ([], [])
+        assert (texts_of(service, ADA), service.conversations(ADA)) == ([], [])
     assert ingest(service, path).outcome == "unchanged"
 
 
@@ -231,11 +231,11 @@ def test_a_reimport_that_is_stopped_keeps_what_was_archived(
 def archive_all(service: Service) -> None:
     service.transcripts.poll()
     with service.database.write() as tx:
-        tx.execute("update transcript_conversations set status = 'archived'")
+        tx.execute("update conversations set status = 'archived'")
 
 
 def statuses(service: Service) -> list[str]:
-    return sorted(one.status for one in service.transcripts.conversations(ADA))
+    return sorted(one.status for one in service.conversations(ADA))
 
 
 def test_a_deleted_document_stays_out_when_the_file_is_read_again(service: Service, path: Path) -> None:
@@ -255,7 +255,7 @@ def test_a_deleted_session_stays_out_and_has_no_conversation_left(service: Servi
     service.forget(ADA, session="session")
     for options in ({}, {"reimport": True}):
         ingest(service, path, **options)
-        assert (texts_of(service, ADA), service.transcripts.conversations(ADA)) == ([], [])
+        assert (texts_of(service, ADA), service.conversations(ADA)) == ([], [])
     append(path, [user_line(90)])
     ingest(service, path)
     assert len(texts_of(service, ADA)) == 1
@@ -373,7 +373,7 @@ def test_conversations_that_were_handed_on_keep_their_state_when_a_file_is_writt
     append(path, exchange(200, 208))
     ingest(service, path)
     with service.database.write() as tx:
-        tx.execute("update transcript_conversations set status = 'archived' where entries = 12")
+        tx.execute("update conversations set status = 'archived' where entries = 12")
     write(path, [*exchange(10, 22), *exchange(200, 208), agent_line(300), *exchange(400, 406)])
     assert ingest(service, path).outcome in ("grown", "rewritten")
     ingest(service, path, reimport=True)

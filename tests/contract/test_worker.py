@@ -16,7 +16,7 @@ from shepherd_memory.extraction.worker import Worker
 from shepherd_memory.service import Service, open_service
 from shepherd_memory.storage.clock import SECOND
 from shepherd_memory.storage.database import Database
-from shepherd_memory.work import jobs
+from shepherd_memory.work import claims, jobs, upkeep
 from shepherd_memory.work.lane import LOST
 from tests.contract.given import (
     ManualClock,
@@ -467,8 +467,8 @@ def test_a_worker_that_lost_its_lease_stores_nothing(
     def steal(point: str) -> None:
         if point == "answered" and not stolen:
             clock.advance(31)
-            assert jobs.expire_leases(database, queue.KIND, clock(), 0) == 1
-            found = jobs.claim(database, queue.KIND, "thief", clock(), clock() + 30 * SECOND)
+            assert upkeep.expire_leases(database, queue.KIND, clock(), 0) == 1
+            found = claims.claim(database, queue.KIND, "thief", clock(), clock() + 30 * SECOND)
             assert found is not None
             stolen.append(found)
 
@@ -484,7 +484,7 @@ def test_a_worker_that_lost_its_lease_stores_nothing(
         assert service.usage("user1") == []
         assert item(service, "user1").worker == "thief"
         with database.write() as tx:
-            assert jobs.release(tx, stolen[0], 0, "", None)
+            assert claims.release(tx, stolen[0], 0, "", None)
         assert [found.status for found in work(service)] == [jobs.DONE]
         assert facts_of(service, "user1") == {"city": "Town1"}
 
@@ -645,7 +645,7 @@ def test_a_clock_that_is_set_back_frees_what_a_killed_worker_held_after_one_leas
     with memory(url, clock, endpoint.url) as service:
         queue_items(service, clock, 1)
         lease_us = round(service.config.memory_extraction_lease * SECOND)
-        assert jobs.claim(service.database, queue.KIND, "killed", clock(), clock() + lease_us)
+        assert claims.claim(service.database, queue.KIND, "killed", clock(), clock() + lease_us)
         clock.advance(-7200)
         # It may be alive: it has as long as ever to say so.
         assert work(service) == []

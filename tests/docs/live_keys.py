@@ -2,6 +2,7 @@
 
 import ast
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 from shepherd_memory.config import SETTINGS
@@ -33,7 +34,13 @@ def live(key: str) -> str:
     return {(True,): "at start", (False,): "yes"}.get(tuple(kinds), "in part")
 
 
-def _readers() -> Iterator[tuple[str, bool]]:
+@cache
+def _readers() -> tuple[tuple[str, bool], ...]:
+    """The package is read once, for all keys."""
+    return tuple(_find_readers())
+
+
+def _find_readers() -> Iterator[tuple[str, bool]]:
     """Each place where a key is read by what keeps running, and whether that is only at its start."""
     for path in sorted(PACKAGE.rglob("*.py")):
         name = path.relative_to(PACKAGE).as_posix()

@@ -73,9 +73,10 @@ def test_why_health_is_red_is_told_to_whoever_sees_the_whole(running: Running) -
     operator = bearer(new_key(running.service, "operator", any_user=True))
     running.config_path.write_text(f"{running.config_path.read_text()}\nwhat = 1\n")
     assert "what" in str(call(running.url, "GET", "/health", None, operator).json["problems"])
-    for headers in (personal, {}):
+    own_session = {"session_active": False, "session_id": None}
+    for headers, more in ((personal, own_session), ({}, {})):
         reply = call(running.url, "GET", "/health", None, headers)
-        assert (reply.status, reply.json) == (503, {"status": "failing"})
+        assert (reply.status, reply.json) == (503, {"status": "failing", **more})
 
 
 def test_red_health_takes_no_server_out_of_rotation(running: Running) -> None:
@@ -90,7 +91,7 @@ def test_red_health_takes_no_server_out_of_rotation(running: Running) -> None:
 
 def test_no_rate_limit_counts_them_and_the_metrics_do(start: StartServer) -> None:
     server = start(server_rate_limit=1)
-    for path in PATHS * 3:
+    for path in (*PATHS * 3, "/health?user=ada"):
         assert call(server.url, "GET", path).status == 200
     counted = call(server.url, "GET", "/metrics").body.decode()
     assert 'shepherd_requests_total{route="/health/ready",status="200"} 3.0' in counted

@@ -70,6 +70,9 @@ def test_documents_are_filtered_by_each_facet() -> None:
         ("--session", "s"): ["old"],
         ("--role", "user"): ["new", "said"],
         ("--speaker", "Ann"): ["new"],
+        ("--speaker", "ann"): ["said"],
+        ("--speaker-type", "human"): ["old", "new", "said"],
+        ("--source", "live"): ["said"],
         ("--since", "2021-06-01T10:00"): ["new", "said"],
         ("--limit", "2"): ["new", "said"],
     }

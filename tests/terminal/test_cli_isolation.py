@@ -110,6 +110,8 @@ def _stock(folder: Path) -> dict[str, str]:
     good("remember", MARK, "--session", "s")
     with_service(_reject)
     with_service(lambda service: service.inject("ann", [{"role": "user", "content": MARK}]))
+    # A poll puts everybody's chats into conversations: here before bob does anything.
+    with_service(lambda service: service.transcripts.poll())
     good("documents", "add", "another note", "--user", "bob")
     good("memory", "export", str(folder / "bob.jsonl"), "--user", "bob")
     assert not list(folder.glob("memory.db-*")), "the database is closed, and all of it in one file"

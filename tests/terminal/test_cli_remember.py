@@ -24,7 +24,7 @@ def test_without_an_endpoint_it_says_how_to_have_one() -> None:
 
 def test_the_reply_is_stored_with_it() -> None:
     good("remember", "hi", "--assistant", "hello ann")
-    assert [row[2:] for row in rows("documents")] == [["user", "hi"], ["assistant", "hello ann"]]
+    assert [row[2:] for row in rows("documents")] == [["ann", "hi"], ["assistant", "hello ann"]]
 
 
 LIST = [{"role": "user", "content": "one"}, {"role": "assistant", "content": "two"}]

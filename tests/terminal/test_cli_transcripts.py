@@ -49,7 +49,7 @@ def stored(user_id: str = "ann") -> list[tuple[Any, ...]]:
         ]
         conversations = [
             (c.file_key, c.session_id, c.first_message_at, c.last_message_at, c.entries)
-            for c in service.transcripts.conversations(user_id)
+            for c in service.conversations(user_id)
         ]
         files = [
             (f.file_key, f.session_id, f.source, f.cwd, f.read_through, f.entries, f.skipped_lines, f.status)

@@ -48,9 +48,9 @@ def taken_in(tmp_path: Path) -> Path:
 def test_conversations_are_listed_the_latest_first() -> None:
     listed = rows("memory", "conversations")
     assert [row[1:] for row in listed] == [
-        ["/home/ann/paint", "rollout-9", "1", "skipped"],
-        [CAR, "car-1", "3", "skipped"],
-        [PROJECT, "boat-1", "6", "ready"],
+        ["codex", "/home/ann/paint", "rollout-9", "1", "skipped"],
+        ["claude-code", CAR, "car-1", "3", "skipped"],
+        ["claude-code", PROJECT, "boat-1", "6", "ready"],
     ]
     assert listed[2][0].startswith("2026-02-12 ")
     (ready,) = data("memory", "conversations", "--status", "ready")
@@ -61,7 +61,23 @@ def test_conversations_are_listed_the_latest_first() -> None:
     assert "no such conversations" in good("memory", "conversations", "--status", "archived").stderr
     assert run("memory", "conversations", "--status", "lost").exit_code == 2
     shown = on_terminal("memory", "conversations", columns=100)[1]
-    assert shown.splitlines()[0].split() == ["LAST", "MESSAGE", "PROJECT", "SESSION", "ENTRIES", "STATUS"]
+    header = "LAST MESSAGE SOURCE PROJECT SESSION ENTRIES STATUS"
+    assert shown.splitlines()[0].split() == header.split()
+
+
+def test_live_chats_are_listed_beside_them_and_by_group() -> None:
+    good("remember", "The boat is blue.", "--session", "monday")
+    good("remember", "The team paints.", "--session", "tuesday", "--group", "team")
+    assert [row[1] for row in rows("memory", "conversations")][:2] == ["live", "live"]
+    assert [one["session_id"] for one in data("memory", "conversations", "--source", "live")] == [
+        "tuesday",
+        "monday",
+    ]
+    (of_team,) = data("memory", "conversations", "--group", "team", "--status", "active")
+    assert (of_team["session_id"], of_team["group_name"], of_team["file_key"]) == ("tuesday", "team", "")
+    assert data("memory", "conversations", "--source", "codex", "--user", "bob") == []
+    good("memory", "forget", "--session", "tuesday", "--group", "team")
+    assert len(data("memory", "conversations", "--source", "live")) == 1
 
 
 def test_statuses_are_current_when_they_are_listed(tmp_path: Path) -> None:

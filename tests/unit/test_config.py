@@ -25,6 +25,10 @@ from shepherd_memory.errors import ConfigError, NotFound
 DESIGNED = {
     "user_id": "",
     "group": "main",
+    "agent_name": "",
+    "session_idle_minutes": 15.0,
+    "session_rehydration_tokens": 2000,
+    "session_rehydration_context": "none",
     "memory_database": "",
     "memory_documents": True,
     "memory_extraction": False,

@@ -3,9 +3,11 @@
 import pytest
 
 from shepherd_memory.intake.messages import last_user_message, typed_by_user
-from shepherd_memory.text.program_text import ProgramText, is_asked_by_program, typed_text
+from shepherd_memory.text.block_seal import RECORD_NOTE
+from shepherd_memory.text.program_text import WAKE_UP, ProgramText, is_asked_by_program, typed_text
 
 AGENTS_MD = "# AGENTS.md instructions for /work\n\n<INSTRUCTIONS>\nUse tabs.\n\n</INSTRUCTIONS>"
+RECORD = f"{RECORD_NOTE}\n<previous-session x>\n[human]: I\n  do &lt;\n</previous-session>"
 REMINDER = "<system-reminder>\nAlways use tabs.\n</system-reminder>"
 
 
@@ -19,6 +21,13 @@ REMINDER = "<system-reminder>\nAlways use tabs.\n</system-reminder>"
         ("<bash-input>ls</bash-input>", "!ls"),
         ("<command-name>/model</command-name>\n<command-args>opus</command-args>", "/model opus"),
         (REMINDER, ProgramText.META),
+        (RECORD, ProgramText.META),
+        (f"{RECORD}\n\nMy bike is green.", "My bike is green."),
+        (f"My bike is green.\n\n{RECORD}", "My bike is green."),
+        (f"Why does it say {RECORD_NOTE}?",) * 2,
+        (f"{RECORD_NOTE}\n<previous-session x>\nMy bike is green.",) * 2,
+        (f"{RECORD} is what it says.",) * 2,
+        (f"{WAKE_UP} Greet them briefly.", ProgramText.META),
         ("<local-command-stdout>done</local-command-stdout>\n", ProgramText.TOOL_OUTPUT),
         ("[Request interrupted by user for tool use]", ProgramText.BOOKKEEPING),
         (

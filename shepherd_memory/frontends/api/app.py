@@ -13,6 +13,7 @@ from shepherd_memory.frontends.api.memory_routes import MEMORY_ROUTES
 from shepherd_memory.frontends.api.models import Model, Models
 from shepherd_memory.frontends.api.openapi import openapi
 from shepherd_memory.frontends.api.proxy import ChatRoute, pass_through
+from shepherd_memory.frontends.api.session_routes import health as health_of_session
 from shepherd_memory.frontends.api.state import State
 from shepherd_memory.frontends.api.tool_routes import TOOL_ROUTES
 from shepherd_memory.frontends.api.upstream import open_session
@@ -88,7 +89,7 @@ ROUTES: list[BaseRoute] = [
     *MEMORY_ROUTES,
     *TOOL_ROUTES,
     *MCP_ROUTES,
-    Route("/health", health.health),
+    Route("/health", health_of_session),
     Route("/health/live", health.live),
     Route("/health/ready", health.ready),
     Route("/status", health.status),

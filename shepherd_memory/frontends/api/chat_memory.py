@@ -65,6 +65,8 @@ class ChatMemory:
         previous_response: str = "",
         is_linked: bool = False,
         group: str = MAIN_GROUP,
+        provider: str = "",
+        context_window: int = 0,
     ) -> None:
         self.status = wanted.word if is_known(user_id) or not wanted else UNKNOWN_USER
         self._remembers = wanted.remembers and is_known(user_id)
@@ -75,9 +77,11 @@ class ChatMemory:
         self._messages = messages if self._remembers or self._injects else []
         self._session_id = session_id
         self._group = group
+        self._provider = provider
         self._recalls = recalls
         self._previous_response = previous_response
         self._is_linked = is_linked
+        self._context_window = context_window
         self._hold = hold
         self._threads = state.threads.for_size(hold.size)
         self._injected: Injected | None = None
@@ -123,6 +127,7 @@ class ChatMemory:
             self._session_id,
             self._group,
             previous_response=self._previous_response,
+            context_window=self._context_window,
         )
         injection = PromptInjection(self._state.service.injector, asked)
         begun = time.perf_counter()
@@ -192,7 +197,13 @@ class ChatMemory:
         last_turn = turns[-1].key if turns else ""
         link = ResponseLink(self._previous_response, response_id if self._is_linked else "", last_turn)
         return self._state.service.deliver(
-            self._user_id, self._messages, answer, self._session_id, link, group=self._group
+            self._user_id,
+            self._messages,
+            answer,
+            self._session_id,
+            link,
+            group=self._group,
+            provider=self._provider,
         )
 
     def _store_or_spool(self, delivery: Delivery) -> str:

@@ -7,6 +7,8 @@ from typing import Literal, TypeVar, cast
 from shepherd_memory.frontends.api.exporting import ExportResponse
 from shepherd_memory.frontends.api.memory_shapes import (
     ContextPage,
+    Conversations,
+    ConversationsAsked,
     DocumentGiven,
     DocumentPage,
     Documents,
@@ -25,7 +27,6 @@ from shepherd_memory.frontends.api.memory_shapes import (
     Remember,
     RowId,
     RowOf,
-    SessionOf,
     Stats,
     UnconfirmedList,
     Why,
@@ -38,6 +39,8 @@ from shepherd_memory.frontends.api.operations import (
     OperationInput,
     routes_of,
 )
+from shepherd_memory.frontends.api.session_routes import SESSION_OPERATIONS
+from shepherd_memory.frontends.api.session_shapes import SessionOf
 from shepherd_memory.frontends.web.http_errors import HttpError
 from shepherd_memory.intake.store import Remembered
 from shepherd_memory.maintenance.erasure import Receipt
@@ -183,6 +186,14 @@ def delete_document(given: BodyInput[RowOf, None]) -> Forgotten:
     return _forgotten(gone, "document", given.parameters.id)
 
 
+def list_conversations(given: BodyInput[ConversationsAsked, None]) -> Conversations:
+    asked = given.parameters
+    found = given.service.conversations(
+        given.user_id, status=asked.status, source=asked.source, limit=asked.limit, group=given.group
+    )
+    return Conversations(found)
+
+
 def delete_session(given: BodyInput[SessionOf, None]) -> Forgotten:
     gone = given.service.forget(given.user_id, session=given.parameters.session_id, group=given.group)
     return _forgotten(gone, "session", given.parameters.session_id)
@@ -260,6 +271,7 @@ ROOT = "/v1/memory"
 LONG_AT_ONCE = 2
 
 MEMORY_OPERATIONS = [
+    *SESSION_OPERATIONS,
     Operation("POST", f"{ROOT}/remember", "Store messages.", Remembered, remember, body=Remember),
     Operation("GET", f"{ROOT}/recall", "Find what a query is about.", Recalled, recall, Recall),
     Operation("POST", f"{ROOT}/recall", "The same, by a body.", Recalled, recall_by_body, body=Recall),
@@ -278,6 +290,14 @@ MEMORY_OPERATIONS = [
     ),
     Operation("GET", f"{ROOT}/documents/{{id}}", "Get a document.", Document, get_document, RowOf),
     Operation("DELETE", f"{ROOT}/documents/{{id}}", "Delete a document.", Forgotten, delete_document, RowOf),
+    Operation(
+        "GET",
+        f"{ROOT}/conversations",
+        "List conversations.",
+        Conversations,
+        list_conversations,
+        ConversationsAsked,
+    ),
     Operation(
         "DELETE",
         f"{ROOT}/sessions/{{session_id:path}}",

@@ -6,6 +6,7 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Meta
 
+from shepherd_memory.conversations.conversation import STATUSES, Conversation
 from shepherd_memory.frontends.api.operations import ForUser, OperationInput
 from shepherd_memory.injection.log import Injection
 from shepherd_memory.memory.context import Context
@@ -105,6 +106,12 @@ class DocumentPage(Page, frozen=True, kw_only=True):
     newest: Annotated[bool, Meta(description="The last ones instead of the first.")] = False
 
 
+class ConversationsAsked(ForUser, frozen=True, kw_only=True):
+    status: Annotated[str, Meta(extra_json_schema={"enum": ["", *STATUSES]})] = ""
+    source: Annotated[str, Meta(description="`live`, or the agent whose transcripts they are of.")] = ""
+    limit: Limit = PAGE
+
+
 class DocumentGiven(ForUser, frozen=True, kw_only=True):
     """A document to store, with its facets."""
 
@@ -122,11 +129,6 @@ class DocumentGiven(ForUser, frozen=True, kw_only=True):
     tool_names: str = ""
     cwd: str = ""
     extra: Annotated[Any, Meta(description="Any JSON, kept with it.")] = None
-
-
-class SessionOf(ForUser, frozen=True, kw_only=True):
-    # Not empty: that is where everything belongs that was not said in a session.
-    session_id: Annotated[str, Meta(min_length=1)]
 
 
 class Why(ForUser, frozen=True, kw_only=True):
@@ -171,6 +173,13 @@ class Documents:
 
     documents: list[Document]
     next_after_id: int | None
+
+
+@dataclass(frozen=True)
+class Conversations:
+    """Conversations of live chats and of transcripts, the latest first."""
+
+    conversations: list[Conversation]
 
 
 @dataclass(frozen=True)

@@ -33,6 +33,7 @@ REASONS = {
     405: "The path has other methods; `Allow` lists them.",
     406: "`Accept` leaves out JSON.",
     408: "The body stopped coming, or comes too slowly.",
+    409: "A session is active already, or has ended; `X-Shepherd-Session` names it.",
     413: "The body is larger than this key may send, or holds more than a body may.",
     415: "The body has another Content-Type than this operation takes.",
     421: "The Host header names another server.",
@@ -79,6 +80,7 @@ class Error:
     """Why a request was not carried out."""
 
     error: ErrorDetail
+    session_id: str | msgspec.UnsetType = msgspec.UNSET
 
 
 @dataclass(frozen=True)
@@ -121,10 +123,15 @@ class RpcError:
 
 @dataclass(frozen=True)
 class Health:
-    """`problems` only for those who may know: with a key, where one is needed."""
+    """`problems` only for those who may know: with a key, where one is needed.
+
+    The active session only for a caller who is known: by a key, or by `user` where none is needed.
+    """
 
     status: Literal["ok", "failing"]
     problems: list[str] = field(default_factory=list)
+    session_active: bool | msgspec.UnsetType = msgspec.UNSET
+    session_id: str | msgspec.UnsetType | None = msgspec.UNSET
 
 
 @dataclass(frozen=True)
@@ -184,7 +191,9 @@ MCP_OPERATIONS = [
 ]
 
 OWN_OPERATIONS = [
-    Operation("GET", "/health", "200 while everything moves, else 503.", Health, is_public=True),
+    Operation(
+        "GET", "/health", "200 while everything moves, else 503.", Health, parameters=ForUser, is_public=True
+    ),
     Operation("GET", "/health/live", "200 as long as the process answers.", Verdict, is_public=True),
     Operation("GET", "/health/ready", "200 while chats can be served, else 503.", Verdict, is_public=True),
     Operation(
@@ -341,7 +350,8 @@ def _responses(operation: Operation, schemas: _Schemas) -> dict[str, Any]:
         str(status): {"$ref": f"#/components/responses/{error.__name__}{status}"}
         for status in sorted(_statuses(operation))
     }
-    responses: dict[str, Any] = {"200": {"description": "It worked.", "content": answer}, **refusals}
+    worked = {str(operation.status): {"description": "It worked.", "content": answer}}
+    responses: dict[str, Any] = {**worked, **refusals}
     if operation.body is Anything:
         responses["200"]["headers"] = {
             name: {"description": meaning, "schema": {"type": "string"}}
@@ -357,7 +367,7 @@ def _responses(operation: Operation, schemas: _Schemas) -> dict[str, Any]:
 
 
 def _statuses(operation: Operation) -> set[int]:
-    found = {*EVERYWHERE, 405}
+    found = {*EVERYWHERE, 405, *operation.refusals}
     if not operation.is_public:
         found.update(WITH_KEY)
     if operation.body is not None:
@@ -367,5 +377,5 @@ def _statuses(operation: Operation) -> set[int]:
     if operation in MCP_OPERATIONS:
         found.add(406)
     if operation in CHAT_OPERATIONS:
-        found.update((*WITH_PROVIDER, 400, 404, 429))
+        found.update((*WITH_PROVIDER, 400, 404, 409, 429))
     return found

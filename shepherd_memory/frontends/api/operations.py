@@ -76,7 +76,8 @@ class Operation:
     """One method of one path. `call` runs in a thread; without one, the route is made elsewhere.
 
     `parameters` are those of path and query; `body` is what the body holds (bytes: JSON lines), `answer`
-    what the response holds. `at_once`: so many run at a time, so that long ones leave threads to others.
+    what the response holds, with `status`; `refusals` are statuses that not every operation has. `at_once`:
+    so many run at a time, so that long ones leave threads to others.
     """
 
     method: str
@@ -88,6 +89,8 @@ class Operation:
     body: Any = None
     media_types: tuple[str, ...] = (JSON,)
     is_public: bool = False
+    status: int = 200
+    refusals: tuple[int, ...] = ()
     at_once: int = ANY_NUMBER
     slots: ConcurrencyLimit = field(default_factory=ConcurrencyLimit, compare=False)
 

@@ -16,12 +16,19 @@ from shepherd_memory.frontends.api import agents
 from shepherd_memory.frontends.api.chat_memory import NONE, REMOTE, ChatMemory
 from shepherd_memory.frontends.api.chat_request import ChatRequest, read_asked
 from shepherd_memory.frontends.api.relay import relay, relay_chat
+from shepherd_memory.frontends.api.session_use import session_in_use
 from shepherd_memory.frontends.api.splicing import splice
 from shepherd_memory.frontends.api.state import State, state_of
 from shepherd_memory.frontends.api.upstream import Headers, UpstreamRequest, choose, readable_codings
 from shepherd_memory.frontends.web.auth import Caller
 from shepherd_memory.frontends.web.bodies import read_body
-from shepherd_memory.frontends.web.http_errors import OPENAI, RESPONSES, HttpError, wire_of
+from shepherd_memory.frontends.web.http_errors import (
+    OPENAI,
+    RESPONSES,
+    SESSION_HEADER,
+    HttpError,
+    wire_of,
+)
 from shepherd_memory.frontends.web.limits import ClientGone
 from shepherd_memory.frontends.web.responses import until_disconnect
 from shepherd_memory.frontends.web.state import (
@@ -37,7 +44,6 @@ from shepherd_memory.frontends.web.state import (
 )
 
 MEMORY_FIELD = "memory"
-SESSION_HEADER = "x-shepherd-session"
 WITHOUT_MEMORY = ((MEMORY_HEADER.encode(), NONE.encode()),)
 """What answers say that no memory is around."""
 
@@ -67,8 +73,12 @@ class ChatRoute:
             request.read_only(readable_codings())
         else:
             asked.forget_messages()
+        seconds = config.server_memory_timeout
         try:
-            async with until_disconnect(scope, receive):
+            async with (
+                session_in_use(state, seconds, *memory.belonging),
+                until_disconnect(scope, receive),
+            ):
                 edit = partial(
                     splice,
                     asked.body,
@@ -105,7 +115,7 @@ async def _memory_for(scope: Scope, caller: Caller, asked: ChatRequest, provider
     config, headers = config_of(scope), headers_of(scope)
     user_id = await user_of(scope, caller, _named_user(caller, asked))
     named = agents.session_of(headers, asked.fields) if asked.wire == RESPONSES else ""
-    session_id = headers.get(SESSION_HEADER) or asked.session_id or named
+    session_id = headers.get(SESSION_HEADER.lower()) or asked.session_id or named
     is_off = asked.memory is False or is_switched_off(headers) or not _is_conversation(headers, asked)
     wanted = NO_MEMORY if is_off else memory_use(config, provider)
     memory = ChatMemory(
@@ -120,6 +130,8 @@ async def _memory_for(scope: Scope, caller: Caller, asked: ChatRequest, provider
         previous_response=asked.previous_response,
         is_linked=asked.is_stored,
         group=group_of(scope, caller),
+        provider=provider.name,
+        context_window=provider.context_window,
     )
     if wanted and asked.is_held_by_provider:
         memory.status = NONE

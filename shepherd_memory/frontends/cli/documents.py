@@ -49,6 +49,8 @@ def documents() -> None:
 @click.option("--session", "session_id", type=canonical_text, metavar="ID", help="Only of this session.")
 @click.option("--role", type=canonical_text, metavar="ROLE", help="Only in this role: user, assistant…")
 @click.option("--speaker", "speaker_name", type=canonical_text, metavar="NAME", help="Only by this speaker.")
+@click.option("--speaker-type", type=click.Choice(SPEAKER_TYPES), help="Only by a human, or by an agent.")
+@click.option("--source", type=canonical_text, metavar="NAME", help="Only of this source: live, claude-code…")
 @click.option("--since", type=moment, metavar="TIME", help="Only from this time on (ISO 8601; local time).")
 @click.option("--limit", type=LIMIT, default=50, show_default=True, help="At most so many: the newest.")
 @user_option

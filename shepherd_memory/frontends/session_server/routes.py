@@ -1,5 +1,6 @@
 """What can be asked of the shared session over HTTP."""
 
+from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,19 +13,21 @@ from starlette.types import Scope
 from shepherd_memory.chat.event_json import ERROR
 from shepherd_memory.config import Config
 from shepherd_memory.config.providers import current_provider
+from shepherd_memory.errors import ShepherdError
 from shepherd_memory.frontends.session_server.completions import (
     CompletionWriter,
     follow_completion,
     model_list,
     read_completion,
 )
+from shepherd_memory.frontends.session_server.session_life import EndRequest, StartRequest
 from shepherd_memory.frontends.session_server.shared_session import PromptRequest, QueuedTurn, SharedSession
-from shepherd_memory.frontends.session_server.streams import EventStream, follow, observe
+from shepherd_memory.frontends.session_server.streams import EventStream, follow, follow_from, observe
 from shepherd_memory.frontends.session_server.updates import STATUSES, Update
 from shepherd_memory.frontends.web.auth import Authenticator, Caller
 from shepherd_memory.frontends.web.bodies import read_body
-from shepherd_memory.frontends.web.health import health, live, ready
-from shepherd_memory.frontends.web.http_errors import RETRY_SECONDS, HttpError
+from shepherd_memory.frontends.web.health import health_answer, live, ready
+from shepherd_memory.frontends.web.http_errors import RETRY_SECONDS, HttpError, session_header
 from shepherd_memory.frontends.web.json_body import decoded, json_response
 from shepherd_memory.frontends.web.limits import ClientGone
 from shepherd_memory.frontends.web.responses import until_disconnect
@@ -37,9 +40,10 @@ from shepherd_memory.frontends.web.state import (
     is_switched_off,
     threads_of,
 )
+from shepherd_memory.memory.session_lives import ACTIVE
 from shepherd_memory.text.canonical import canonical_text
 
-ACCEPTED = 202
+CREATED, ACCEPTED = 201, 202
 SHORT_BYTES = 65_536
 UNAVAILABLE = 503
 UNNAMED_MODEL = "session"
@@ -167,6 +171,32 @@ async def clear(request: Request) -> Response:
     return json_response({"success": True, **cleared.fields})
 
 
+async def start_session(request: Request) -> Any:
+    """Start a session, once all that was asked before is answered; with `wake` the greeting follows."""
+    admitted = await let_in(request.scope)
+    asked = read_start(await read_body(request.scope, request.receive, admitted.max_bytes))
+    turn = QueuedTurn(asked, follows_all=asked.wake)
+    admitted.session.put(turn)
+    with ExitStack() as unfollowed:
+        unfollowed.callback(turn.leave)
+        started = await _heard(turn, request)
+        named = session_header(started.fields["session_id"])
+        if started.goes_on:
+            unfollowed.pop_all()
+            return EventStream(follow_from(started, turn), named)
+    return json_response({"success": True, **started.fields}, CREATED, named)
+
+
+async def end_session(request: Request) -> Response:
+    """End the session, once all that was asked before is answered."""
+    admitted = await let_in(request.scope)
+    await read_body(request.scope, request.receive, admitted.max_bytes)
+    turn = QueuedTurn(EndRequest())
+    admitted.session.put(turn)
+    ended = await _end_of(turn, request)
+    return json_response({"success": True, **ended.fields})
+
+
 async def cancel(request: Request) -> Response:
     """Stop the answer that is coming in, or take one request out of the line."""
     admitted = await let_in(request.scope, needs_memory=False)
@@ -177,16 +207,23 @@ async def cancel(request: Request) -> Response:
 async def _end_of(turn: QueuedTurn, request: Request) -> Update:
     """How a request ended; an error is a refusal. If its client leaves, it is carried out all the same."""
     try:
-        async with until_disconnect(request.scope, request.receive):
-            last = await turn.next()
+        return await _heard(turn, request)
     finally:
         turn.leave()
-    assert last is not None
-    if last.name == ERROR:
-        code = last.fields["code"]
+
+
+async def _heard(turn: QueuedTurn, request: Request) -> Update:
+    """What a client that follows a request hears next; an error is a refusal."""
+    async with until_disconnect(request.scope, request.receive):
+        update = await turn.next()
+    assert update is not None
+    if update.name == ERROR:
+        code = update.fields["code"]
         again = {"Retry-After": str(RETRY_SECONDS)} if STATUSES[code] == UNAVAILABLE else {}
-        raise HttpError(STATUSES[code], last.fields["message"], code=code, headers=again)
-    return last
+        running = update.fields.get("session_id", "")
+        told = {**again, **session_header(running)}
+        raise HttpError(STATUSES[code], update.fields["message"], code=code, headers=told, session_id=running)
+    return update
 
 
 async def show(request: Request) -> Response:
@@ -208,6 +245,30 @@ async def updates(request: Request) -> EventStream:
         await check_user(state.door, caller, session.user_id, config_of(request.scope))
 
     return EventStream(observe(session.updates, last_id, _about(session, request), look_again))
+
+
+async def health(request: Request) -> Response:
+    """200 while everything moves, else 503; a client that is let in is also told of the session."""
+    answer, status = await health_answer(request)
+    return json_response({**answer, **await _session_shown(request)}, status)
+
+
+async def _session_shown(request: Request) -> dict[str, Any]:
+    """Whether the session is active; nothing for a stranger, or while the database is away."""
+    state = state_of(request.scope)
+    session = state.session
+    try:
+        # Without a rate limit, like all of health.
+        caller = await state.door.caller_of(headers_of(request.scope))
+        await check_user(state.door, caller, session.user_id, config_of(request.scope))
+        if not caller.is_confirmed:
+            return {}
+        seconds = config_of(request.scope).server_memory_timeout
+        life = await state.quick.run_within(seconds, session.life)
+    except (HttpError, ShepherdError, TimeoutError):
+        return {}
+    is_active = life is not None and life.status == ACTIVE
+    return {"session_active": is_active, "session_id": session.session_id if is_active else None}
 
 
 def _about(session: SharedSession, request: Request) -> dict[str, Any]:
@@ -241,6 +302,11 @@ def read_prompt(body: bytes, content_type: str) -> PromptRequest:
         raise HttpError(400, "a prompt must be in UTF-8") from None
 
 
+def read_start(body: bytes) -> StartRequest:
+    """How a session is to be started; an empty body leaves it to us."""
+    return decoded(StartRequest, body) if body.strip() else StartRequest()
+
+
 def read_reference(body: bytes) -> PromptReference:
     """Which request a body names; an empty one names none."""
     return decoded(PromptReference, body) if body.strip() else PromptReference()
@@ -270,6 +336,8 @@ ROUTES: list[BaseRoute] = [
     Route("/v1/chat/completions", complete, methods=["POST"]),
     Route("/v1/models", models, methods=["GET"]),
     Route("/clear", clear, methods=["POST"]),
+    Route("/session/start", start_session, methods=["POST"]),
+    Route("/session/end", end_session, methods=["POST"]),
     Route("/cancel", cancel, methods=["POST"]),
     Route("/session", show, methods=["GET"]),
     Route("/updates", updates, methods=["GET"]),

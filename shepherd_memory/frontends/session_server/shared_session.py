@@ -8,28 +8,40 @@ import uuid
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from typing import Annotated, Any
 
 import msgspec
 
 from shepherd_memory.chat import events
 from shepherd_memory.chat.event_json import COMPLETE
-from shepherd_memory.chat.events import Event
+from shepherd_memory.chat.events import Emit, Event
 from shepherd_memory.chat.eviction import tokens_of
 from shepherd_memory.chat.session import ChatSession, Options, here, open_chat
 from shepherd_memory.chat.tool_loop import FULL
-from shepherd_memory.errors import ShepherdError
+from shepherd_memory.errors import SessionEnded, ShepherdError
+from shepherd_memory.frontends.session_server.session_life import EndRequest, SharedLife, StartRequest
 from shepherd_memory.frontends.session_server.update_log import UpdateLog
 from shepherd_memory.frontends.session_server.updates import (
     BROKEN,
     CLEARED,
+    ENDED,
+    STARTED,
     STOPPING,
     Update,
     UpdateWriter,
     failure,
+    failure_of,
 )
-from shepherd_memory.frontends.web.http_errors import RETRY_SECONDS, HttpError
+from shepherd_memory.frontends.web.http_errors import (
+    RETRY_SECONDS,
+    SESSION_ENDED,
+    HttpError,
+    session_header,
+)
+from shepherd_memory.memory.session_lives import SessionLife
 from shepherd_memory.service import Service
+from shepherd_memory.storage.rows import as_json
 
 PLACE = "cli-server"
 MAX_TOKENS = 10_000_000
@@ -51,23 +63,33 @@ class PromptRequest(msgspec.Struct, frozen=True, kw_only=True, rename={"is_async
     memory: bool = True
 
 
+Asked = PromptRequest | StartRequest | EndRequest | None
+
+
 class QueuedTurn:
-    """A request in the line: a prompt, or none, which clears the session.
+    """A request in the line: a prompt, the start or end of a session, or none, which clears it.
 
     Whoever sent it follows it, all of it or only its end, and may leave: it is carried out all the same.
     Without `recalls` its answer is given without a look at the memory.
     """
 
-    def __init__(
-        self, asked: PromptRequest | None, *, follows_all: bool = False, recalls: bool = True
-    ) -> None:
+    def __init__(self, asked: Asked, *, follows_all: bool = False, recalls: bool = True) -> None:
         self.id = uuid.uuid4().hex
         self.asked = asked
         self.recalls = recalls
         self.is_cancelled = False
         self._follows_all = follows_all
-        self._is_followed = asked is None or not asked.is_async
+        self._is_followed = not isinstance(asked, PromptRequest) or not asked.is_async
         self._heard: asyncio.Queue[Update] = asyncio.Queue()
+
+    @property
+    def is_prompt(self) -> bool:
+        return isinstance(self.asked, PromptRequest)
+
+    @property
+    def has_answer(self) -> bool:
+        """Whether the provider is asked something for it."""
+        return self.is_prompt or (isinstance(self.asked, StartRequest) and self.asked.wake)
 
     def hear(self, update: Update) -> None:
         if self._is_followed and (self._follows_all or update.is_last):
@@ -100,11 +122,14 @@ class SharedSession:
         self.context_window = 0
         self.spent = {"prompt_tokens": 0, "completion_tokens": 0}
         self._chat = chat
+        self._life = SharedLife(chat)
         self._most_waiting = most_waiting
         self._line: deque[QueuedTurn] = deque()
         self._running: QueuedTurn | None = None
         self._is_full = False
         """The context was too small for the last request: until a clear, each would only make it longer."""
+        self._ended = ""
+        """Why nothing more can be said in the session; empty while something can, as far as is known."""
         self._is_closing = False
         self._changed = threading.Condition()
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -121,8 +146,10 @@ class SharedSession:
         with self._changed:
             if self._is_closing:
                 raise HttpError(503, STOPPED, code=STOPPING, headers={"Retry-After": str(RETRY_SECONDS)})
-            if self._is_full and turn.asked is not None:
+            if self._is_full and turn.is_prompt:
                 raise HttpError(409, f"{FULL}: POST /clear", code=events.CONTEXT_FULL)
+            if self._ended and turn.is_prompt:
+                raise HttpError(409, self._ended, code=SESSION_ENDED, headers=session_header(self.session_id))
             if len(self._line) >= self._most_waiting:
                 raise _line_is_full(self._most_waiting)
             before = len(self._line) + (self._running is not None)
@@ -134,7 +161,7 @@ class SharedSession:
         """Cancel the request that runs, or the one with this id, also if it waits; whether there was one."""
         with self._changed:
             running = self._running
-            if running is not None and running.asked is not None and id in ("", running.id):
+            if running is not None and running.has_answer and id in ("", running.id):
                 running.is_cancelled = True
                 self._chat.cancel()
                 return True
@@ -150,6 +177,11 @@ class SharedSession:
         """The id of the request that runs, empty if none does, and how many wait."""
         with self._changed:
             return self._running.id if self._running else "", len(self._line)
+
+    def life(self) -> SessionLife | None:
+        """Where the session is in its life; blocks."""
+        chat = self._chat
+        return chat.service.session_life(self.user_id, self.session_id, group=chat.group)
 
     async def finish(self) -> None:
         """Take no more requests, and wait until all that are in the line are answered."""
@@ -182,15 +214,20 @@ class SharedSession:
     def _deliver(self, turn: QueuedTurn, update: Update) -> None:
         """Let everybody know, in the event loop."""
         self._note(update)
-        told = Update(update.name, {"request": turn.id, **update.fields})
+        told = replace(update, fields={"request": turn.id, **update.fields})
         self.updates.add(told)
         turn.hear(told)
 
     def _note(self, update: Update) -> None:
         if update.name == "message_added":
             self.messages.append(_counted(update.fields["message"]))
-        elif update.name == CLEARED:
-            self.session_id, self.messages, self._is_full = update.fields["session_id"], [], False
+        elif update.name in (CLEARED, STARTED):
+            self.session_id, self.messages = update.fields["session_id"], []
+            self._is_full, self._ended = False, ""
+        elif update.name == ENDED:
+            self._ended = str(SessionEnded(self.session_id, update.fields["end_reason"]))
+        elif update.fields.get("code") == SESSION_ENDED:
+            self._ended = update.fields["message"]
         elif update.fields.get("code") == events.CONTEXT_FULL:
             self._is_full = True
         for kind, number in update.fields.get("tokens", {}).items():
@@ -209,9 +246,11 @@ class SharedSession:
 
     def _work(self) -> None:
         try:
+            self._life.begin()
             while (turn := self._next()) is not None:
                 self._serve(turn)
         finally:
+            self._life.close()
             self._in_loop(self._finished.set)
 
     def _next(self) -> QueuedTurn | None:
@@ -230,24 +269,52 @@ class SharedSession:
     def _carried_out(self, turn: QueuedTurn) -> Update:
         """Do what a request asks for; how that ended."""
         try:
-            return self._cleared() if turn.asked is None else self._answered(turn, turn.asked)
+            return self._done(turn)
         except ShepherdError as error:
-            return failure(str(error), BROKEN)
+            return failure_of(error)
         except Exception:
             logger.exception("unexpected")
             return failure("something failed here; the server's log says what", BROKEN)
 
+    def _done(self, turn: QueuedTurn) -> Update:
+        if isinstance(turn.asked, PromptRequest):
+            with self._life.use():
+                return self._answered(turn, turn.asked)
+        if isinstance(turn.asked, StartRequest):
+            return self._started(turn, turn.asked)
+        if isinstance(turn.asked, EndRequest):
+            return Update(ENDED, as_json(self._life.end()))
+        return self._cleared()
+
+    def _started(self, turn: QueuedTurn, asked: StartRequest) -> Update:
+        """A session that begins, and the greeting if one is wanted."""
+        started = Update(STARTED, as_json(self._life.start(asked)), goes_on=asked.wake)
+        if not asked.wake:
+            return started
+        self._tell(turn, started)
+        with self._life.use():
+            return self._told(turn, self._chat.wake)
+
     def _cleared(self) -> Update:
-        self._chat.clear()
+        self._life.clear()
         problem = {"problem": self._chat.problem} if self._chat.problem else {}
         return Update(CLEARED, {"session_id": self._chat.session_id, **problem})
 
     def _answered(self, turn: QueuedTurn, asked: PromptRequest) -> Update:
+        def ask(emit: Emit) -> None:
+            self._chat.ask(
+                asked.prompt, emit, max_tokens=asked.max_tokens, memory=asked.memory, recalls=turn.recalls
+            )
+
+        return self._told(turn, ask)
+
+    def _told(self, turn: QueuedTurn, ask: Callable[[Emit], None]) -> Update:
+        """Ask, and let clients know of all that follows; how that ended."""
         narration = UpdateWriter()
         ends = [failure("the chat ended without an answer, which is a defect", BROKEN)]
 
         def emit(event: Event) -> None:
-            if turn.is_cancelled and isinstance(event, events.MessageAdded):
+            if turn.is_cancelled and isinstance(event, events.MessageAdded | events.MemoryInjected):
                 # It was cancelled when there was nothing yet to be cancelled.
                 self._chat.cancel()
             for update in narration.updates(event):
@@ -256,9 +323,7 @@ class SharedSession:
                 else:
                     self._tell(turn, update)
 
-        self._chat.ask(
-            asked.prompt, emit, max_tokens=asked.max_tokens, memory=asked.memory, recalls=turn.recalls
-        )
+        ask(emit)
         window = self._chat.context_window()
         self._in_loop(lambda: setattr(self, "context_window", window))
         # Said here: by the time that a client hears of it, the session may be another.

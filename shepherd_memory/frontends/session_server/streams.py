@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import aclosing, suppress
 from typing import Any
 
@@ -37,11 +37,12 @@ HEADERS = [
 class EventStream:
     """A response in parts, sent as they come until they end or the client leaves."""
 
-    def __init__(self, parts: AsyncIterator[bytes]) -> None:
+    def __init__(self, parts: AsyncIterator[bytes], headers: Mapping[str, str] | None = None) -> None:
         self._parts = parts
+        self._headers = [(name.encode(), value.encode()) for name, value in (headers or {}).items()]
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        await send_head(send, 200, HEADERS)
+        await send_head(send, 200, [*HEADERS, *self._headers])
         if scope["method"] != "HEAD":
             parts: Any = self._parts
             async with until_disconnect(scope, receive), aclosing(parts):
@@ -58,10 +59,15 @@ async def _send(send: Send, part: bytes) -> None:
         raise ClientGone from None
 
 
-async def follow(turn: QueuedTurn, position: int) -> AsyncIterator[bytes]:
+def follow(turn: QueuedTurn, position: int) -> AsyncIterator[bytes]:
     """What happens with one request, from its place in the line to its end."""
+    return follow_from(Update("queued", {"request": turn.id, "queue_position": position}), turn)
+
+
+async def follow_from(first: Update, turn: QueuedTurn) -> AsyncIterator[bytes]:
+    """What happens with one request, from something that did."""
     try:
-        yield Update("queued", {"request": turn.id, "queue_position": position}).encoded()
+        yield first.encoded()
         is_over = False
         while not is_over:
             update = await turn.next(PULSE_SECONDS)

@@ -1,25 +1,31 @@
 """What clients are told while the session works, as server-sent events."""
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import msgspec
 
 from shepherd_memory.chat import events
 from shepherd_memory.chat.event_json import COMPLETE, ERROR, Fields, event_to_json
-from shepherd_memory.frontends.web.http_errors import kind_of
+from shepherd_memory.errors import InvalidInput, NotFound, SessionEnded, SessionRunning, ShepherdError
+from shepherd_memory.frontends.web.http_errors import SESSION_ACTIVE, SESSION_ENDED, kind_of
 
-CLEARED = "session_cleared"
-LAST = (COMPLETE, ERROR, CLEARED)
+CLEARED, STARTED, ENDED = "session_cleared", "session_started", "session_ended"
+LAST = (COMPLETE, ERROR, CLEARED, STARTED, ENDED)
 """One of these ends a request."""
 
-STOPPING, BROKEN = "stopping", "broken"
+STOPPING, BROKEN, NOT_FOUND, INVALID = "stopping", "broken", "not_found", "invalid_request"
 STATUSES = {
     events.NO_PROVIDER: 503,
     events.CONTEXT_FULL: 409,
     events.PROVIDER_FAILED: 502,
     STOPPING: 503,
     BROKEN: 500,
+    NOT_FOUND: 404,
+    INVALID: 400,
+    SESSION_ACTIVE: 409,
+    SESSION_ENDED: 409,
 }
 """What a client that waits for the answer gets instead, by the error's code."""
 
@@ -92,10 +98,12 @@ class Update:
 
     name: str
     fields: Fields
+    goes_on: bool = False
+    """Whether more is to come, though it is a name that ends a request."""
 
     @property
     def is_last(self) -> bool:
-        return self.name in LAST
+        return self.name in LAST and not self.goes_on
 
     def encoded(self, id: str = "") -> bytes:
         """As a server-sent event; only those with an id can be gone on from."""
@@ -129,6 +137,21 @@ def _shown(block: CodeBlock) -> Update:
     return Update("codeblock", {"language": block.language, "code": block.code})
 
 
-def failure(message: str, code: str) -> Update:
+def failure(message: str, code: str, session_id: str = "") -> Update:
     """That a request has no answer, in the form of an error over HTTP."""
-    return Update(ERROR, {"message": message, "type": kind_of(STATUSES[code]), "code": code})
+    session = {"session_id": session_id} if session_id else {}
+    return Update(ERROR, {"message": message, "type": kind_of(STATUSES[code]), "code": code, **session})
+
+
+def failure_of(error: ShepherdError) -> Update:
+    """The same of an error of the core."""
+    code = next((code for kind, code in _CODES.items() if isinstance(error, kind)), BROKEN)
+    return failure(str(error), code, error.session_id if isinstance(error, SessionRunning) else "")
+
+
+_CODES: Mapping[type[ShepherdError], str] = {
+    SessionRunning: SESSION_ACTIVE,
+    SessionEnded: SESSION_ENDED,
+    NotFound: NOT_FOUND,
+    InvalidInput: INVALID,
+}

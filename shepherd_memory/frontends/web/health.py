@@ -42,7 +42,7 @@ async def ready(request: Request) -> Response:
     return _verdict(await server_state_of(request.scope).door.can_admit())
 
 
-async def health(request: Request) -> Response:
+async def health_answer(request: Request) -> tuple[dict[str, Any], int]:
     """200 while everything moves, else 503; why is told to those who may know."""
     problems = await _current_problems(request)
     spool = server_state_of(request.scope).service.spool.state()
@@ -50,7 +50,7 @@ async def health(request: Request) -> Response:
     if (problems or spool.records) and await _may_know(request):
         answer |= {"problems": problems} if problems else {}
         answer |= {"spool": _shown_spool(spool)} if spool.records else {}
-    return json_response(answer, 503 if problems else 200)
+    return answer, 503 if problems else 200
 
 
 async def status(request: Request) -> Response:

@@ -11,17 +11,22 @@ from shepherd_memory.errors import (
     EndpointError,
     InvalidInput,
     NotFound,
+    SessionConflict,
+    SessionEnded,
     ShepherdError,
 )
 
 OPENAI, RESPONSES, ANTHROPIC, MCP = "openai", "responses", "anthropic", "mcp"
 RETRY_SECONDS = 1
+SESSION_HEADER = "X-Shepherd-Session"
+SESSION_ACTIVE, SESSION_ENDED = "session_active", "session_ended"
 
 STATUSES: dict[type[ShepherdError], int] = {
     ShepherdError: 500,
     ConfigError: 500,
     InvalidInput: 400,
     NotFound: 404,
+    SessionConflict: 409,
     DatabaseError: 500,
     DatabaseUnavailable: 503,
     EndpointError: 502,
@@ -50,18 +55,32 @@ class HttpError(Exception):
     """A request that is not carried out, and what the client is told."""
 
     def __init__(
-        self, status: int, message: str, *, code: str = "", headers: Mapping[str, str] | None = None
+        self,
+        status: int,
+        message: str,
+        *,
+        code: str = "",
+        headers: Mapping[str, str] | None = None,
+        session_id: str = "",
     ) -> None:
+        """`session_id`: the one that stands in the way, for clients of ours to go on in."""
         super().__init__(message)
         self.status = status
         self.message = message
         self.code = code
         self.headers = dict(headers or {})
+        self.session_id = session_id
 
 
 def unavailable(message: str) -> HttpError:
     """What cannot be done now, and may be done a moment later."""
     return HttpError(503, message, headers={"Retry-After": str(RETRY_SECONDS)})
+
+
+def session_header(session_id: str) -> dict[str, str]:
+    """The header that names a session; none if it is not of the ids that we give."""
+    is_plain = session_id.isascii() and session_id.isprintable() and session_id.strip() == session_id
+    return {SESSION_HEADER: session_id} if session_id and is_plain else {}
 
 
 def from_error(error: ShepherdError) -> HttpError:
@@ -71,6 +90,12 @@ def from_error(error: ShepherdError) -> HttpError:
         return unavailable("the memory's database cannot be used now; try again")
     if status == 500:
         return HttpError(500, "the memory failed; the server's log says why")
+    if isinstance(error, SessionEnded):
+        return HttpError(status, str(error), code=SESSION_ENDED, headers=session_header(error.session_id))
+    if isinstance(error, SessionConflict):
+        running = error.session_id
+        named = session_header(running)
+        return HttpError(status, str(error), code=SESSION_ACTIVE, headers=named, session_id=running)
     return HttpError(status, str(error))
 
 
@@ -96,6 +121,10 @@ def render(refusal: HttpError, wire: str) -> bytes:
     kind = kind_of(refusal.status)
     if wire == ANTHROPIC:
         kind = _ANTHROPIC_TYPES.get(refusal.status, kind)
-        return orjson.dumps({"type": "error", "error": {"type": kind, "message": refusal.message}})
+        # It has no room for codes, and this one programs have to know.
+        coded = f"{SESSION_ENDED}: " if refusal.code == SESSION_ENDED else ""
+        detail = {"type": kind, "message": coded + refusal.message}
+        return orjson.dumps({"type": "error", "error": detail})
     code = refusal.code or None
-    return orjson.dumps({"error": {"message": refusal.message, "type": kind, "code": code}})
+    session = {"session_id": refusal.session_id} if refusal.session_id else {}
+    return orjson.dumps({"error": {"message": refusal.message, "type": kind, "code": code}, **session})

@@ -1,5 +1,6 @@
 """JSON bodies: of a request as the type that a handler expects, and of a response."""
 
+from collections.abc import Mapping
 from typing import Any
 
 import msgspec
@@ -25,6 +26,6 @@ def misfit(where: str, error: msgspec.ValidationError) -> HttpError:
     return HttpError(400, f"the {where} does not fit: {error}".replace(" - at `$.", " at `"))
 
 
-def json_response(value: Any, status: int = 200) -> Response:
+def json_response(value: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
     """Dataclasses become objects, and moments ISO 8601."""
-    return Response(msgspec.json.encode(value), status, media_type="application/json")
+    return Response(msgspec.json.encode(value), status, headers, media_type="application/json")

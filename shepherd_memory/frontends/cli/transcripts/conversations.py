@@ -1,56 +1,70 @@
-"""`shepherd memory conversations`: the conversations of a user's transcripts."""
+"""`shepherd memory conversations`: the conversations of a user, live and of transcripts."""
 
 from typing import Any
 
 import click
 
-from shepherd_memory.frontends.cli.opening import LIMIT, open_for_reading, user_option
+from shepherd_memory.conversations.conversation import LIVE, STATUSES, Conversation
+from shepherd_memory.frontends.cli.opening import LIMIT, group_option, open_for_reading, user_option
 from shepherd_memory.frontends.terminal.invocation import Invocation, pass_invocation
 from shepherd_memory.frontends.terminal.output import emit_json, json_option, print_note
 from shepherd_memory.frontends.terminal.tables import emit_table
 from shepherd_memory.frontends.terminal.times import local
 from shepherd_memory.storage.rows import as_json as plain
-from shepherd_memory.transcripts.conversations import STATUSES, Conversation
-from shepherd_memory.transcripts.files import File
+from shepherd_memory.text.canonical import canonical_text
 
-HEADER = ("LAST MESSAGE", "PROJECT", "SESSION", "ENTRIES", "STATUS")
+HEADER = ("LAST MESSAGE", "SOURCE", "PROJECT", "SESSION", "ENTRIES", "STATUS")
 
 
 @click.command()
 @click.option("--status", type=click.Choice(STATUSES), help="Only in this state.")
+@click.option(
+    "--source", type=canonical_text, metavar="NAME", help=f"Only of this agent's transcripts, or `{LIVE}`."
+)
 @click.option("--limit", type=LIMIT, default=50, show_default=True, help="At most so many: the latest.")
 @user_option
+@group_option
 @json_option
 @pass_invocation
 def conversations(
-    invocation: Invocation, status: str | None, limit: int, user: str | None, as_json: bool
+    invocation: Invocation,
+    status: str | None,
+    source: str | None,
+    limit: int,
+    user: str | None,
+    group: str,
+    as_json: bool,
 ) -> None:
-    """List the conversations of transcripts, the latest first."""
+    """List the conversations of live chats and of transcripts, the latest first."""
     with open_for_reading(invocation, user) as (service, user_id):
         service.transcripts.poll()
-        found = service.transcripts.conversations(user_id, status, limit=limit + 1)
-        files = {file.file_key: file for file in service.transcripts.files(user_id)}
+        found = service.conversations(
+            user_id, status=status or "", source=source or "", limit=limit + 1, group=group
+        )
     shown = found[:limit]
     if as_json:
-        emit_json([_as_json(one, files.get(one.file_key)) for one in shown])
+        emit_json([_as_json(one) for one in shown])
     else:
-        emit_table(HEADER, (_row(one, files.get(one.file_key)) for one in shown))
+        emit_table(HEADER, map(_row, shown))
     if not found:
-        print_note(f"no such conversations of {user_id}; `shepherd memory ingest` takes transcripts in")
+        print_note(
+            f"no such conversations of {user_id}; `shepherd chat` has them, `shepherd memory ingest` takes"
+            " transcripts in"
+        )
     elif len(found) > limit:
         print_note(f"the latest {limit}; there are older ones (--limit)")
 
 
-def _row(conversation: Conversation, file: File | None) -> tuple[str, ...]:
+def _row(conversation: Conversation) -> tuple[str, ...]:
     return (
         local(conversation.last_message_at),
-        file.cwd if file else "",
+        conversation.source,
+        conversation.cwd,
         conversation.session_id,
         str(conversation.entries),
         conversation.status,
     )
 
 
-def _as_json(conversation: Conversation, file: File | None) -> dict[str, Any]:
-    about = {"project": file.cwd, "source": file.source} if file else {"project": "", "source": ""}
-    return {**plain(conversation), **about}
+def _as_json(conversation: Conversation) -> dict[str, Any]:
+    return {**plain(conversation), "project": conversation.cwd}

@@ -88,9 +88,9 @@ def _candidates(
 
 
 def _plan(service: "Service", found: Sequence["Candidate"], most: int | None) -> "Plan":
+    from shepherd_memory.conversations.conversation import MINUTE
     from shepherd_memory.extraction.worker import extraction_endpoint
     from shepherd_memory.frontends.cli.transcripts.report import make_plan
-    from shepherd_memory.transcripts.conversations import MINUTE
 
     config = service.config
     is_on = extraction_endpoint(config) is not None

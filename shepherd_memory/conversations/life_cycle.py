@@ -2,19 +2,15 @@
 
 from collections.abc import Callable, Sequence
 
+from shepherd_memory.conversations import conversation as conversations
+from shepherd_memory.conversations import live, turns
+from shepherd_memory.conversations.conversation import ARCHIVED, PROCESSING, READY, Conversation
+from shepherd_memory.conversations.turns import TokenAllowance
 from shepherd_memory.extraction import queue
 from shepherd_memory.memory import documents, sessions
 from shepherd_memory.storage import users
 from shepherd_memory.storage.clock import day_of, next_day
 from shepherd_memory.storage.database import Connection, Database
-from shepherd_memory.transcripts import conversations
-from shepherd_memory.transcripts.conversations import (
-    ARCHIVED,
-    PROCESSING,
-    READY,
-    Conversation,
-    TokenAllowance,
-)
 from shepherd_memory.work import jobs
 
 AT_ONCE = 200
@@ -24,14 +20,21 @@ ENDED_AT_ONCE = 1000
 
 
 def poll(database: Database, gap_us: int, fewest: int, now: int) -> int:
-    """Everybody's conversations that ended are ready, those that are extracted archived; how many moved."""
+    """Everybody's conversations that ended are ready, those that are extracted archived; how many moved.
+
+    What is new in live sessions is put into conversations before that.
+    """
+    live.group_sessions(database, gap_us, now)
     with database.read() as connection:
         if not conversations.is_any_open(connection):
             return 0
-    ended = _mark_ready(database, now - gap_us, fewest, now)
+    moved = _mark_ready(database, now - gap_us, fewest, now)
     with database.read() as connection:
-        done = conversations.to_archive(connection, queue.KIND, AT_ONCE)
-    return ended + _each(database, done, _archive, now)
+        queued = turns.to_follow(connection, AT_ONCE)
+    moved += _each(database, queued, _follow, now)
+    with database.read() as connection:
+        done = turns.to_archive(connection, queue.KIND, AT_ONCE)
+    return moved + _each(database, done, _archive, now)
 
 
 def queue_ready(database: Database, queue_limit: int, daily_tokens: int, now: int) -> int:
@@ -43,12 +46,12 @@ def queue_ready(database: Database, queue_limit: int, daily_tokens: int, now: in
     """
     allowance = TokenAllowance(daily_tokens, day_of(now))
     with database.read() as connection:
-        idle = conversations.to_give_back(connection, queue.KIND, allowance, AT_ONCE)
+        idle = turns.to_give_back(connection, queue.KIND, allowance, AT_ONCE)
     given_back = _each(database, idle, _give_back, now)
     places = _Places(queue_limit, now)
     with database.read() as connection:
         room = places.free(connection)
-        wanted = conversations.next_to_queue(connection, queue.KIND, allowance, room) if room else []
+        wanted = turns.next_to_queue(connection, queue.KIND, allowance, room) if room else []
 
     def move(tx: Connection, user_id: str, job_id: int, conversation: Conversation, now: int) -> bool:
         return places.are_left(tx) and _hand_on(tx, user_id, job_id, conversation, now)
@@ -115,19 +118,23 @@ def _hand_on(tx: Connection, user_id: str, job_id: int, conversation: Conversati
     if not conversations.set_status(tx, user_id, conversation.id, READY, PROCESSING, now):
         return False
     after, through = conversation.first_document - 1, conversation.last_document
-    if documents.statements(tx, user_id, conversation.session_id, after, through, limit=1):
-        queue.put_stretch(tx, user_id, job_id, conversation.session_id, after, through, now)
-        sessions.mark_queued(tx, user_id, conversation.session_id, through)
+    session, group = conversation.session_id, conversation.group_name
+    if documents.statements(tx, user_id, session, after, through, 1, group):
+        queue.put_stretch(tx, user_id, job_id, session, after, through, now, group)
+        sessions.mark_queued(tx, user_id, session, through, group)
     return True
+
+
+def _follow(tx: Connection, user_id: str, job_id: int, conversation: Conversation, now: int) -> bool:
+    """What was said in a live chat is queued already: its conversation has nothing to hand on."""
+    return conversations.set_status(tx, user_id, conversation.id, READY, PROCESSING, now)
 
 
 def _give_back(tx: Connection, user_id: str, job_id: int, conversation: Conversation, now: int) -> bool:
     """Take its item out again, unless that was begun, and hand it on another day."""
     after, through = conversation.first_document - 1, conversation.last_document
     is_handed_on = conversation.status == PROCESSING
-    if not is_handed_on or not jobs.withdraw(
-        tx, user_id, queue.KIND, conversation.session_id, after, through
-    ):
+    if not is_handed_on or not jobs.withdraw(tx, user_id, queue.KIND, conversation.work_key, after, through):
         return False
     return conversations.set_status(tx, user_id, conversation.id, PROCESSING, READY, now)
 
@@ -141,4 +148,4 @@ def _archive(tx: Connection, user_id: str, job_id: int, conversation: Conversati
 
 def _is_open(tx: Connection, user_id: str, conversation: Conversation, statuses: tuple[str, ...]) -> bool:
     first, last = conversation.first_document, conversation.last_document
-    return jobs.has_open_stretch(tx, user_id, queue.KIND, conversation.session_id, statuses, first, last)
+    return jobs.has_open_stretch(tx, user_id, queue.KIND, conversation.work_key, statuses, first, last)

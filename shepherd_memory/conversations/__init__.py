@@ -1,0 +1,1 @@
+"""Conversations: stretches of a chat or a transcript without a long gap, and what becomes of each."""

@@ -1,0 +1,88 @@
+"""What is asked of sessions over HTTP, and the objects around what is answered."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Annotated, Any, Literal
+
+from msgspec import Meta, field
+
+from shepherd_memory.frontends.api.operations import ForUser, OperationInput
+from shepherd_memory.memory.session_lives import LAST, SessionLife
+
+Transcript = Annotated[
+    list[Any],
+    Meta(
+        max_length=10_000,
+        description="What was said before, as `{role, speakerType, speakerName, text}`, to follow instead.",
+    ),
+]
+
+
+class SessionStart(ForUser, frozen=True, kw_only=True):
+    """A session to start."""
+
+    agent_name: Annotated[str, Meta(max_length=256, description="Who answers in it; else as configured.")] = (
+        ""
+    )
+    previous: Annotated[
+        str, Meta(description="The session that it follows: `last`, `none`, or the id of one.")
+    ] = LAST
+    previous_transcript: Transcript = field(default_factory=list)
+    previousTranscript: Transcript = field(default_factory=list)
+    cwd: Annotated[
+        str, Meta(max_length=4096, description="The folder it is about: it follows another of that folder.")
+    ] = ""
+    takeover: Annotated[bool, Meta(description="Whether to end the one that is active.")] = False
+
+    @property
+    def transcript(self) -> list[Any]:
+        return self.previous_transcript or self.previousTranscript
+
+
+class SessionEnd(ForUser, frozen=True, kw_only=True):
+    """How a session ends."""
+
+    reason: Literal["client", "cleared"] = "client"
+
+
+class SessionName(OperationInput, frozen=True, kw_only=True):
+    session_id: Annotated[str, Meta(min_length=1)]
+
+
+class SessionOf(ForUser, frozen=True, kw_only=True):
+    # Not empty: that is where everything belongs that was not said in a session.
+    session_id: Annotated[str, Meta(min_length=1)]
+
+
+TokenBudget = Annotated[
+    int, Meta(ge=0, le=1_000_000, description="Most tokens; else `session_rehydration_tokens`.")
+]
+
+
+class PreviousOf(ForUser, frozen=True, kw_only=True):
+    """Which session is to be handed on."""
+
+    session_id: Annotated[str, Meta(description="This one; else the newest that is not active.")] = ""
+    current: Annotated[str, Meta(description="The session that it is for: what that was started with.")] = ""
+    cwd: Annotated[str, Meta(max_length=4096, description="A folder: the newest session there.")] = ""
+    budget_tokens: TokenBudget | None = None
+
+
+@dataclass(frozen=True)
+class PreviousText:
+    """A session as a new one is told of it."""
+
+    session_id: str
+    ended: datetime
+    message_count: int
+    total_count: int
+    text: str
+
+
+@dataclass(frozen=True)
+class ActiveSession:
+    """The session that is active in a group, if there is one."""
+
+    session_active: bool
+    session_id: str | None
+    session: SessionLife | None

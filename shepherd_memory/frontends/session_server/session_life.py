@@ -1,0 +1,117 @@
+"""The life of the shared session: a client may start and end it, and it ends with its process."""
+
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
+from typing import Annotated, Any
+
+import msgspec
+
+from shepherd_memory.chat.session import ChatSession
+from shepherd_memory.config.identity import is_known
+from shepherd_memory.errors import DatabaseError, NotFound, SessionConflict
+from shepherd_memory.memory.session_lives import ENDED, LAST, SessionLife
+from shepherd_memory.storage.lease_owner import new_owner
+
+logger = logging.getLogger("shepherd_memory.frontends.cli_server.life")
+
+Transcript = Annotated[list[Any], msgspec.Meta(max_length=10_000)]
+
+
+class StartRequest(msgspec.Struct, frozen=True, kw_only=True):
+    """A session to start; fields of other names are left alone."""
+
+    agent_name: Annotated[str, msgspec.Meta(max_length=256)] = ""
+    previous: str = LAST
+    previous_transcript: Transcript = msgspec.field(default_factory=list)
+    previousTranscript: Transcript = msgspec.field(default_factory=list)
+    takeover: bool = False
+    wake: bool = False
+    """Whether the model greets the user then; the client follows it."""
+
+
+class EndRequest(msgspec.Struct, frozen=True, kw_only=True):
+    """The session is to end."""
+
+
+class SharedLife:
+    """Starts and ends the session of the chat that clients share; for the thread of that chat alone.
+
+    A chat that nobody started a session for has none, and takes whatever is said in it.
+    """
+
+    def __init__(self, chat: ChatSession) -> None:
+        self._chat = chat
+        self._service = chat.service
+        self._holder = new_owner()
+
+    def begin(self) -> None:
+        """End what a process that is gone has left behind, and go on with the session of a resumed chat."""
+        chat = self._chat
+        if not is_known(chat.user_id):
+            return
+        try:
+            self._service.recover_session(chat.user_id, group=chat.group)
+            if self._status() == ENDED:
+                self._start(session_id=chat.session_id)
+        except (DatabaseError, SessionConflict) as error:
+            logger.warning("the session was not started: %s", error)
+
+    def start(self, asked: StartRequest) -> SessionLife:
+        """Start a session in place of the chat that there is; SessionRunning if one is active."""
+        life = self._start(
+            agent_name=asked.agent_name,
+            previous=asked.previous,
+            previous_transcript=asked.previous_transcript or asked.previousTranscript,
+            takeover=asked.takeover,
+        )
+        self._chat.clear(life.session_id)
+        return life
+
+    def end(self) -> SessionLife:
+        """End the session; NotFound if nobody started it."""
+        chat = self._chat
+        return self._service.end_session(chat.user_id, chat.session_id, group=chat.group)
+
+    def clear(self) -> None:
+        """Begin anew: if there was a session, with another."""
+        if not is_known(self._chat.user_id) or not self._status():
+            self._chat.clear()
+        else:
+            self._chat.clear(self._start(clears=self._chat.session_id).session_id)
+
+    @contextmanager
+    def use(self) -> Iterator[None]:
+        """While this lasts, the session is not silent; SessionEnded if it has ended."""
+        chat = self._chat
+        keeper = self._service.session_keeper
+        with keeper.using(chat.user_id, chat.session_id, chat.group) if self._has_life() else nullcontext():
+            yield
+
+    def close(self) -> None:
+        """The process ends, and with it the session."""
+        try:
+            if is_known(self._chat.user_id):
+                self.end()
+        except NotFound:
+            pass
+        except DatabaseError as error:
+            # Whoever starts next notices that this process is gone.
+            logger.warning("the session could not be ended (%s)", type(error).__name__)
+
+    def _start(self, **how: Any) -> SessionLife:
+        group = self._chat.config.group
+        return self._service.start_session(self._chat.user_id, group=group, holder=self._holder, **how)
+
+    def _status(self) -> str:
+        chat = self._chat
+        life = self._service.session_life(chat.user_id, chat.session_id, group=chat.group)
+        return life.status if life is not None else ""
+
+    def _has_life(self) -> bool:
+        chat = self._chat
+        try:
+            return self._service.use_session(chat.user_id, chat.session_id, group=chat.group)
+        except DatabaseError:
+            # What is said waits until the database is back.
+            return False

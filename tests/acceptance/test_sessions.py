@@ -1,0 +1,102 @@
+"""The life of a session across processes: killed at bad moments, and shared by two servers."""
+
+import signal
+import threading
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from shepherd_memory.memory import session_lives
+from shepherd_memory.memory.session_lives import IdleRule, NewSession
+from shepherd_memory.storage.clock import now_us
+from shepherd_memory.storage.database import Database, open_database
+from tests.acceptance.combinations import BACKENDS, first_backend
+from tests.acceptance.processes import Processes, kill, wait_until
+from tests.acceptance.server_site import Server, Site
+from tests.provider import openai_stream
+
+SESSIONS = "/v1/memory/sessions"
+both_backends = pytest.mark.parametrize("database_url", BACKENDS, indirect=True)
+
+
+def lives(database: Database) -> tuple[dict[str, str], list[str]]:
+    """The state of each session, and which ones have a place."""
+    with database.read() as connection:
+        states = connection.rows("select session_id, status from sessions where user_id = 'ada'")
+        places = connection.rows("select session_id from active_sessions where user_id = 'ada'")
+    return dict(states), [row[0] for row in places]
+
+
+@both_backends
+def test_a_start_or_end_that_is_killed_has_happened_whole_or_not_at_all(
+    database_url: str, processes: Processes, tmp_path: Path
+) -> None:
+    def die(action: str, session_id: str, point: str) -> None:
+        dying = processes.python("tests.acceptance.dying_session", database_url, action, session_id, point)
+        assert dying.wait(120) == -signal.SIGKILL
+
+    with closing(open_database(database_url)) as database:
+        session_lives.start(database, "ada", NewSession("first"), IdleRule(now_us(), 0))
+        before = {"first": "active"}, ["first"]
+        for action, session_id, point in (
+            ("start", "second", "ended the one before"),
+            ("start", "second", "started"),
+            ("end", "first", "ended"),
+        ):
+            die(action, session_id, point)
+            assert lives(database) == before, (action, point)
+        die("start", "second", "committed")
+        assert lives(database) == ({"first": "ended", "second": "active"}, ["second"])
+        die("end", "second", "committed")
+        assert lives(database) == ({"first": "ended", "second": "ended"}, [])
+        third = session_lives.start(database, "ada", NewSession("third"), IdleRule(now_us(), 0))
+        assert third.status == session_lives.ACTIVE
+
+
+@first_backend
+def test_a_session_whose_server_is_killed_in_an_answer_is_recovered_by_the_next(site: Site) -> None:
+    gate = threading.Event()
+    site.set_provider(base_url=site.provider.url, context_window=32_000)
+    site.provider.script(openai_stream("Noted."), openai_stream("Hello ", gate, "Steve."))
+    killed = site.serve("--user", "steve", command="cli-server")
+    session_id = killed.ask("POST", "/session/start", {"agent_name": "Julian"}).json["session_id"]
+    assert killed.ask("POST", "/request", {"prompt": "My dog is Rex."}).json["response"] == "Noted."
+    with killed.open("POST", "/request", {"prompt": "Who am I?", "stream": True}) as conversation:
+        conversation.read_until(b"Hello ")
+        kill(killed.process)
+    gate.set()
+    again = site.serve("--user", "steve", command="cli-server")
+    begun = wait_until(lambda: started(again), "the session of the process that is gone is ended")
+    assert begun["previous_session"] == session_id
+    with site.settings.service() as service:
+        life = service.session_life("steve", session_id)
+        assert life is not None
+        assert (life.status, life.end_reason) == ("ended", "crashed")
+        said = [(one.speaker_name, one.text) for one in service.documents("steve", session_id=session_id)]
+    assert said == [("steve", "My dog is Rex."), ("Julian", "Noted."), ("steve", "Who am I?")]
+
+
+def started(server: Server) -> dict[str, str] | None:
+    reply = server.ask("POST", "/session/start", {})
+    return reply.json if reply.status == 201 else None
+
+
+@pytest.mark.parametrize("database_url", ["postgresql"], indirect=True)
+def test_two_servers_on_one_database_share_a_session(site: Site) -> None:
+    first, second = site.serve(), site.serve()
+    ada = {"user": "ada"}
+    session_id = first.ask("POST", SESSIONS, ada).json["session_id"]
+    refused = second.ask("POST", SESSIONS, ada)
+    assert (refused.status, refused.json["session_id"]) == (409, session_id)
+    assert second.ask("GET", "/health?user=ada").json["session_id"] == session_id
+    headers = {"X-Shepherd-Session": session_id}
+    for server, text in ((first, "One."), (second, "Two.")):
+        assert server.chat(text, "ada", headers=headers).status == 200
+    assert second.ask("POST", f"{SESSIONS}/{session_id}/end", ada).status == 200
+    ended = first.chat("Three.", "ada", headers=headers)
+    assert (ended.status, ended.json["error"]["code"]) == (409, "session_ended")
+    assert first.ask("POST", SESSIONS, ada).json["previous_session"] == session_id
+    with site.settings.service() as service:
+        said = [one.text for one in service.documents("ada", session_id=session_id) if one.role == "user"]
+    assert said == ["One.", "Two."]

@@ -1,0 +1,164 @@
+"""The shared session has a life once a client starts it; ended, it takes nothing until the next start."""
+
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from shepherd_memory import open_service
+from shepherd_memory.config import load_config
+from shepherd_memory.storage.lease_owner import new_owner
+from tests.acceptance.processes import wait_until
+from tests.provider import ScriptedProvider, openai_stream
+from tests.server.calling import Reply, bearer, call, error_of, new_key
+from tests.server.serving import write_config
+from tests.server.shared_session import USER, Sharing, StartSharing, sharing, watching
+
+
+@pytest.fixture
+def shared(share: StartSharing) -> Sharing:
+    return share()
+
+
+def life_of(shared: Sharing, session_id: str) -> tuple[str, str]:
+    life = shared.service.session_life(USER, session_id)
+    assert life is not None
+    return life.status, life.end_reason
+
+
+def check_ended(reply: Reply) -> None:
+    assert (reply.status, error_of(reply)["code"]) == (409, "session_ended")
+
+
+def test_a_client_starts_and_ends_it_and_nothing_more_is_answered_then(
+    shared: Sharing, provider: ScriptedProvider
+) -> None:
+    begun = shared.post("/session/start", {"agent_name": "Julian"})
+    session_id = begun.json["session_id"]
+    assert (begun.status, begun.header("x-shepherd-session")) == (201, session_id)
+    assert shared.show()["session_id"] == session_id
+    assert shared.ask("My dog is Rex.").json["session_id"] == session_id
+    named = [one.speaker_name for one in shared.service.documents(USER)]
+    assert named == [USER, "Julian"]
+    ended = shared.post("/session/end")
+    assert (ended.status, ended.json["end_reason"]) == (200, "client")
+    asked = len(provider.requests)
+    check_ended(shared.ask("Who is my dog?"))
+    check_ended(shared.ask("Who is my dog?", stream=True))
+    check_ended(shared.post("/v1/chat/completions", {"messages": [{"role": "user", "content": "Who?"}]}))
+    assert len(provider.requests) == asked
+    again = shared.post("/session/start").json
+    assert again["previous_session"] == session_id
+    assert shared.contents() == []
+    assert shared.ask("Hello").status == 200
+
+
+def test_a_start_while_one_is_active_is_a_conflict_also_if_it_is_elsewhere(shared: Sharing) -> None:
+    session_id = shared.post("/session/start").json["session_id"]
+    refused = shared.post("/session/start")
+    assert (refused.status, refused.json["session_id"]) == (409, session_id)
+    assert refused.json["error"]["code"] == "session_active"
+    elsewhere = shared.service.start_session(USER, takeover=True).session_id
+    check_ended(shared.ask("Hello"))
+    assert shared.post("/session/start").json["session_id"] == elsewhere
+    assert shared.post("/clear").status == 409
+    assert shared.post("/session/start", {"takeover": True}).status == 201
+    assert life_of(shared, elsewhere) == ("ended", "replaced")
+    assert shared.ask("Hello").status == 200
+
+
+def test_a_session_that_nobody_started_works_as_ever(shared: Sharing) -> None:
+    first = shared.ask("My dog is Rex.").json["session_id"]
+    assert life_of(shared, first) == ("", "")
+    assert (shared.post("/session/end").status, shared.ask("Hello").status) == (404, 200)
+    assert shared.post("/clear").json["session_id"] != first
+    assert shared.service.active_session(USER) is None
+
+
+def test_a_clear_ends_the_session_and_starts_another(shared: Sharing) -> None:
+    first = shared.post("/session/start").json["session_id"]
+    second = shared.post("/clear").json["session_id"]
+    assert life_of(shared, first) == ("ended", "cleared")
+    assert life_of(shared, second) == ("active", "")
+    assert shared.ask("Hello").json["session_id"] == second
+
+
+@pytest.mark.parametrize(
+    ("fields", "status"),
+    [({"previous": "nowhere"}, 404), ({"takeover": 1}, 400), ({"previousTranscript": "x"}, 400), ([], 400)],
+)
+def test_a_start_that_cannot_be_is_refused_and_the_session_goes_on(
+    shared: Sharing, fields: Any, status: int
+) -> None:
+    before = shared.ask("Hello").json["session_id"]
+    assert shared.post("/session/start", fields).status == status
+    assert shared.show()["session_id"] == before
+
+
+def test_health_tells_those_who_are_let_in_of_the_session(shared: Sharing) -> None:
+    nothing = {"status": "ok", "session_active": False, "session_id": None}
+    assert call(shared.url, "GET", "/health").json == nothing
+    session_id = shared.post("/session/start").json["session_id"]
+    told = {"status": "ok", "session_active": True, "session_id": session_id}
+    assert call(shared.url, "GET", "/health").json == told
+    keys = {name: bearer(new_key(shared.service, name)) for name in (USER, "bob")}
+    wait_until(lambda: call(shared.url, "GET", "/health").json == {"status": "ok"}, "there are keys")
+    assert call(shared.url, "GET", "/health", headers=keys[USER]).json == told
+    assert call(shared.url, "GET", "/health", headers=keys["bob"]).json == {"status": "ok"}
+    assert shared.post("/session/end", headers=keys["bob"]).status == 403
+    assert shared.post("/session/end", headers=keys[USER]).status == 200
+    assert call(shared.url, "GET", "/health", headers=keys[USER]).json == nothing
+
+
+def test_those_who_watch_see_it_start_and_end(shared: Sharing) -> None:
+    with watching(shared.url) as watcher:
+        session_id = shared.post("/session/start").json["session_id"]
+        shared.post("/session/end")
+        wait_until(lambda: any(told.name == "session_ended" for told in watcher.told), "the end is told")
+    names = {told.name: told.fields.get("session_id") for told in watcher.told}
+    assert names["session_started"] == names["session_ended"] == session_id
+
+
+def test_an_end_waits_for_the_answer_that_comes(shared: Sharing, provider: ScriptedProvider) -> None:
+    gate = threading.Event()
+    provider.script(openai_stream("Re", gate, "x"))
+    session_id = shared.post("/session/start").json["session_id"]
+    with ThreadPoolExecutor(2) as pool:
+        answer = pool.submit(shared.ask, "Who is my dog?")
+        shared.wait_until_running()
+        end = pool.submit(shared.post, "/session/end")
+        wait_until(lambda: shared.session.line()[1] == 1, "the end waits")
+        assert life_of(shared, session_id) == ("active", "")
+        gate.set()
+        assert answer.result().json["response"] == "Rex"
+        assert end.result().status == 200
+
+
+def test_a_session_that_died_with_its_process_is_recovered_as_crashed(share: StartSharing) -> None:
+    first = share()
+    gone = new_owner().split(":")
+    gone[1] = "999999999"
+    died = first.service.start_session(USER, holder=":".join(gone)).session_id
+    elsewhere = first.service.start_session("bob", holder=":".join(gone)).session_id
+    second = share()
+    wait_until(lambda: life_of(second, died) == ("ended", "crashed"), "it is recovered")
+    assert second.service.active_session("bob").session_id == elsewhere  # type: ignore[union-attr]
+
+
+def test_a_session_ends_with_its_server_and_goes_on_when_its_chat_does(
+    provider: ScriptedProvider, tmp_path: Path
+) -> None:
+    path = tmp_path / "config.toml"
+    write_config(path, provider.url, embedding_engine="none")
+    with sharing(path) as first:
+        session_id = first.post("/session/start").json["session_id"]
+        first.ask("My dog is Rex.")
+    with open_service(load_config(path, {}), worker=False) as service:
+        life = service.session_life(USER, session_id)
+        assert life is not None
+        assert (life.status, life.end_reason) == ("ended", "client")
+    with sharing(path, resume=True) as second:
+        assert second.ask("Who is my dog?").json["session_id"] == session_id
+        assert life_of(second, session_id) == ("active", "")
