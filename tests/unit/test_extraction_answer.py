@@ -273,7 +273,7 @@ def test_python_literals_come_back_too(facts: dict[str, str]) -> None:
     [
         '{"key": "city", "value": "Ulm", "n": 2, "quote": "I live in Ulm", "subject": "self"}',
         '{"key": "city", "value": "Ulm", "statement": "2", "evidence": "I live in Ulm", "about": "self"}',
-        '{"Key": "city", "Value": "Ulm", "Statement_Number": "[2]", "Quote": " I live in Ulm ", "who": ["self"]}',
+        '{"Key": "city", "Value": "Ulm", "Number": "[2]", "Quote": " I live in Ulm ", "who": ["self"]}',
     ],
 )
 def test_what_a_fact_rests_on_is_read_under_several_names(entry: str) -> None:

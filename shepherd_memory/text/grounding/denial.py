@@ -15,6 +15,9 @@ _CHANGE = re.compile(
     r"|\b(?:cambi|mud|pas)\w+ d[eoa]\b(?P<es>.{1,40}?)\b(?:a|al|para)\b"
     r"|\b(?:pass|chang|demenag)\w+ de\b(?P<fr>.{1,40}?)\b(?:a|vers)\b"
     r"|\b(?:переш|переех|смен)\w+ (?:\u0441|из)\b(?P<ru>.{1,40}?)\b(?:на|в)\b"
+    r"|\b(?:replac|swapp)\w* (?P<was>.{1,40}?) (?:with|by|for)\b"
+    r"|\b(?:reempla|cambi|sustitu|substitu|remplac|замени)\w+ (?P<old>.{1,40}?) (?:por|par|на)\b"
+    r"|(?P<alt>\b.{1,40}?) durch .{1,40}? (?:ersetzt|abgelost)\b"
     r"|从(?P<zh>.{1,12}?)(?:搬到|换到|换成|转到)|(?P<ja>.{1,12}?)から.{1,12}?(?:に引っ越|に移|に変え)"
 )
 

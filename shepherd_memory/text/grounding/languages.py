@@ -2,7 +2,6 @@
 
 import re
 import tomllib
-from collections import Counter
 from functools import cache
 from importlib import resources
 
@@ -48,14 +47,25 @@ def _bounded(phrase: str) -> str:
     return rf"(?<!\w)(?:{spaced}){end}"
 
 
+_TOLD_BY = ("words", "function"), ("persons", ""), ("moods", ""), ("denial", ""), ("relations", "")
+_PLAIN_WORD = re.compile(r"[a-z]+'?")
+
+
 @cache
-def _telling_words(language: str) -> frozenset[str]:
-    parts = (table("words")["function"], table("persons")["first"], table("persons")["third_verb"])
-    return frozenset(fold(" ".join(part.get(language, "") for part in parts)).split())
+def _telling_words() -> dict[str, frozenset[str]]:
+    """The languages in whose tables a word stands by itself."""
+    found: dict[str, set[str]] = {}
+    for name, only in _TOLD_BY:
+        for entry, phrases in table(name).items():
+            for language in _LATIN if only in ("", entry) else ():
+                for word in fold(phrases.get(language, "")).split():
+                    if _PLAIN_WORD.fullmatch(word):
+                        found.setdefault(word, set()).add(language)
+    return {word: frozenset(languages) for word, languages in found.items()}
 
 
-def detect(folded: str) -> Languages:
-    """The languages that a folded text may be written in, the surest alone."""
+def detect(folded: str, written: str = "") -> Languages:
+    """The languages that a folded text may be written in, the surest alone; `written` has its accents."""
     found = []
     if len(_KANA.findall(folded)) > 1:
         found.append("ja")
@@ -63,11 +73,27 @@ def detect(folded: str) -> Languages:
         found.append("zh")
     if len(_CYRILLIC.findall(folded)) > 1:
         found.append("ru")
-    latin = _latin_languages(_LATIN_WORD.findall(folded))
+    latin = _latin_languages(_LATIN_WORD.findall(folded), written.casefold())
     return tuple([*found, *latin]) or _LATIN
 
 
-def _latin_languages(spoken: list[str]) -> list[str]:
-    counts = Counter(language for word in spoken for language in _LATIN if word in _telling_words(language))
-    most = max(counts.values(), default=0)
-    return [language for language in _LATIN if most and counts[language] == most]
+_ACCENTS = {
+    "de": "äöüß",
+    "es": "ñ¿¡áíóú",
+    "fr": "èêîôûœàç",
+    "pt": "ãõáâíóúçê",
+}
+_NEARLY = 0.8
+
+
+def _latin_languages(spoken: list[str], written: str) -> list[str]:
+    """Those with most words in the text: a word of two languages is half a word of each."""
+    counts = dict.fromkeys(_LATIN, 0.0)
+    for word in spoken:
+        languages = _telling_words().get(word, frozenset())
+        for language in languages:
+            counts[language] += 1 / len(languages)
+    for language, letters in _ACCENTS.items():
+        counts[language] += sum(letter in written for letter in letters)
+    most = max(counts.values())
+    return [language for language in _LATIN if most and counts[language] >= most * _NEARLY]

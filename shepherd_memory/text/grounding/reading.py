@@ -74,7 +74,7 @@ def read(message: str) -> Reading:
     if len(message) > MAX_CHARACTERS:
         message = f"{message[: MAX_CHARACTERS // 2]}\n{message[-MAX_CHARACTERS // 2 :]}"
     text = fold(message)
-    languages = detect(text)
+    languages = detect(text, message)
     capitals = frozenset(fold(word) for word in _CAPITALISED.findall(message) if not word[0].islower())
     mentions = tuple(find_mentions(text, languages))
     sentences = tuple(_pieces(text, _SENTENCE_END, (0, len(text))))
@@ -146,6 +146,8 @@ class _ClauseReader:
         return pattern("persons", name, self._languages).search(self._text, *span)
 
     def _actor(self, span: Span, before: Actor | None) -> Actor:
+        if fragment := self._fragment(span, before):
+            return fragment
         mention = self._acting_mention(span, before is None)
         first = self._first_person(span)
         if mention and (first is None or mention.start < first):
@@ -153,6 +155,22 @@ class _ClauseReader:
         if first is not None:
             return USER
         return self._referred(span) or self._named(span) or self._somebody(span, before) or before or USER
+
+    def _fragment(self, span: Span, before: Actor | None) -> Actor | None:
+        """Somebody in a clause that left out its verb: "I'm from Ulm, my wife from Bern"."""
+        if before is None or not self._is_spaced():
+            return None
+        text = self._text[span[0] : span[1]]
+        owner = re.match(rf"\W*(?:{pattern('persons', 'possessive', self._languages).pattern})\s", text)
+        mention = next((one for one in self._mentions if span[0] <= one.start < span[1]), None)
+        if owner is None or mention is None or mention.start > span[0] + owner.end():
+            return None
+        rest = [word for word in re.findall(r"\w+", self._text[mention.end : span[1]])]
+        has_verb = self._find("third_verb", (mention.end, span[1])) is not None
+        is_more = any(word not in self._capitals for word in rest) and len(rest) > 1
+        if has_verb or not is_more or self._first_person(span) is not None:
+            return None
+        return Actor(False, frozenset({mention.kind}), self._names_at(mention), is_sure=False)
 
     def _somebody(self, span: Span, before: Actor | None) -> Actor | None:
         """Somebody who is not known, in a verb that the user would not use of themself."""
