@@ -97,11 +97,11 @@ class ChatSession:
         self._is_off_record = False
         self._behind: list[SessionRecorder] = []
         """Sessions that have ended, and that the database has not taken whole."""
-        self._begin(uuid.uuid4().hex)
+        self._begin(uuid.uuid4().hex, self.config.group)
 
-    def _begin(self, session_id: str) -> None:
+    def _begin(self, session_id: str, group: str) -> None:
         self.session_id = session_id
-        self.group = self.config.group
+        self.group = group
         """Of the memory; one session stays in one."""
         self.blocks: dict[str, MemoryBlock] = {}
         """What memory added to the messages, by their ids: the next prompt has the same again."""
@@ -125,6 +125,10 @@ class ChatSession:
     def provider(self) -> Provider | None:
         """The provider in use now."""
         return current_provider(self.config)
+
+    def _provider_name(self) -> str:
+        provider = self.provider()
+        return provider.name if provider else ""
 
     def model(self) -> str:
         """The model that is asked now; empty: the provider's own choice."""
@@ -209,15 +213,14 @@ class ChatSession:
         self._behind.append(self._memory)
         self.problem = self._catch_up() or self._drop_saved()
         self.messages = []
-        self._begin(session_id or uuid.uuid4().hex)
+        self._begin(session_id or uuid.uuid4().hex, self.config.group)
 
     def resume(self) -> bool:
-        """Go on with the chat that was saved for this folder and provider; whether there was one."""
-        provider = self.provider()
-        saved = saved_chats.load(self.user_id, self.options.place, provider.name if provider else "")
+        """Go on with the group's chat that was saved for this folder and provider; whether there was one."""
+        saved = saved_chats.load(self.user_id, self.options.place, self._provider_name(), self.group)
         if saved is None:
             return False
-        self._begin(saved.session_id)
+        self._begin(saved.session_id, self.group)
         self.messages = saved.messages
         self._remembered = set(saved.remembered)
         self._memory.hold([one for one in saved.messages if one["id"] in saved.unstored])
@@ -251,24 +254,23 @@ class ChatSession:
     def _drop_saved(self) -> str:
         """What was cleared is not what the next `--continue` goes on with."""
         try:
-            saved_chats.forget(self.user_id, self.session_id)
+            saved_chats.forget(self.user_id, self.session_id, self.group)
         except (OSError, ShepherdError) as error:
             return f"the next --continue begins before the clear: {error}"
         return ""
 
     def _save(self) -> None:
-        provider = self.provider()
         wanted = self.options.place and self.options.memory and self.config.memory_documents
         if not (wanted and is_known(self.user_id) and self.messages):
             return
         messages = self._undeleted()
         if not messages:
-            saved_chats.forget(self.user_id, self.session_id)
+            saved_chats.forget(self.user_id, self.session_id, self.group)
             return
         ids = {message["id"] for message in messages}
         unstored = self._memory.unstored() & ids
         chat = SavedChat(self.session_id, messages, frozenset(self._remembered & ids), frozenset(unstored))
-        saved_chats.save(self.user_id, self.options.place, provider.name if provider else "", chat)
+        saved_chats.save(self.user_id, self.options.place, self._provider_name(), chat, self.group)
 
     def _undeleted(self) -> list[Message]:
         """The messages but those that were remembered, and have been deleted since; none off the record."""

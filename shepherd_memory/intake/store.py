@@ -7,7 +7,8 @@ from dataclasses import dataclass, replace
 
 from shepherd_memory.extraction import queue
 from shepherd_memory.extraction.queue import QueuedMessage
-from shepherd_memory.intake.exchange import GAP_SECONDS, AnsweredExchange, Exchange
+from shepherd_memory.intake.alignment import align
+from shepherd_memory.intake.exchange import GAP_SECONDS, AnsweredExchange, Exchange, repeated_id
 from shepherd_memory.intake.messages import (
     EMPTY,
     Message,
@@ -21,7 +22,7 @@ from shepherd_memory.memory.documents import NewDocument
 from shepherd_memory.memory.responses import StoredResponse
 from shepherd_memory.memory.sessions import NOWHERE, Place
 from shepherd_memory.storage import erasures, tombstones, users
-from shepherd_memory.storage.clock import SECOND
+from shepherd_memory.storage.clock import SECOND, to_us
 from shepherd_memory.storage.database import Connection, Database
 from shepherd_memory.text.canonical import canonical_text
 from shepherd_memory.text.ids import digest_of, storable_id
@@ -103,7 +104,8 @@ def remember_exchange(
     if not session:
         return Remembered("", reason="what the user said before is not known here")
     how = replace(how, place=storable_place(answered.provider))
-    both = exchange.messages(session, answered.answer, answered.said_at)
+    again = _is_said_again(database, user_id, session, exchange, answered)
+    both = exchange.messages(session, answered.answer, answered.said_at, again)
     kept = [message for message in both if not message.is_empty]
     skipped = [Skipped(index, EMPTY) for index, message in enumerate(both) if message.is_empty]
 
@@ -159,6 +161,27 @@ def _located(database: Database, user_id: str, answered: AnsweredExchange) -> tu
         return session, exchange, link.block_key
     behind = replace(exchange, place=exchange.place + previous.messages)
     return answered.session_id or previous.session_id, behind, link.block_key or previous.block_key
+
+
+def _is_said_again(
+    database: Database, user_id: str, session_id: str, exchange: Exchange, answered: AnsweredExchange
+) -> bool:
+    """Whether what seems to be a request that comes again is a statement that does.
+
+    Clients that repeat the whole conversation say it at another place. Those that send only the last message,
+    or a window, say everything at the same place: what was said last stands at it, too.
+    """
+    if not (exchange.is_last and exchange.has_words):
+        return False
+    said_at, group = answered.said_at, answered.group
+    with database.read() as connection:
+        live = sessions.live_id(connection, user_id, session_id, group)
+        known = documents.get_message(connection, user_id, live, exchange.message_id(session_id), group)
+        last = documents.last_said(connection, user_id, live, group) if known else None
+    if known is None or last is None or last.text == known.text or to_us(known.created_at) == said_at:
+        return False
+    at_same_place = exchange.message_id(session_id, last.text)
+    return last.message_id in (at_same_place, repeated_id(at_same_place, to_us(last.created_at)))
 
 
 def _session_of(database: Database, user_id: str, answered: AnsweredExchange) -> str:
@@ -221,11 +244,13 @@ def store_messages(
             new = [replace(document, session_id=live) for document in new]
         new = _with_speakers(tx, user_id, new, how.agent_name)
         note(tx, live)
+        new = align(tx, user_id, new, [message.is_unnamed for message in messages], first_id)
         apart = _twins(tx, user_id, new, live, group_name)
         stored, queued = _store(
             tx, user_id, first_id, new, terms, how, extract, now, now if said_at is None else said_at, apart
         )
-    return replace(nothing, session_id=live, stored=stored, known=len(new) - stored, queued=queued)
+    ids = tuple(document.message_id for document in new)
+    return Remembered(live, stored, len(new) - stored, queued, message_ids=ids)
 
 
 def _with_speakers(

@@ -129,6 +129,49 @@ def _known_in(
     return (row[0] for row in rows)
 
 
+def last_messages(
+    connection: Connection, user_id: str, session_id: str, limit: int, group: str = MAIN_GROUP
+) -> list[tuple[int, str]]:
+    """(id, message id) of the last documents of a session."""
+    rows = connection.rows(
+        "select id, message_id from documents where user_id = :user_id and group_name = :group"
+        " and session_id = :session_id order by id desc limit :limit",
+        user_id=user_id,
+        group=group,
+        session_id=session_id,
+        limit=limit,
+    )
+    return [(row[0], row[1]) for row in rows]
+
+
+def last_said(
+    connection: Connection, user_id: str, session_id: str, group: str = MAIN_GROUP
+) -> Document | None:
+    """What the user said last in a session."""
+    row = connection.row(
+        f"select {COLUMNS} from documents where user_id = :user_id and group_name = :group"
+        " and session_id = :session_id and role = 'user' order by id desc limit 1",
+        user_id=user_id,
+        group=group,
+        session_id=session_id,
+    )
+    return None if row is None else build(Document, row)
+
+
+def deleted_messages(
+    connection: Connection, user_id: str, session_id: str, group: str = MAIN_GROUP
+) -> list[str]:
+    """The ids of the messages that the user has deleted from a session."""
+    rows = connection.rows(
+        "select key from tombstones where user_id = :user_id and group_name = :group"
+        " and kind = 'document' and session_id = :session_id",
+        user_id=user_id,
+        group=group,
+        session_id=session_id,
+    )
+    return [row[0] for row in rows]
+
+
 @dataclass(frozen=True)
 class Facets:
     """What to filter documents by; an empty one filters nothing."""
@@ -290,13 +333,15 @@ def said_after(
     return [(int(document_id), int(said_at)) for document_id, said_at in rows]
 
 
-def count_imported(connection: Connection, user_id: str) -> int:
-    """How many documents a user has that were read from files."""
+def count_imported(connection: Connection, user_id: str, group: str = MAIN_GROUP) -> int:
+    """How many of a user's documents that a group sees were read from files."""
+    among, seen = seen_from(group)
     row = connection.row(
-        "select count(*) from documents d where user_id = :user_id and exists"
+        f"select count(*) from documents d where user_id = :user_id{among} and exists"
         " (select 1 from transcript_files f where f.user_id = d.user_id and f.group_name = d.group_name"
         " and f.session_id = d.session_id)",
         user_id=user_id,
+        **seen,
     )
     return int(row[0]) if row else 0
 

@@ -167,6 +167,14 @@ class RecallService(ServiceParts):
         return backlog.embed_batch(self.database, embedder, self._clock())
 
     @empty_for_unknown_user(int)
+    def embed_own(self, user_id: str) -> int:
+        """Embed some of the user's entries that wait, in this thread; how many, 0 if there is no model."""
+        embedder = self.embedding.embedder()
+        if embedder is None:
+            return 0
+        return backlog.embed_batch(self.database, embedder, self._clock(), only_user=user_id)
+
+    @empty_for_unknown_user(int)
     def unembedded(self, user_id: str, *, group: str = MAIN_GROUP) -> int:
         """How many of the entries that the group sees are found by keyword only, until they are embedded."""
         place = checked_group(group)

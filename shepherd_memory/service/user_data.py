@@ -60,10 +60,10 @@ class UserDataService(ServiceParts):
         value, forget = given[0]
         place = checked_group(group)
         messages = self._messages_in(user_id, document, session, place)
-        _forget_saved(user_id, messages, session)
+        _forget_saved(user_id, messages, session, place)
         gone = forget(self.database, user_id, value, self._clock(), place)
         # Again: a chat may have saved itself in between.
-        _forget_saved(user_id, messages, session)
+        _forget_saved(user_id, messages, session, place)
         return gone
 
     def _messages_in(
@@ -130,9 +130,9 @@ class UserDataService(ServiceParts):
         return erasure.count_rows(self.database, user_id, checked_group(group))
 
 
-def _forget_saved(user_id: str, messages: Sequence[Document], session: str | None) -> None:
-    """Delete from the chats saved on this machine what is being forgotten."""
+def _forget_saved(user_id: str, messages: Sequence[Document], session: str | None, group: str) -> None:
+    """Delete from the group's chats saved on this machine what is being forgotten."""
     texts = {message.text for message in messages} - {""}
-    saved_chats.forget_said(user_id, {message.message_id for message in messages}, texts)
+    saved_chats.forget_said(user_id, {message.message_id for message in messages}, texts, group)
     if session is not None:
-        saved_chats.forget(user_id, storable_id(session))
+        saved_chats.forget(user_id, storable_id(session), group)

@@ -69,12 +69,22 @@ def test_a_session_whose_server_is_killed_in_an_answer_is_recovered_by_the_next(
     again = site.serve("--user", "steve", command="cli-server")
     begun = wait_until(lambda: started(again), "the session of the process that is gone is ended")
     assert begun["previous_session"] == session_id
+    assert again.ask("POST", "/request", {"prompt": "hello"}).status == 200
+    told = str(site.provider.exchanges[-1].received.json["messages"])
+    assert "[human — steve]: My dog is Rex." in told
+    assert "[human — steve]: Who am I?" in told
     with site.settings.service() as service:
         life = service.session_life("steve", session_id)
         assert life is not None
         assert (life.status, life.end_reason) == ("ended", "crashed")
         said = [(one.speaker_name, one.text) for one in service.documents("steve", session_id=session_id)]
     assert said == [("steve", "My dog is Rex."), ("Julian", "Noted."), ("steve", "Who am I?")]
+
+
+def first_prompt(site: Site, server: Server, session_id: str) -> str:
+    """What reaches the provider of the first words in a session."""
+    assert server.chat("hello", "ada", headers={"X-Shepherd-Session": session_id}).memory == "on"
+    return str(site.provider.exchanges[-1].received.json["messages"][0]["content"])
 
 
 def started(server: Server) -> dict[str, str] | None:
@@ -96,7 +106,12 @@ def test_two_servers_on_one_database_share_a_session(site: Site) -> None:
     assert second.ask("POST", f"{SESSIONS}/{session_id}/end", ada).status == 200
     ended = first.chat("Three.", "ada", headers=headers)
     assert (ended.status, ended.json["error"]["code"]) == (409, "session_ended")
-    assert first.ask("POST", SESSIONS, ada).json["previous_session"] == session_id
+    begun = first.ask("POST", SESSIONS, ada).json
+    assert begun["previous_session"] == session_id
+    told = [first_prompt(site, server, begun["session_id"]) for server in (second, first)]
+    assert told[0] == told[1]
+    assert [name in told[0] for name in (f'session-id="{session_id}"', 'message-count="4"')] == [True, True]
+    assert told[0].index("[human — ada]: One.") < told[0].index("[human — ada]: Two.")
     with site.settings.service() as service:
         said = [one.text for one in service.documents("ada", session_id=session_id) if one.role == "user"]
     assert said == ["One.", "Two."]

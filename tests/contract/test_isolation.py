@@ -41,7 +41,7 @@ from shepherd_memory.injection.handing_on import HandingRules, PreviousRequest
 from shepherd_memory.injection.log import LoggedPrompt
 from shepherd_memory.injection.stored_blocks import GivenBlock, StoredBlock
 from shepherd_memory.injection.turns import UserTurn
-from shepherd_memory.intake import store
+from shepherd_memory.intake import alignment, store
 from shepherd_memory.intake.exchange import AnsweredExchange, Exchange, ResponseLink
 from shepherd_memory.intake.messages import Message
 from shepherd_memory.intake.store import IntakeOptions
@@ -372,6 +372,11 @@ CORE: dict[str, list[Case]] = {
         in_transaction(context.replace_answer, FIRST_PAIR, 9000, "BobsPlace", WHERE, NOW),
         in_transaction(context.replace_answer, 9999, 9000, "Nowhere", WHERE, NOW),
     ],
+    "intake.alignment.align": [in_transaction(alignment.align, [NEW], [True], 9000)],
+    "memory.documents.deleted_messages": [in_transaction(documents.deleted_messages, "chat")],
+    "memory.twins.last_messages": [in_transaction(twins.last_messages, "chat", 10)],
+    "memory.documents.last_said": [in_transaction(documents.last_said, "chat")],
+    "memory.documents.last_messages": [in_transaction(documents.last_messages, "chat", 10)],
     "memory.documents.delete": [in_transaction(documents.delete, FIRST_DOCUMENT)],
     "memory.documents.delete_session": [in_transaction(documents.delete_session, "chat")],
     "memory.documents.get": [in_transaction(documents.get, FIRST_DOCUMENT)],
@@ -414,6 +419,7 @@ CORE: dict[str, list[Case]] = {
     "extraction.guard.admit": [in_transaction(guard.admit, 9000, REVIEW, NOW)],
     "extraction.guard.admit_by_hand": [_accept_by_hand],
     "extraction.guard.refuse_by_hand": [_refuse_by_hand],
+    "extraction.queue.retry": [on_database(queue.retry, PARKED, NOW)],
     "extraction.guard.review": [
         in_transaction(
             guard.review, "chat", SAID, ExtractionAnswer((("city", "AdasWord"),), (("Where?", "AdasWord"),))
@@ -447,6 +453,7 @@ CORE: dict[str, list[Case]] = {
         in_transaction(jobs.listing, KIND),
         in_transaction(jobs.listing, KIND, "failed"),
     ],
+    "work.jobs.next_turn": [in_transaction(jobs.next_turn, KIND, NOW)],
     "work.jobs.oldest_waiting_of": [in_transaction(jobs.oldest_waiting_of, KIND, 10)],
     "work.jobs.put": [in_transaction(jobs.put, 9000, KIND, "chat", NOW)],
     "work.jobs.retry": [on_database(jobs.retry, PARKED, NOW)],
@@ -715,6 +722,7 @@ SERVICE: dict[str, list[Case]] = {
     "use_session": [on_service("use_session", "life"), on_service("use_session", "chat")],
     "set_fact": [on_service("set_fact", "city", "Rome")],
     "tokens_spent_today": [on_service("tokens_spent_today")],
+    "embed_own": [on_service("embed_own")],
     "unembedded": [on_service("unembedded")],
     "usage": [on_service("usage")],
     "why": [on_service("why"), on_service("why", "r")],

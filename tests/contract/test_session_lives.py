@@ -4,7 +4,9 @@ import io
 import json
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from datetime import timedelta
+from pathlib import Path
 
 import pytest
 
@@ -13,10 +15,13 @@ from shepherd_memory.memory import session_lives
 from shepherd_memory.memory.session_lives import SessionLife
 from shepherd_memory.service import Service
 from shepherd_memory.storage.clock import from_us
+from shepherd_memory.storage.database import connect, load_migrations, migrate
 from shepherd_memory.storage.lease_owner import new_owner
 from tests.contract.given import ManualClock, memory, user_says
+from tests.contract.test_migrations import WithMigrations, copied_migrations
 
 MINUTE = 60
+BEFORE = 13
 
 
 @pytest.fixture
@@ -503,3 +508,25 @@ def test_a_forgotten_session_leaves_its_place_and_nothing_follows_it(
     service.forget("ada", session=second.session_id)
     assert active_rows(service) == 0
     assert service.start_session("ada").status == "active"
+
+
+@pytest.mark.every_scheme
+def test_a_database_from_before_keeps_its_sessions_which_nobody_started(
+    database_url: str, clock: ManualClock, tmp_path: Path
+) -> None:
+    with closing(connect(database_url)) as database:
+        older = copied_migrations(database, tmp_path / "older")
+        for migration in load_migrations(database.migrations()):
+            if migration.version > BEFORE:
+                (older / f"{migration.version:04}_{migration.name}.sql").unlink()
+        assert migrate(WithMigrations(database, older)) == BEFORE  # type: ignore[arg-type]
+        with database.write() as tx:
+            tx.execute("insert into users (user_id, seq, created_at) values ('ada', 9, 0)")
+            tx.execute(
+                "insert into sessions (user_id, session_id, last_document, created_at, updated_at)"
+                " values ('ada', 'chat', 1, 7, 7)"
+            )
+    with memory(database_url, clock) as service:
+        assert life_of(service, "chat").status == ""
+        say(service, "chat", "My bike is green")
+        assert service.start_session("ada").previous_session == "chat"

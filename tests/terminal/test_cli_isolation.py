@@ -60,26 +60,27 @@ COMMANDS = {
 }
 """Every command that takes --user and ends by itself, aimed at what is ann's."""
 
-STAYING = {"chat", "tui", "cli-server", "memory watch"}
+STAYING = {"chat", "tui", "cli-server", "memory watch", "mcp"}
 """Commands that stay until they are told to stop: their own tests have two users."""
 
 OPENING_NO_MEMORY = {"mcp install"}
 """Only writes down, in another program's configuration, whose memory that is to use."""
 
 
-def commands_with_user(command: click.Command, path: tuple[str, ...] = ()) -> Iterator[str]:
+def commands_with(option: str, command: click.Command, path: tuple[str, ...] = ()) -> Iterator[str]:
+    """Every command that takes an option."""
     if isinstance(command, click.Group):
         context = click.Context(command)
         for name in command.list_commands(context):
             found = command.get_command(context, name)
             assert found is not None
-            yield from commands_with_user(found, (*path, name))
-    elif any("--user" in option.opts for option in command.params):
+            yield from commands_with(option, found, (*path, name))
+    if path and any(option in parameter.opts for parameter in command.params):
         yield " ".join(path)
 
 
 def test_every_command_that_takes_a_user_is_tried_here() -> None:
-    assert set(commands_with_user(cli)) - STAYING - OPENING_NO_MEMORY == set(COMMANDS)
+    assert set(commands_with("--user", cli)) - STAYING - OPENING_NO_MEMORY == set(COMMANDS)
 
 
 @pytest.fixture(scope="module")

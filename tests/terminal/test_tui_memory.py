@@ -31,6 +31,7 @@ from shepherd_memory.storage import users
 from shepherd_memory.storage.clock import parse_us
 from shepherd_memory.storage.rows import Provenance
 from tests.endpoint import ScriptedEndpoint, echo
+from tests.grouped_memory import BETA, GLOBAL, MAIN, SEEN, WORDS, furnish, words_in
 from tests.terminal.snapshots import screen_text
 from tests.terminal.tui_driving import PATIENCE_SECONDS, driven, until, until_it_looks_like
 
@@ -45,11 +46,11 @@ class Host(App[None]):
 
     NOTIFICATION_TIMEOUT = 600  # or one is gone before a busy machine comes to look
 
-    def __init__(self, service: Any, user_id: str) -> None:
+    def __init__(self, service: Any, user_id: str, group: str) -> None:
         super().__init__()
         # To draw each step of a movement costs more than most of what is tested.
         self.animation_level = "none"
-        self.memory_screen = MemoryScreen(service, user_id)
+        self.memory_screen = MemoryScreen(service, user_id, group)
 
     def on_mount(self) -> None:
         self.push_screen(self.memory_screen)
@@ -128,8 +129,10 @@ KEYS = {" ": "space", "_": "underscore", ".": "full_stop", ",": "comma"}
 
 
 @asynccontextmanager
-async def opened(service: Any, size: tuple[int, int] = SMALL, user_id: str = "ann") -> AsyncIterator[Hands]:
-    async with Host(service, user_id).run_test(size=size, notifications=True) as pilot:
+async def opened(
+    service: Any, size: tuple[int, int] = SMALL, user_id: str = "ann", group: str = "main"
+) -> AsyncIterator[Hands]:
+    async with Host(service, user_id, group).run_test(size=size, notifications=True) as pilot:
         hands = Hands(pilot)
         await hands.settled()
         yield hands
@@ -568,6 +571,7 @@ def test_every_reason_of_the_guard_is_put_into_words() -> None:
         guard.TRANSIENT,
         guard.DELETED,
         guard.UNUSABLE,
+        guard.BY_HAND,
     }
     assert set(REASONS) == reasons
 
@@ -795,6 +799,47 @@ async def test_nothing_of_another_user_shows_anywhere(service: Service) -> None:
         await hands.press("x")
         await hands.answered()
     assert service.row_counts("bob") == before
+
+
+@driven
+@pytest.mark.parametrize("group", [BETA, MAIN])
+async def test_a_group_is_shown_what_it_sees_labelled(empty: Service, tmp_path: Path, group: str) -> None:
+    for each in WORDS:
+        furnish(empty, each, tmp_path)
+    async with opened(empty, LARGE, group=group) as hands:
+        assert ("group beta" in hands.seen) == (group == BETA)
+        for tab in "1234":
+            await hands.press(tab, "home")
+            shown = hands.seen
+            for _ in range(3 * len(WORDS)):
+                shown += hands.page
+                await hands.press("down")
+            assert words_in(shown) == SEEN[group]
+            assert {each for each in WORDS if f"[{each}]" in shown} == SEEN[group] - {MAIN}
+
+
+@driven
+async def test_what_is_of_another_group_is_changed_there_or_from_main(empty: Service) -> None:
+    for group in (BETA, GLOBAL):
+        empty.set_fact("ann", "city", f"of {group}", group=group)
+    async with opened(empty, LARGE, group=BETA) as hands:
+        await hands.press("end")
+        await hands.until(lambda: "of global" in hands.page)
+        await hands.press("d")
+        await hands.sees("This is of the group global")
+        await hands.press("home")
+        await hands.until(lambda: "of beta" in hands.page)
+        await hands.press("d")
+        await hands.asked()
+        await hands.press("d")
+        await hands.answered()
+    assert [fact.value for fact in empty.facts("ann")] == ["of global"]
+    async with opened(empty, LARGE) as hands:
+        await hands.press("d")
+        await hands.asked()
+        await hands.press("d")
+        await hands.answered()
+    assert empty.facts("ann") == []
 
 
 @driven

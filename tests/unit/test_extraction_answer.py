@@ -40,6 +40,24 @@ PLAIN = '{"facts": {"name": "Steve"}, "context": []}'
         '{"facts": {"name": "Steve"}, "context": "none"}',
         '{"facts": {"name": "\\u0053teve"}}',
         '{"facts": {"name": "Draft"}}\nOn reflection:\n' + PLAIN,
+        '{"facts": ["name: Steve"]}',
+        '{"facts": ["- name = Steve"]}',
+        '{"facts": "name: Steve"}',
+        '{"facts": [["name", "Steve"]]}',
+        '{"facts": [{"attribute": "name", "value": "Steve"}]}',
+        '{"facts": {"attribute": "name", "value": "Steve"}}',
+        '{"facts": [{"fact": "name: Steve"}]}',
+        '{"attribute": "name", "value": "Steve"}',
+        '{"memories": {"name": "Steve"}}',
+        '{"memories": ["name: Steve"]}',
+        '{"memories": [{"key": "name", "value": "Steve"}]}',
+        f'{{"result": {PLAIN}}}',
+        '{"result": [{"key": "name", "value": "Steve"}]}',
+        '[{"key": "name", "value": "Steve"}]',
+        '[{"name": "Steve"}]',
+        '["name: Steve"]',
+        'Here [as asked]:\n```json\n[{"key": "name", "value": "Steve"}]\n```',
+        PLAIN + '\nSources: [{"q": "who?", "a": "me"}]',
     ],
 )
 def test_a_fact_is_read_however_it_is_dressed_up(text: str) -> None:
@@ -66,6 +84,9 @@ def test_a_fact_is_read_however_it_is_dressed_up(text: str) -> None:
         '{"facts": {}, "context": []}',
         '{"facts": [], "context": []}',
         '{"facts": null, "context": null}',
+        '{"memories": []}',
+        '{"result": null}',
+        '{"result": "NONE"}',
     ],
 )
 def test_nothing_to_remember_is_an_empty_answer(text: str) -> None:
@@ -153,10 +174,21 @@ def test_a_nested_object_gives_a_fact_for_each_of_its_values() -> None:
         '[["Which editor?", "vim"]]',
         '{"q": "Which editor?", "a": "vim"}',
         '[{"q": "Which editor?", "a": "vim"}, {"q": "Which editor?", "a": "vim"}]',
+        '{"Which editor?": "vim"}',
     ],
 )
 def test_context_is_read_in_its_usual_shapes(entry: str) -> None:
     assert read_answer(f'{{"context": {entry}}}') == ExtractionAnswer(context=(("Which editor?", "vim"),))
+
+
+def test_facts_and_pairs_of_a_bare_list_are_told_apart() -> None:
+    answer = read_answer('[{"key": "name", "value": "Steve"}, {"q": "Which editor?", "a": "vim"}]')
+    assert answer == ExtractionAnswer(facts=(("name", "Steve"),), context=(("Which editor?", "vim"),))
+
+
+def test_an_object_on_each_line_is_an_entry() -> None:
+    answer = read_answer('{"key": "name", "value": "Steve"}\n{"key": "city", "value": "Ulm"}')
+    assert answer.facts == (("name", "Steve"), ("city", "Ulm"))
 
 
 @pytest.mark.parametrize(
@@ -193,6 +225,7 @@ def test_a_cut_off_answer_gives_its_complete_entries(text: str, facts: list[str]
     assert [key for key, _ in answer.facts] == facts
     assert len(answer.context) == context
     assert answer.skipped == ("the answer was cut off",)
+    assert answer.cut_off
 
 
 def test_a_model_that_runs_away_is_bounded() -> None:

@@ -150,6 +150,13 @@ ERRORS: dict[str, type[object]] = {
 """How each wire format says no."""
 
 
+class HealthOf(OperationInput, frozen=True, kw_only=True):
+    """Whose session is told of; nothing that is said here is refused."""
+
+    user: str = ""
+    group: str = ""
+
+
 class ModelId(OperationInput, frozen=True, kw_only=True):
     model: str
 
@@ -192,7 +199,7 @@ MCP_OPERATIONS = [
 
 OWN_OPERATIONS = [
     Operation(
-        "GET", "/health", "200 while everything moves, else 503.", Health, parameters=ForUser, is_public=True
+        "GET", "/health", "200 while everything moves, else 503.", Health, parameters=HealthOf, is_public=True
     ),
     Operation("GET", "/health/live", "200 as long as the process answers.", Verdict, is_public=True),
     Operation("GET", "/health/ready", "200 while chats can be served, else 503.", Verdict, is_public=True),

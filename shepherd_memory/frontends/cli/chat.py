@@ -121,7 +121,8 @@ def _chat_here(
         with talk.signals.opened(open_chat(service, user_id, options, resume=resume)) as session:
             if talk.is_typed():
                 _greet(session)
-            history = InputHistory(user_id, options.memory and service.config.memory_documents)
+            is_kept = options.memory and service.config.memory_documents
+            history = InputHistory(user_id, is_kept, session.group)
             last = talk.hold(session, inner, history)
         if session.problem:
             print_note(f"shepherd: {session.problem}")

@@ -82,13 +82,16 @@ def stats(invocation: Invocation, user: str | None, group: str, as_json: bool) -
 @memory.command()
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @user_option
+@group_option
 @json_option
 @pass_invocation
-def erase(invocation: Invocation, yes: bool, user: str | None, as_json: bool) -> None:
-    """Remove everything of a user.
+def erase(invocation: Invocation, yes: bool, user: str | None, group: str, as_json: bool) -> None:
+    """Remove everything of a user, in all groups.
 
-    The user id is to be typed first. Prints a receipt.
+    The user id is to be typed first. Prints a receipt. Only the group main may ask for it.
     """
+    if group != MAIN_GROUP:
+        raise InvalidInput(f"erasing removes all groups: it is asked for from {MAIN_GROUP}")
     with open_for_writing(invocation, user) as (service, user_id):
         rows = service.row_counts(user_id)
         if not any(rows.values()):
@@ -124,7 +127,7 @@ def forget(
     if (session is None) == (file_key is None):
         raise InvalidInput("say what to forget: --session ID or --file KEY")
     with open_for_writing(invocation, user) as (service, user_id):
-        wanted = _session_of(service, user_id, file_key) if session is None else session
+        wanted = _session_of(service, user_id, file_key, group) if session is None else session
         gone = service.forget(user_id, session=wanted, group=group)
     kind, name = ("session", session) if file_key is None else ("transcript", file_key)
     if not gone.total:
@@ -133,9 +136,9 @@ def forget(
     emit_result(as_json, plain(gone), f"forgot {kind} {name} of {user_id}: {counts}")
 
 
-def _session_of(service: "Service", user_id: str, file_key: str | None) -> str:
-    for file in service.transcripts.files(user_id):
-        if file.file_key == file_key:
+def _session_of(service: "Service", user_id: str, file_key: str | None, group: str) -> str:
+    for file in service.transcripts.files(user_id, group=group):
+        if (file.file_key, file.group_name) == (file_key, group):
             return file.session_id
     raise NotFound(
         f"there is no transcript {file_key!r} of {user_id!r}; `shepherd memory conversations --json`"

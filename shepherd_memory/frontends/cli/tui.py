@@ -68,7 +68,8 @@ def _run(
     with signals.opened(opening) as service:
         inner = replace(invocation, service=service, user_id=user_id)
         with signals.opened(open_chat(service, user_id, options, resume=resume)) as session:
-            history = InputHistory(user_id, memory and service.config.memory_documents)
+            is_kept = memory and service.config.memory_documents
+            history = InputHistory(user_id, is_kept, session.group)
             app = TuiApp(service, session, inner, history, signals)
             with signals.taken_by(app.leave):
                 app.run()

@@ -27,7 +27,7 @@ from shepherd_memory.frontends.session_server.updates import STATUSES, Update
 from shepherd_memory.frontends.web.auth import Authenticator, Caller
 from shepherd_memory.frontends.web.bodies import read_body
 from shepherd_memory.frontends.web.health import health_answer, live, ready
-from shepherd_memory.frontends.web.http_errors import RETRY_SECONDS, HttpError, session_header
+from shepherd_memory.frontends.web.http_errors import RETRY_SECONDS, SESSION_ACTIVE, HttpError, session_header
 from shepherd_memory.frontends.web.json_body import decoded, json_response
 from shepherd_memory.frontends.web.limits import ClientGone
 from shepherd_memory.frontends.web.responses import until_disconnect
@@ -220,7 +220,7 @@ async def _heard(turn: QueuedTurn, request: Request) -> Update:
     if update.name == ERROR:
         code = update.fields["code"]
         again = {"Retry-After": str(RETRY_SECONDS)} if STATUSES[code] == UNAVAILABLE else {}
-        running = update.fields.get("session_id", "")
+        running = update.fields["session_id"] if code == SESSION_ACTIVE else ""
         told = {**again, **session_header(running)}
         raise HttpError(STATUSES[code], update.fields["message"], code=code, headers=told, session_id=running)
     return update

@@ -12,7 +12,7 @@ from shepherd_memory.frontends.terminal.times import local
 from shepherd_memory.frontends.tui.memory import page_parts
 from shepherd_memory.frontends.tui.memory.dialogs import Dialog, Editor
 from shepherd_memory.frontends.tui.memory.listing import cell
-from shepherd_memory.frontends.tui.memory.user_memory import DocumentRow, UserMemory
+from shepherd_memory.frontends.tui.memory.user_memory import DocumentRow, Item, UserMemory
 from shepherd_memory.frontends.tui.memory.views import reason
 from shepherd_memory.memory.context import Context
 from shepherd_memory.memory.facts import Fact
@@ -50,8 +50,20 @@ class MemoryActions(Protocol):
         """Take documents out of the list that are not in the database any more."""
 
 
+def _may_change(desk: MemoryActions, item: Item) -> bool:
+    """Whether it is changed from here; the user is told why not."""
+    if not desk.memory.may_change(item):
+        desk.tell(
+            f"This is of the group {page_parts.name(item.group_name)}: it is changed there, or from main."
+        )
+        return False
+    return True
+
+
 async def edit(desk: MemoryActions, item: Fact | Context) -> None:
     """Another value or answer; what was typed is not lost when it cannot be saved."""
+    if not _may_change(desk, item):
+        return
     old = item.value if isinstance(item, Fact) else item.answer
     if len(old) > MAX_EDIT_CHARS:
         desk.tell("This is too long to be edited here: use `shepherd facts set` or `shepherd context add`.")
@@ -73,7 +85,7 @@ def _editor(item: Fact | Context, text: str) -> Editor:
 
 def _saving(memory: UserMemory, item: Fact | Context, text: str) -> Callable[[], object]:
     if isinstance(item, Fact):
-        return lambda: memory.set_fact(item.key, text)
+        return lambda: memory.set_fact(item, text)
     return lambda: memory.set_answer(item, text)
 
 
@@ -82,12 +94,14 @@ async def new_fact(desk: MemoryActions) -> None:
     key = value = ""
     while (written := await desk.ask(Editor("New fact", key, value, SAVES, names=True))) is not None:
         key, value = written
-        if await desk.make(lambda: desk.memory.set_fact(key, value), f"{_short(key)}: {_short(value)}"):  # noqa: B023 # called before the next round
+        if await desk.make(lambda: desk.memory.new_fact(key, value), f"{_short(key)}: {_short(value)}"):  # noqa: B023 # called before the next round
             return
 
 
 async def delete(desk: MemoryActions, item: Fact | Context | DocumentRow) -> None:
     """Delete one thing for good."""
+    if not _may_change(desk, item):
+        return
     text = Content("\n\n").join([_shown(item), Content(_consequences(item))])
     if await desk.ask(Dialog("Delete this?", text, [("d", "Delete")], risky=True)):
         await _forget(desk, item, "deleted")
@@ -95,8 +109,10 @@ async def delete(desk: MemoryActions, item: Fact | Context | DocumentRow) -> Non
 
 async def mark_wrong(desk: MemoryActions, item: Fact | Context | Unconfirmed) -> None:
     """What was never so is deleted; what was right before is right again."""
+    if not _may_change(desk, item):
+        return
     if isinstance(item, Unconfirmed):
-        await desk.make(lambda: desk.memory.refuse(item.id), f"{_short(item.name)}: refused")
+        await desk.make(lambda: desk.memory.refuse(item), f"{_short(item.name)}: refused")
         return
     before = await _value_before(desk, item)
     buttons, lines = [("w", "Delete it")], [_shown(item), Content(_consequences(item))]
@@ -112,6 +128,8 @@ async def mark_wrong(desk: MemoryActions, item: Fact | Context | Unconfirmed) ->
 
 async def restore(desk: MemoryActions, fact: Fact) -> None:
     """The value that a fact had before."""
+    if not _may_change(desk, fact):
+        return
     before = await _value_before(desk, fact)
     if before is None:
         desk.tell(f"{_name(fact)} never had another value.")
@@ -124,18 +142,20 @@ async def restore(desk: MemoryActions, fact: Fact) -> None:
 async def _value_before(desk: MemoryActions, item: Fact | Context) -> str | None:
     if not isinstance(item, Fact):
         return None
-    history = await desk.look_up(lambda: desk.memory.history(item.key)) or []
+    history = await desk.look_up(lambda: desk.memory.history(item)) or []
     return next((past.value for past in reversed(history) if past.value != item.value), None)
 
 
 async def _restore(desk: MemoryActions, fact: Fact, value: str) -> None:
-    await desk.make(lambda: desk.memory.set_fact(fact.key, value), f"{_name(fact)}: {_short(value)} again")
+    await desk.make(lambda: desk.memory.set_fact(fact, value), f"{_name(fact)}: {_short(value)} again")
 
 
 async def accept(desk: MemoryActions, refused: Rejection | Unconfirmed) -> None:
     """Overrule the guard; what only waits to be confirmed is so with one keystroke."""
+    if not _may_change(desk, refused):
+        return
     if isinstance(refused, Unconfirmed):
-        await desk.make(lambda: desk.memory.confirm(refused.id), f"{_short(refused.name)}: confirmed")
+        await desk.make(lambda: desk.memory.confirm(refused), f"{_short(refused.name)}: confirmed")
         return
     text = Content.assemble(
         (f"{page_parts.name(refused.name)}\n", "bold"),
@@ -144,7 +164,7 @@ async def accept(desk: MemoryActions, refused: Rejection | Unconfirmed) -> None:
         "\n\nAccepted, it is stored as said by you now.",
     )
     if await desk.ask(Dialog("Accept this?", text, [("a", "Accept")])):
-        await desk.make(lambda: desk.memory.accept(refused.id), f"{_short(refused.name)}: accepted")
+        await desk.make(lambda: desk.memory.accept(refused), f"{_short(refused.name)}: accepted")
 
 
 async def forget_session(desk: MemoryActions, document: DocumentRow) -> None:
@@ -153,14 +173,15 @@ async def forget_session(desk: MemoryActions, document: DocumentRow) -> None:
     if not session_id:
         desk.tell("It was said in no session: d deletes it alone.")
         return
-    size = await desk.look_up(lambda: desk.memory.session_size(session_id))
-    if size is None:
+    size = await desk.look_up(lambda: desk.memory.session_size(document))
+    if size is None or not _may_change(desk, document):
         return
     text = Content.assemble((f"{page_parts.name(session_id)}\n", "bold"), _what_goes(size))
     if await desk.ask(Dialog("Forget this whole session?", text, [("x", "Forget")], risky=True)):
         done = f"session {_short(session_id)}: forgotten"
-        if await desk.make(lambda: desk.memory.forget_session(session_id), done):
-            desk.take_away(lambda row: row.session_id == session_id)
+        if await desk.make(lambda: desk.memory.forget_session(document), done):
+            gone = session_id, document.group_name
+            desk.take_away(lambda row: (row.session_id, row.group_name) == gone)
 
 
 def _what_goes(size: SessionSize) -> str:
@@ -182,10 +203,10 @@ def _plural(word: str) -> str:
 async def _forget(desk: MemoryActions, item: Fact | Context | DocumentRow, done: str) -> None:
     memory = desk.memory
     if isinstance(item, Fact):
-        await desk.make(lambda: memory.forget_fact(item.key), f"{_name(item)}: {done}")
+        await desk.make(lambda: memory.forget_fact(item), f"{_name(item)}: {done}")
     elif isinstance(item, Context):
-        await desk.make(lambda: memory.forget_pair(item.id), f"{_name(item)}: {done}")
-    elif await desk.make(lambda: memory.forget_document(item.id), f"document {item.id}: {done}"):
+        await desk.make(lambda: memory.forget_pair(item), f"{_name(item)}: {done}")
+    elif await desk.make(lambda: memory.forget_document(item), f"document {item.id}: {done}"):
         desk.take_away(lambda row: row.id == item.id)
 
 

@@ -32,6 +32,7 @@ from shepherd_memory.frontends.tui.memory.views import (
 from shepherd_memory.memory.context import Context
 from shepherd_memory.memory.facts import Fact
 from shepherd_memory.service import UNKNOWN_USER, Service
+from shepherd_memory.text.groups import MAIN_GROUP
 
 logger = logging.getLogger(__name__)
 
@@ -115,9 +116,9 @@ class MemoryScreen(Screen[None]):
         *(Binding(str(number), f"tab('{name}')", show=False) for number, name in enumerate(VIEWS, 1)),
     ]
 
-    def __init__(self, service: Service, user_id: str) -> None:
+    def __init__(self, service: Service, user_id: str, group: str = MAIN_GROUP) -> None:
         super().__init__()
-        self.memory = UserMemory(service, user_id)
+        self.memory = UserMemory(service, user_id, group)
         self._tab = FACTS
         self._items: dict[str, list[Any]] = {name: [] for name in VIEWS}
         self._shown: list[Any] = []
@@ -129,9 +130,14 @@ class MemoryScreen(Screen[None]):
         self._trouble = READING
         self._keys_are_for: tuple[object, ...] = ()
 
+    def _whose(self) -> str:
+        group = self.memory.group
+        place = "" if group == MAIN_GROUP else f", group {page_parts.name(group)}"
+        return f"Memory of {page_parts.name(self.memory.user_id)}{place}"
+
     def compose(self) -> ComposeResult:
         with Horizontal(id="top"):
-            yield Static(f"Memory of {page_parts.name(self.memory.user_id)}", id="whose", markup=False)
+            yield Static(self._whose(), id="whose", markup=False)
             yield Input(placeholder="/ search", compact=True, id="search")
         yield Tabs(*(Tab(Content(view.title), id=name) for name, view in VIEWS.items()))
         yield Static(id="note", markup=False)
