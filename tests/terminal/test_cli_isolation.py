@@ -10,7 +10,11 @@ import click
 import pytest
 
 from shepherd_memory.frontends.cli import cli
+from shepherd_memory.memory import unconfirmed
+from shepherd_memory.memory.unconfirmed import NewUnconfirmed
 from shepherd_memory.service import Service
+from shepherd_memory.storage.clock import now_us
+from shepherd_memory.storage.rows import Provenance
 from shepherd_memory.work.jobs import STATUSES
 from tests.terminal.shell import data, good, run, with_service
 
@@ -47,6 +51,9 @@ COMMANDS = {
     "transcript": ["s"],
     "memory rejected list": [],
     "memory rejected accept": ["{rejection}"],
+    "memory unconfirmed list": [],
+    "memory unconfirmed confirm": ["{unconfirmed}"],
+    "memory unconfirmed refuse": ["{unconfirmed}"],
     "queue list": ["--session", "s"],
     "queue retry": ["{item}"],
     "queue drop": ["{item}"],
@@ -114,6 +121,7 @@ def _stock(folder: Path) -> dict[str, str]:
         "document": str(data("documents")[0]["id"]),
         "item": str(data("queue", "list")[0]["id"]),
         "rejection": str(data("memory", "rejected")[0]["id"]),
+        "unconfirmed": str(data("memory", "unconfirmed")[0]["id"]),
     }
 
 
@@ -125,6 +133,9 @@ def _reject(service: Service) -> None:
             " 'live', 's', 'm', 0)",
             mark=MARK,
         )
+        where = Provenance(now_us(), "live", "s", "m")
+        kept = NewUnconfirmed("fact", "y", MARK, "reworded", "", MARK, "self", where)
+        unconfirmed.insert(tx, "ann", 901, kept, now_us())
 
 
 def everything_of_ann() -> tuple[Any, ...]:
@@ -147,7 +158,14 @@ def test_bob_neither_sees_nor_changes_what_is_anns(
 
 
 def test_the_mark_is_where_ann_looks(anns: dict[str, str]) -> None:
-    for command in ("facts list", "context list", "documents list", "memory export", "memory rejected list"):
+    listed = (
+        "facts list",
+        "context list",
+        "documents list",
+        "memory rejected list",
+        "memory unconfirmed list",
+    )
+    for command in (*listed, "memory export"):
         assert MARK in good(*command.split()).stdout
     assert MARK in good("recall", "what did ann say?").stdout
     assert MARK in good("memory", "why").stdout
