@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from shepherd_memory.errors import AnswerCutOff, ItemRejected
 from shepherd_memory.extraction.answer_shapes import (
@@ -14,6 +14,7 @@ from shepherd_memory.extraction.answer_shapes import (
     named_sections,
     sections_of_entries,
 )
+from shepherd_memory.extraction.evidence import Evidence, read_evidence
 from shepherd_memory.extraction.loose_json import ParsedValue, ParseError, Value, parse
 from shepherd_memory.text.canonical import canonical_text
 
@@ -42,13 +43,15 @@ Pair = tuple[str, str]
 class ExtractionAnswer:
     """Facts as (key, value), context as (question, answer), and why entries could not be read.
 
-    `cut_off`: there may have been more, but for the model's token limit.
+    `cut_off`: there may have been more, but for the model's token limit. `evidence` has what the model says
+    that a pair rests on, where it says so.
     """
 
     facts: tuple[Pair, ...] = ()
     context: tuple[Pair, ...] = ()
     skipped: tuple[str, ...] = ()
     cut_off: bool = False
+    evidence: dict[Pair, Evidence] = field(default_factory=dict, compare=False)
 
 
 class _Skipped(Exception):
@@ -128,10 +131,13 @@ def _documents(text: str) -> Iterator[ParsedValue]:
 
 def _read(sections: Sections, cut_off: bool) -> ExtractionAnswer:
     skipped = [CUT_OFF] if cut_off else []
-    # The later of two values of a key counts, as the prompt says.
-    facts = dict(_collect("fact", _entries(sections.get("facts"), fact_entries), _fact_pairs, skipped))
+    facts = _collect("fact", _entries(sections.get("facts"), fact_entries), _fact_pairs, skipped)
     context = _collect("context", _entries(sections.get("context"), context_entries), _context_pairs, skipped)
-    return ExtractionAnswer(tuple(facts.items()), tuple(dict.fromkeys(context)), tuple(skipped), cut_off)
+    evidence = {pair: found for pair, found in [*facts, *context] if found}
+    # The later of two values of a key counts, as the prompt says.
+    values = dict(pair for pair, _ in facts)
+    pairs = dict.fromkeys(pair for pair, _ in context)
+    return ExtractionAnswer(tuple(values.items()), tuple(pairs), tuple(skipped), cut_off, evidence)
 
 
 def _entries(section: Value, entries: Callable[[Value], Iterator[Entry]]) -> Iterator[Entry]:
@@ -140,14 +146,15 @@ def _entries(section: Value, entries: Callable[[Value], Iterator[Entry]]) -> Ite
 
 def _collect(
     kind: str, entries: Iterator[Entry], read: Callable[[Entry], list[Pair]], skipped: list[str]
-) -> list[Pair]:
-    pairs: list[Pair] = []
+) -> list[tuple[Pair, Evidence | None]]:
+    """The pairs, each with what the model says that it rests on."""
+    pairs: list[tuple[Pair, Evidence | None]] = []
     for number, entry in enumerate(entries, start=1):
         if len(pairs) >= MAX_ENTRIES:
             skipped.append(f"{kind} {number} and later: more than {MAX_ENTRIES} entries")
             break
         try:
-            pairs.extend(read(entry))
+            pairs.extend((pair, read_evidence(entry)) for pair in read(entry))
         except _Skipped as reason:
             skipped.append(f"{kind} {number}: {reason}")
     return pairs

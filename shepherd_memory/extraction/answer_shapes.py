@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator, Sequence
 
+from shepherd_memory.extraction.evidence import read_evidence
 from shepherd_memory.extraction.loose_json import Value
 
 Sections = dict[str, Value]
@@ -93,7 +94,15 @@ def _fact_entry(entry: Value) -> Iterator[Entry]:
 
 
 def _each_of(facts: dict[str, Value]) -> Iterator[Entry]:
-    return ({"key": key, "value": value} for key, value in facts.items())
+    return (_entry_of(key, value) for key, value in facts.items())
+
+
+def _entry_of(key: str, value: Value) -> Entry:
+    """A fact of a map: `"city": "Ulm"`, or `"city": {"value": "Ulm", "quote": "…"}`."""
+    named = by_name(value)
+    if "value" in named and read_evidence(named):
+        return {**named, "key": key}
+    return {"key": key, "value": value}
 
 
 def _line_entry(line: str) -> Entry:

@@ -12,7 +12,7 @@ from shepherd_memory.extraction.prompt import Statement
 from shepherd_memory.extraction.queue import QueuedMessage, Slice
 from shepherd_memory.llm.client import Client
 from shepherd_memory.llm.target import extraction_target
-from shepherd_memory.memory import sessions
+from shepherd_memory.memory import sessions, unconfirmed
 from shepherd_memory.storage.clock import Clock, from_us
 from shepherd_memory.storage.database import Connection, Database
 from shepherd_memory.work import endpoint_state, ledger
@@ -115,10 +115,18 @@ class ExtractionKind:
         self._client.cancel()
 
     def upkeep(self, now: int) -> bool:
-        """Queue sessions that waited for an endpoint, and drop what is beyond the queue's limit."""
+        """Queue sessions that waited for an endpoint, and drop what is too much or was never confirmed."""
         caught_up = queue.catch_up(self._database, now)
         queue.trim(self._database, self._config().memory_extraction_queue_limit, now)
+        self._expire_unconfirmed(now)
         return caught_up > 0
+
+    def _expire_unconfirmed(self, now: int) -> None:
+        with self._database.read() as connection:
+            if not unconfirmed.has_expired(connection, now):
+                return
+        with self._database.write() as tx:
+            unconfirmed.expire(tx, now)
 
 
 class Worker(Lane[Slice, ReviewedAnswer]):

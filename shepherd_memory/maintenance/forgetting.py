@@ -22,12 +22,13 @@ from shepherd_memory.memory import (
     sessions,
     threads,
     twins,
+    unconfirmed,
 )
 from shepherd_memory.memory.documents import Document
 from shepherd_memory.storage import prompt_blocks, tombstones, transcript_stops, users
 from shepherd_memory.storage.clock import to_us
 from shepherd_memory.storage.database import Connection, Database
-from shepherd_memory.storage.tombstones import DOCUMENT, SESSION, SPARED, STATEMENT, WORDS
+from shepherd_memory.storage.tombstones import CONTEXT, DOCUMENT, FACT, SESSION, SPARED, STATEMENT, WORDS
 from shepherd_memory.text.groups import MAIN_GROUP
 
 LISTED = 100
@@ -187,6 +188,7 @@ def _forget_bundle(tx: Connection, user_id: str, bundle: Bundle, now: int, group
     for session_id, message_id in sorted(bundle.statements):
         stated += facts.delete_statement(tx, user_id, session_id, message_id, now, group)
         rejections.delete_statement(tx, user_id, session_id, message_id, group)
+        unconfirmed.delete_message(tx, user_id, session_id, message_id, group)
     # Those too of which there is no document: nothing may be made of them.
     tombstones.add_all(tx, user_id, DOCUMENT, _in_sessions(bundle.statements, now), group)
     return gone + Forgotten(facts=stated)
@@ -198,6 +200,7 @@ def _in_sessions(statements: Iterable[related.Statement], now: int) -> list[tupl
 
 def _forget_rows(tx: Connection, user_id: str, bundle: Bundle, now: int, group: str) -> Forgotten:
     """Delete the facts with their history, the pairs and the documents themselves."""
+    _forget_unconfirmed(tx, user_id, bundle, group)
     keys = sum(facts.delete(tx, user_id, key, now, group) for key in sorted(bundle.keys))
     pairs = sum(context.delete(tx, user_id, pair_id, now, group) for pair_id in sorted(bundle.pairs))
     gone = [documents.delete(tx, user_id, row_id, group) for row_id in sorted(bundle.documents)]
@@ -209,6 +212,16 @@ def _forget_rows(tx: Connection, user_id: str, bundle: Bundle, now: int, group: 
             queue.remove_document(tx, user_id, document.session_id, document.id, group)
         users.bump_version(tx, user_id)
     return Forgotten(keys, pairs, len(said))
+
+
+def _forget_unconfirmed(tx: Connection, user_id: str, bundle: Bundle, group: str) -> None:
+    """Delete what waits to be confirmed under the same keys and questions, or of the same messages."""
+    for key in sorted(bundle.keys):
+        unconfirmed.delete_named(tx, user_id, FACT, key, group)
+    for pair in bundle.pairs.values():
+        unconfirmed.delete_named(tx, user_id, CONTEXT, pair.question, group)
+    for document in bundle.documents.values():
+        unconfirmed.delete_message(tx, user_id, document.session_id, document.message_id, group)
 
 
 def _forget_session(tx: Connection, user_id: str, session_id: str, now: int, group: str) -> Forgotten:
@@ -227,6 +240,7 @@ def _forget_part(tx: Connection, user_id: str, session_id: str, now: int, group:
     for context_id in pairs:
         context.delete(tx, user_id, context_id, now, group)
     rejections.delete_session(tx, user_id, session_id, group)
+    unconfirmed.delete_session(tx, user_id, session_id, group)
     responses.delete_session(tx, user_id, session_id, group)
     session_lives.forget(tx, user_id, session_id, group)
     removed = facts.delete_session(tx, user_id, session_id, now, group)

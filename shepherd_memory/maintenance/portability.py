@@ -231,6 +231,26 @@ KINDS: dict[str, Kind] = {
         "where true on conflict (user_id, file_key) do update set read_through = excluded.read_through"
         " where excluded.read_through > forgotten_transcripts.read_through",
     ),
+    "unconfirmed": Kind(
+        "unconfirmed",
+        {
+            "kind": TEXT,
+            "name": TEXT,
+            "content": TEXT,
+            "reason": TEXT,
+            "detail": TEXT,
+            "quote": TEXT,
+            "subject": TEXT,
+            "stated_at": MOMENT,
+            **_WHERE,
+            "created_at": MOMENT,
+        },
+        "id",
+        "where not exists (select 1 from unconfirmed where user_id = :user_id and group_name = :group_name"
+        " and kind = :kind"
+        " and name = :name and content = :content and stated_at = :stated_at)",
+        has_id=True,
+    ),
     "twin": Kind(
         "twins",
         {
@@ -551,6 +571,7 @@ _KINDS_OF = {
     "tombstone": tombstones.KINDS,
     "rejection": (tombstones.FACT, tombstones.CONTEXT),
     "restatement": (tombstones.FACT, tombstones.CONTEXT),
+    "unconfirmed": (tombstones.FACT, tombstones.CONTEXT),
 }
 
 

@@ -197,14 +197,17 @@ def _of_digest(connection: Connection, user_id: str, mark: str, group: str) -> i
 
 def near_duplicate(question: str, answer: str, known: Iterable[Context]) -> Context | None:
     """The known pair that says the same in nearly the same words, if there is one."""
-    asked, answered = _stems(question), _stems(answer)
-    for pair in known:
-        if (
-            _overlap(answered, _stems(pair.answer)) >= NEAR_DUPLICATE
-            and _overlap(asked, _stems(pair.question)) >= NEAR_DUPLICATE
-        ):
-            return pair
-    return None
+    return next(
+        (pair for pair in known if near_duplicate_of(question, answer, pair.question, pair.answer)), None
+    )
+
+
+def near_duplicate_of(question: str, answer: str, other_question: str, other_answer: str) -> bool:
+    """Whether two pairs say the same in nearly the same words."""
+    return (
+        _overlap(_stems(answer), _stems(other_answer)) >= NEAR_DUPLICATE
+        and _overlap(_stems(question), _stems(other_question)) >= NEAR_DUPLICATE
+    )
 
 
 # A user's pairs are compared again with every new one.

@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from shepherd_memory.memory import rejections, responses, restatements, twins
+from shepherd_memory.memory import rejections, responses, restatements, twins, unconfirmed
 from shepherd_memory.memory.documents import NewDocument
 from shepherd_memory.memory.responses import StoredResponse
 from shepherd_memory.service import Service
@@ -30,6 +30,8 @@ def furnish(service: Service, clock: ManualClock, user_id: str, word: str) -> No
         rejections.insert(
             tx, user_id, row_id, rejections.NewRejection("fact", "a", word, "no", "", where), clock()
         )
+        waiting = unconfirmed.NewUnconfirmed("fact", "b", word, "reworded", "", word, "self", where)
+        unconfirmed.insert(tx, user_id, users.lock(tx, user_id, clock()), waiting, clock())
         responses.put(tx, user_id, f"resp_{word}", StoredResponse("chat", 2), clock())
         said = NewDocument("chat@live", f"twin-{word}", f"my job is {word}", clock(), role="user")
         assert twins.set_apart(tx, user_id, [said], ["chat"]) == {0: True}

@@ -73,6 +73,7 @@ from shepherd_memory.memory import (
     sessions,
     threads,
     twins,
+    unconfirmed,
 )
 from shepherd_memory.memory.documents import Facets, NewDocument
 from shepherd_memory.memory.rejections import NewRejection
@@ -80,6 +81,7 @@ from shepherd_memory.memory.responses import StoredResponse
 from shepherd_memory.memory.saved_chats import InputHistory, SavedChat
 from shepherd_memory.memory.session_history import ResumeRequest
 from shepherd_memory.memory.session_lives import IdleRule, NewSession
+from shepherd_memory.memory.unconfirmed import NewUnconfirmed
 from shepherd_memory.recall import Hit, Recalled, rows, user_index
 from shepherd_memory.recall import filters as recall_within
 from shepherd_memory.recall.hits import Scope
@@ -111,7 +113,7 @@ from tests.transcripts import BEGAN, agent_line, exchange, user_line, write
 
 NOW = NOON + 1_000_000
 WHERE = Provenance(NOW, "test", "chat", "m1")
-PARKED, WAITING, RUNNING, REFUSED, LOGGED, CONVERSATION, RESTATED = range(5000, 5007)
+PARKED, WAITING, RUNNING, REFUSED, LOGGED, CONVERSATION, RESTATED, KEPT = range(5000, 5008)
 """Ids that both users have."""
 
 TURN = UserTurn(0, "Where?", "key", "start")
@@ -154,6 +156,8 @@ def pair(service: Service) -> Pair:
 def _insert_rows(service: Service, user_id: str, word: str) -> None:
     with service.database.write() as tx:
         rejections.insert(tx, user_id, REFUSED, NewRejection("fact", "pet", word, "not said", "", WHERE), NOW)
+        kept = NewUnconfirmed("fact", "pet", word, "reworded", "", word, "self", WHERE)
+        unconfirmed.insert(tx, user_id, KEPT, kept, NOW)
         ledger.record(tx, user_id, ledger.EXTRACTION, ledger.TokenCost(1, 0, 5, 5), NOW)
         tombstones.add(tx, user_id, tombstones.FACT, "gone", NOW)
         tombstones.add(tx, user_id, tombstones.WORDS, "gone", NOW)
@@ -284,6 +288,12 @@ def _accept_by_hand(pair: Pair) -> Any:
     refused = _refused_of_me(pair)
     with pair.database.write() as tx:
         return guard.admit_by_hand(tx, pair.me, 9000, refused, NOW)
+
+
+def _refuse_by_hand(pair: Pair) -> Any:
+    with pair.database.write() as tx:
+        (kept,) = unconfirmed.listing(tx, pair.me, NOW)
+        return guard.refuse_by_hand(tx, pair.me, 9000, kept, NOW)
 
 
 def _index_again(pair: Pair) -> Any:
@@ -479,6 +489,7 @@ CORE: dict[str, list[Case]] = {
     "storage.transcript_stops.forget_file": [in_transaction(transcript_stops.forget_file, "file", 7)],
     "extraction.guard.admit": [in_transaction(guard.admit, 9000, REVIEW, NOW)],
     "extraction.guard.admit_by_hand": [_accept_by_hand],
+    "extraction.guard.refuse_by_hand": [_refuse_by_hand],
     "extraction.queue.retry": [on_database(queue.retry, PARKED, NOW)],
     "extraction.guard.review": [
         in_transaction(
@@ -576,6 +587,18 @@ CORE: dict[str, list[Case]] = {
     ],
     "memory.rejections.listing": [in_transaction(rejections.listing)],
     "memory.rejections.take": [in_transaction(rejections.take, REFUSED)],
+    "memory.unconfirmed.delete": [in_transaction(unconfirmed.delete, KEPT)],
+    "memory.unconfirmed.delete_message": [in_transaction(unconfirmed.delete_message, "chat", "m1")],
+    "memory.unconfirmed.delete_named": [in_transaction(unconfirmed.delete_named, "fact", "pet")],
+    "memory.unconfirmed.delete_session": [in_transaction(unconfirmed.delete_session, "chat")],
+    "memory.unconfirmed.insert": [
+        in_transaction(
+            unconfirmed.insert, 9000, NewUnconfirmed("fact", "a", "b", "c", "", "q", "self", WHERE), NOW
+        )
+    ],
+    "memory.unconfirmed.like": [in_transaction(unconfirmed.like, "fact", "pet", "BobsWord", NOW)],
+    "memory.unconfirmed.listing": [in_transaction(unconfirmed.listing, NOW)],
+    "memory.unconfirmed.take": [in_transaction(unconfirmed.take, KEPT, NOW)],
     "injection.stored_blocks.has_news": [in_transaction(stored_blocks.has_news, 0, "Where?")],
     "injection.stored_blocks.load": [in_transaction(stored_blocks.load, "main", ["key"])],
     "injection.stored_blocks.load_chain": [in_transaction(stored_blocks.load_chain, "main", "key")],
@@ -716,6 +739,7 @@ SERVICE: dict[str, list[Case]] = {
     "add_context": [on_service("add_context", "The same?", "the same")],
     "add_document": [on_service("add_document", "text", session_id="files", message_id="d1")],
     "context": [on_service("context")],
+    "confirm": [on_service("confirm", KEPT)],
     "count_items": [
         on_service("count_items", "waiting", "failed"),
         on_service("count_items", "waiting", due=True),
@@ -768,7 +792,9 @@ SERVICE: dict[str, list[Case]] = {
         on_service("recall", "AdasWord", threshold=0, explain=True),
         on_service("recall", "Where is BobsWord? The same city", 50, 0.0),
     ],
+    "refuse": [on_service("refuse", KEPT)],
     "rejected": [on_service("rejected")],
+    "unconfirmed": [on_service("unconfirmed")],
     "replace_answer": [on_service("replace_answer", FIRST_PAIR, "BobsPlace")],
     "remember": [
         on_service("remember", [MESSAGE], "chat"),
@@ -1154,6 +1180,7 @@ READING = [
     "work.jobs.listing",
     "maintenance.portability.export",
     "memory.rejections.listing",
+    "memory.unconfirmed.listing",
 ]
 
 
@@ -1183,6 +1210,9 @@ def test_ids_that_only_another_user_has_are_not_found(service: Service) -> None:
     before = everything_of(service.database, owner)
     with pytest.raises(NotFound):
         service.accept(curious, REFUSED)
+    for decide in (service.confirm, service.refuse):
+        with pytest.raises(NotFound):
+            decide(curious, KEPT)
     assert not service.retry(curious, PARKED)
     assert not service.drop(curious, WAITING)
     assert not service.extract(curious, "stored only")

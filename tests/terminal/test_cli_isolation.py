@@ -10,7 +10,11 @@ import click
 import pytest
 
 from shepherd_memory.frontends.cli import cli
+from shepherd_memory.memory import unconfirmed
+from shepherd_memory.memory.unconfirmed import NewUnconfirmed
 from shepherd_memory.service import Service
+from shepherd_memory.storage.clock import now_us
+from shepherd_memory.storage.rows import Provenance
 from shepherd_memory.work.jobs import STATUSES
 from tests.terminal.shell import data, good, run, with_service
 
@@ -20,7 +24,7 @@ MARK = "anns own words"
 
 COMMANDS = {
     "remember": ["hello", "--session", "s"],
-    "recall": [MARK, "--threshold", "0"],
+    "recall": [MARK, "--threshold", "0", "--limit", "50"],
     "facts list": [],
     "facts get": ["secret"],
     "facts set": ["secret", "bobs"],
@@ -47,6 +51,9 @@ COMMANDS = {
     "transcript": ["s"],
     "memory rejected list": [],
     "memory rejected accept": ["{rejection}"],
+    "memory unconfirmed list": [],
+    "memory unconfirmed confirm": ["{unconfirmed}"],
+    "memory unconfirmed refuse": ["{unconfirmed}"],
     "queue list": ["--session", "s"],
     "queue retry": ["{item}"],
     "queue drop": ["{item}"],
@@ -56,8 +63,11 @@ COMMANDS = {
 STAYING = {"chat", "tui", "cli-server", "memory watch", "mcp"}
 """Commands that stay until they are told to stop: their own tests have two users."""
 
-OPENING_NO_MEMORY = {"mcp install"}
+OPENING_NO_MEMORY = {"mcp install", "hooks install"}
 """Only writes down, in another program's configuration, whose memory that is to use."""
+
+OF_AN_AGENT = {"hooks run"}
+"""Ends its process in time: `test_hooks_run.py` runs it as one, for other users too."""
 
 
 def commands_with(option: str, command: click.Command, path: tuple[str, ...] = ()) -> Iterator[str]:
@@ -73,7 +83,7 @@ def commands_with(option: str, command: click.Command, path: tuple[str, ...] = (
 
 
 def test_every_command_that_takes_a_user_is_tried_here() -> None:
-    assert set(commands_with("--user", cli)) - STAYING - OPENING_NO_MEMORY == set(COMMANDS)
+    assert set(commands_with("--user", cli)) - STAYING - OPENING_NO_MEMORY - OF_AN_AGENT == set(COMMANDS)
 
 
 @pytest.fixture(scope="module")
@@ -114,6 +124,7 @@ def _stock(folder: Path) -> dict[str, str]:
         "document": str(data("documents")[0]["id"]),
         "item": str(data("queue", "list")[0]["id"]),
         "rejection": str(data("memory", "rejected")[0]["id"]),
+        "unconfirmed": str(data("memory", "unconfirmed")[0]["id"]),
     }
 
 
@@ -125,6 +136,9 @@ def _reject(service: Service) -> None:
             " 'live', 's', 'm', 0)",
             mark=MARK,
         )
+        where = Provenance(now_us(), "live", "s", "m")
+        kept = NewUnconfirmed("fact", "y", MARK, "reworded", "", MARK, "self", where)
+        unconfirmed.insert(tx, "ann", 901, kept, now_us())
 
 
 def everything_of_ann() -> tuple[Any, ...]:
@@ -147,7 +161,14 @@ def test_bob_neither_sees_nor_changes_what_is_anns(
 
 
 def test_the_mark_is_where_ann_looks(anns: dict[str, str]) -> None:
-    for command in ("facts list", "context list", "documents list", "memory export", "memory rejected list"):
+    listed = (
+        "facts list",
+        "context list",
+        "documents list",
+        "memory rejected list",
+        "memory unconfirmed list",
+    )
+    for command in (*listed, "memory export"):
         assert MARK in good(*command.split()).stdout
     assert MARK in good("recall", "what did ann say?").stdout
     assert MARK in good("memory", "why").stdout

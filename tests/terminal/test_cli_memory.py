@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.endpoint import ScriptedEndpoint, reply
+from tests.endpoint import ScriptedEndpoint, raw_reply, reply
 from tests.terminal.shell import COMMAND, data, good, on_terminal, process, rows, run, with_service
 
 
@@ -175,6 +175,33 @@ def test_what_was_refused_is_listed_and_can_be_accepted(endpoint: ScriptedEndpoi
     assert good("facts", "get", "employer").stdout == "Initech\n"
     assert good("memory", "rejected").stdout == ""
     assert run("memory", "rejected", "accept", rejection_id).exit_code == 3
+
+
+def translated(endpoint: ScriptedEndpoint) -> str:
+    """Have a fact proposed in another language than it was said in; its id."""
+    proposed = {"key": "occupation", "value": "nurse", "n": 1, "quote": "Soy enfermera", "subject": "self"}
+    endpoint.default = raw_reply(json.dumps({"facts": [proposed], "context": []}))
+    good("remember", "Soy enfermera en Sevilla", "--wait", "20", "--session", "s")
+    return rows("memory", "unconfirmed")[0][0]
+
+
+def test_what_waits_to_be_confirmed_is_listed_and_confirmed(endpoint: ScriptedEndpoint) -> None:
+    unconfirmed_id = translated(endpoint)
+    ((_, _, kind, key, value, quote, reason),) = rows("memory", "unconfirmed", "list")
+    assert (kind, key, value) == ("fact", "occupation", "nurse")
+    assert (quote, reason) == ("soy enfermera", "reworded: nurse")
+    assert good("facts").stdout == ""
+    said = good("memory", "unconfirmed", "confirm", unconfirmed_id).stderr
+    assert "confirmed for ann: occupation = nurse" in said
+    assert good("facts", "get", "occupation").stdout == "nurse\n"
+    assert run("memory", "unconfirmed", "confirm", unconfirmed_id).exit_code == 3
+
+
+def test_what_is_not_so_is_refused(endpoint: ScriptedEndpoint) -> None:
+    unconfirmed_id = translated(endpoint)
+    assert "refused for ann" in good("memory", "unconfirmed", "refuse", unconfirmed_id).stderr
+    assert good("memory", "unconfirmed").stdout == ""
+    assert data("memory", "rejected")[0]["reason"] == "refused by hand"
 
 
 def test_a_session_is_forgotten_with_what_was_made_of_it(endpoint: ScriptedEndpoint) -> None:

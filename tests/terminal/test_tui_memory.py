@@ -24,8 +24,9 @@ from shepherd_memory.frontends.tui.memory.listing import Listing
 from shepherd_memory.frontends.tui.memory.page_parts import Detail
 from shepherd_memory.frontends.tui.memory.user_memory import PAGE, UserMemory
 from shepherd_memory.frontends.tui.memory.views import REASONS
-from shepherd_memory.memory import context, facts, rejections
+from shepherd_memory.memory import context, facts, rejections, unconfirmed
 from shepherd_memory.memory.rejections import NewRejection
+from shepherd_memory.memory.unconfirmed import NewUnconfirmed
 from shepherd_memory.service import Service, open_service
 from shepherd_memory.storage import users
 from shepherd_memory.storage.clock import parse_us
@@ -226,6 +227,15 @@ def refuse(
     )
     with service.database.write() as tx:
         rejections.insert(tx, user_id, users.lock(tx, user_id, at), refused, at)
+
+
+def keep(service: Service, user_id: str, name: str, content: str, quote: str) -> None:
+    """Keep a fact unconfirmed as the guard does."""
+    now = moment(NOW)
+    where = Provenance(now, "live", "monday", "m1")
+    kept = NewUnconfirmed("fact", name, content, "reworded", content, quote, "self", where)
+    with service.database.write() as tx:
+        unconfirmed.insert(tx, user_id, users.lock(tx, user_id, now), kept, now)
 
 
 class Between:
@@ -551,6 +561,23 @@ async def test_what_was_refused_is_accepted_after_the_reason_was_shown(service: 
     assert fact.value == "Jobs"
 
 
+@driven
+async def test_what_waits_is_confirmed_or_refused_with_one_key(service: Service) -> None:
+    keep(service, "ann", "occupation", "nurse", "soy enfermera")
+    keep(service, "ann", "hobby", "sailing", "I love the sea")
+    async with opened(service) as hands:
+        await hands.press("5")
+        await hands.sees("Unconfirmed 2", "hobby", "sailing")
+        assert "reworded: sailing" in hands.page
+        await hands.press("w")
+        await hands.sees("Unconfirmed 1", "Rejected 3")
+        await hands.press("a")
+        await hands.sees("Unconfirmed 0", "Facts 4")
+    fact = service.get_fact("ann", "occupation")
+    assert fact is not None
+    assert fact.value == "nurse"
+
+
 def test_every_reason_of_the_guard_is_put_into_words() -> None:
     reasons = {
         guard.SECRET,
@@ -559,6 +586,7 @@ def test_every_reason_of_the_guard_is_put_into_words() -> None:
         guard.TRANSIENT,
         guard.DELETED,
         guard.UNUSABLE,
+        guard.BY_HAND,
     }
     assert set(REASONS) == reasons
 
@@ -736,6 +764,7 @@ async def test_a_megabyte_is_shown_in_part_with_the_way_to_the_rest(empty: Servi
 @driven
 async def test_an_empty_tab_says_what_to_do(empty: Service) -> None:
     hints = {"1": "No facts yet", "2": "No context yet", "3": "No documents yet", "4": "Nothing was refused"}
+    hints["5"] = "Nothing waits to be confirmed"
     async with opened(empty) as hands:
         for tab, hint in hints.items():
             await hands.press(tab)
@@ -763,15 +792,16 @@ async def test_nothing_of_another_user_shows_anywhere(service: Service) -> None:
     service.set_fact("bob", "zebra_key", "zebra value")
     service.add_context("bob", "Why did Ann move to zebra?", "zebra")
     refuse(service, "bob", "zebra", "zebra", guard.NOT_SAID, "zebra", "monday", "m1")
+    keep(service, "bob", "zebra", "zebra", "zebra")
     before = service.row_counts("bob")
     async with opened(service, LARGE) as hands:
-        for tab in "1234":
+        for tab in "12345":
             await hands.press(tab)
             assert "zebra" not in hands.seen
             for _ in range(4):
                 assert "zebra" not in hands.page
                 await hands.press("down")
-        for tab in "1234":
+        for tab in "12345":
             await hands.press(tab)
             await hands.search("zebra")
             assert "zebra" not in hands.seen.replace(" zebra\n", "").replace("“zebra”", "") + hands.page

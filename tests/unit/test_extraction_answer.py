@@ -15,6 +15,7 @@ from shepherd_memory.extraction.answer import (
     ExtractionAnswer,
     read_answer,
 )
+from shepherd_memory.extraction.evidence import Evidence
 
 STEVE = ExtractionAnswer(facts=(("name", "Steve"),))
 PLAIN = '{"facts": {"name": "Steve"}, "context": []}'
@@ -298,3 +299,39 @@ def test_python_literals_come_back_too(facts: dict[str, str]) -> None:
     text = repr({"facts": list({"key": k, "value": v} for k, v in facts.items())})
     if "\\x" not in text and "\\U" not in text:
         assert dict(read_answer(text).facts) == facts
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [
+        '{"key": "city", "value": "Ulm", "n": 2, "quote": "I live in Ulm", "subject": "self"}',
+        '{"key": "city", "value": "Ulm", "statement": "2", "evidence": "I live in Ulm", "about": "self"}',
+        '{"Key": "city", "Value": "Ulm", "Number": "[2]", "Quote": " I live in Ulm ", "who": ["self"]}',
+    ],
+)
+def test_what_a_fact_rests_on_is_read_under_several_names(entry: str) -> None:
+    answer = read_answer(f'{{"facts": [{entry}], "context": []}}')
+    assert answer == ExtractionAnswer(facts=(("city", "Ulm"),))
+    assert answer.evidence == {("city", "Ulm"): Evidence(2, "I live in Ulm", "self")}
+
+
+def test_what_a_pair_rests_on_is_read() -> None:
+    answer = read_answer(
+        '{"context": [{"q": "Where?", "a": "Ulm", "n": 1, "quote": "in Ulm", "subject": "self"}]}'
+    )
+    assert answer.evidence == {("Where?", "Ulm"): Evidence(1, "in Ulm", "self")}
+
+
+def test_a_subject_may_be_an_object() -> None:
+    text = '{"facts": [{"key": "a", "value": "b", "subject": {"relation": "daughter", "name": "Lena"}}]}'
+    assert read_answer(text).evidence[("a", "b")].subject == "daughter Lena"
+
+
+def test_a_value_with_its_evidence_may_stand_in_a_map() -> None:
+    answer = read_answer('{"facts": {"city": {"value": "Ulm", "quote": "I live in Ulm", "n": 1}}}')
+    assert answer.facts == (("city", "Ulm"),)
+    assert answer.evidence == {("city", "Ulm"): Evidence(1, "I live in Ulm", "")}
+
+
+def test_an_answer_without_evidence_is_read_as_before() -> None:
+    assert read_answer('{"facts": {"city": "Ulm"}}').evidence == {}

@@ -32,6 +32,7 @@ from shepherd_memory.frontends.api.memory_shapes import (
     RowToForget,
     SessionToForget,
     Stats,
+    UnconfirmedList,
     Why,
 )
 from shepherd_memory.frontends.api.operations import (
@@ -52,6 +53,7 @@ from shepherd_memory.memory.context import Context
 from shepherd_memory.memory.documents import Document
 from shepherd_memory.memory.facts import Fact
 from shepherd_memory.memory.rejections import Rejection
+from shepherd_memory.memory.unconfirmed import Unconfirmed
 from shepherd_memory.recall import Recalled
 from shepherd_memory.text.groups import MAIN_GROUP
 
@@ -247,6 +249,18 @@ def accept(given: BodyInput[RowId, ForUser]) -> Rejection:
     return given.service.accept(given.user_id, given.parameters.id, group=given.group)
 
 
+def unconfirmed(given: BodyInput[ForUser, None]) -> UnconfirmedList:
+    return UnconfirmedList(given.service.unconfirmed(given.user_id, group=given.group))
+
+
+def confirm(given: BodyInput[RowId, ForUser]) -> Unconfirmed:
+    return given.service.confirm(given.user_id, given.parameters.id, group=given.group)
+
+
+def refuse(given: BodyInput[RowId, ForUser]) -> Unconfirmed:
+    return given.service.refuse(given.user_id, given.parameters.id, group=given.group)
+
+
 def why(given: BodyInput[Why, None]) -> Injections:
     asked = given.parameters
     return Injections(given.service.why(given.user_id, asked.request, asked.limit, group=given.group))
@@ -339,6 +353,21 @@ MEMORY_OPERATIONS = [
     Operation("GET", f"{ROOT}/rejected", "What the guard refused.", Rejected, rejected, ForUser),
     Operation(
         "POST", f"{ROOT}/rejected/{{id}}/accept", "Store it all the same.", Rejection, accept, RowId, ForUser
+    ),
+    Operation(
+        "GET", f"{ROOT}/unconfirmed", "What waits to be confirmed.", UnconfirmedList, unconfirmed, ForUser
+    ),
+    Operation(
+        "POST",
+        f"{ROOT}/unconfirmed/{{id}}/confirm",
+        "It is so: store it.",
+        Unconfirmed,
+        confirm,
+        RowId,
+        ForUser,
+    ),
+    Operation(
+        "POST", f"{ROOT}/unconfirmed/{{id}}/refuse", "It is not so.", Unconfirmed, refuse, RowId, ForUser
     ),
     Operation("GET", f"{ROOT}/why", "What was put into prompts.", Injections, why, Why),
     Operation(

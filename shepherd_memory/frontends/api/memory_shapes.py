@@ -13,6 +13,7 @@ from shepherd_memory.memory.context import Context
 from shepherd_memory.memory.documents import CATEGORIES, SPEAKER_TYPES, TYPES, Document
 from shepherd_memory.memory.facts import Fact, PastFact
 from shepherd_memory.memory.rejections import Rejection
+from shepherd_memory.memory.unconfirmed import Unconfirmed
 from shepherd_memory.work.ledger import Usage
 
 MAX_ID = 2**63 - 1
@@ -228,6 +229,13 @@ class Rejected:
     """What the guard refused, oldest first."""
 
     rejected: list[Rejection]
+
+
+@dataclass(frozen=True)
+class UnconfirmedList:
+    """What the guard could not vouch for and nobody has confirmed, oldest first."""
+
+    unconfirmed: list[Unconfirmed]
 
 
 @dataclass(frozen=True)

@@ -23,6 +23,7 @@ from shepherd_memory.frontends.cli.transcripts.ingest import ingest
 from shepherd_memory.frontends.cli.transcripts.process import process
 from shepherd_memory.frontends.cli.transcripts.watch import watch
 from shepherd_memory.frontends.cli.transfer import export, import_
+from shepherd_memory.frontends.cli.unconfirmed import unconfirmed
 from shepherd_memory.frontends.cli.why import why
 from shepherd_memory.frontends.terminal.invocation import Invocation, pass_invocation
 from shepherd_memory.frontends.terminal.output import emit_json, json_option, print_note
@@ -48,6 +49,7 @@ def memory() -> None:
 memory.add_command(export)
 memory.add_command(import_)
 memory.add_command(rejected)
+memory.add_command(unconfirmed)
 memory.add_command(reembed)
 memory.add_command(why)
 memory.add_command(ingest)

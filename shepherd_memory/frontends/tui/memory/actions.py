@@ -21,6 +21,7 @@ from shepherd_memory.memory.context import Context
 from shepherd_memory.memory.facts import Fact
 from shepherd_memory.memory.rejections import Rejection
 from shepherd_memory.memory.sessions import SessionSize
+from shepherd_memory.memory.unconfirmed import Unconfirmed
 
 T = TypeVar("T")
 
@@ -141,9 +142,12 @@ def _more(found: Sequence[RelatedMemory]) -> str:
     return f"\n… and {len(found) - MAX_RELATED} more" if len(found) > MAX_RELATED else ""
 
 
-async def mark_wrong(desk: MemoryActions, item: Fact | Context) -> None:
+async def mark_wrong(desk: MemoryActions, item: Fact | Context | Unconfirmed) -> None:
     """What was never so is deleted, and what you said stays; what was right before is right again."""
     if not _may_change(desk, item):
+        return
+    if isinstance(item, Unconfirmed):
+        await desk.make(lambda: desk.memory.refuse(item), f"{_short(item.name)}: refused")
         return
     before = await _value_before(desk, item)
     buttons, lines = [("w", "Delete it")], [_shown(item), Content(WRONG)]
@@ -181,9 +185,12 @@ async def _restore(desk: MemoryActions, fact: Fact, value: str) -> None:
     await desk.make(lambda: desk.memory.set_fact(fact, value), f"{_name(fact)}: {_short(value)} again")
 
 
-async def accept(desk: MemoryActions, refused: Rejection) -> None:
-    """Overrule the guard."""
+async def accept(desk: MemoryActions, refused: Rejection | Unconfirmed) -> None:
+    """Overrule the guard; what only waits to be confirmed is so with one keystroke."""
     if not _may_change(desk, refused):
+        return
+    if isinstance(refused, Unconfirmed):
+        await desk.make(lambda: desk.memory.confirm(refused), f"{_short(refused.name)}: confirmed")
         return
     text = Content.assemble(
         (f"{page_parts.name(refused.name)}\n", "bold"),

@@ -27,6 +27,7 @@ from shepherd_memory.frontends.tui.memory.views import (
     FactsView,
     MemoryView,
     RejectionsView,
+    UnconfirmedView,
 )
 from shepherd_memory.memory.context import Context
 from shepherd_memory.memory.facts import Fact
@@ -37,12 +38,13 @@ logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
-FACTS, CONTEXT, DOCUMENTS, REJECTED = "facts", "context", "documents", "rejected"
+FACTS, CONTEXT, DOCUMENTS, REJECTED, UNCONFIRMED = "facts", "context", "documents", "rejected", "unconfirmed"
 VIEWS: dict[str, MemoryView[Any]] = {
     FACTS: FactsView(),
     CONTEXT: ContextView(),
     DOCUMENTS: DocumentsView(),
     REJECTED: RejectionsView(),
+    UNCONFIRMED: UnconfirmedView(),
 }
 
 TYPING_SECONDS = 0.25
@@ -216,7 +218,11 @@ class MemoryScreen(Screen[None]):
     def _take_overview(self, overview: Overview) -> None:
         self._trouble = ""
         self._items[FACTS], self._items[CONTEXT] = list(overview.facts), list(overview.pairs)
-        self._items[REJECTED], self._total = list(overview.rejections), overview.documents
+        self._items[REJECTED], self._items[UNCONFIRMED] = (
+            list(overview.rejections),
+            list(overview.unconfirmed),
+        )
+        self._total = overview.documents
         self._refresh_list()
 
     def _overview_failed(self, error: str) -> None:

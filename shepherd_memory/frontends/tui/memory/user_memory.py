@@ -11,6 +11,7 @@ from shepherd_memory.memory.documents import Document
 from shepherd_memory.memory.facts import Fact, PastFact
 from shepherd_memory.memory.rejections import Rejection
 from shepherd_memory.memory.sessions import SessionSize
+from shepherd_memory.memory.unconfirmed import Unconfirmed
 from shepherd_memory.recall import Hit
 from shepherd_memory.service import Service
 from shepherd_memory.text.groups import MAIN_GROUP, may_act_in
@@ -32,6 +33,7 @@ class Overview:
     facts: list[Fact]
     pairs: list[Context]
     rejections: list[Rejection]
+    unconfirmed: list[Unconfirmed]
     documents: int
 
 
@@ -49,7 +51,7 @@ class DocumentRow:
     group_name: str = MAIN_GROUP
 
 
-Item = Fact | Context | Rejection | DocumentRow
+Item = Fact | Context | Rejection | Unconfirmed | DocumentRow
 
 
 class UserMemory:
@@ -78,13 +80,14 @@ class UserMemory:
         return self._service.config.rag_relevance_threshold
 
     def overview(self) -> Overview:
-        """Facts, context and rejections, and the number of documents."""
+        """Facts, context, rejections and what waits to be confirmed, and the number of documents."""
         service, user_id = self._service, self.user_id
         counts = service.row_counts(user_id, group=self.group) if self.is_known else {}
         return Overview(
             service.facts(user_id, group=self.group),
             service.context(user_id, group=self.group)[::-1],
             service.rejected(user_id, group=self.group)[::-1],
+            service.unconfirmed(user_id, group=self.group)[::-1],
             counts.get("documents", 0),
         )
 
@@ -119,7 +122,7 @@ class UserMemory:
         """One document, whole."""
         return self._service.get_document(self.user_id, document_id, group=self.group)
 
-    def statement(self, item: Fact | Context | Rejection) -> Document | None:
+    def statement(self, item: Fact | Context | Rejection | Unconfirmed) -> Document | None:
         """The message that a memory was made of, if it is still there."""
         if not item.session_id or not item.message_id:
             return None
@@ -171,6 +174,14 @@ class UserMemory:
     def accept(self, refused: Rejection) -> Rejection:
         """Overrule the guard."""
         return self._service.accept(self.user_id, refused.id, group=refused.group_name)
+
+    def confirm(self, waiting: Unconfirmed) -> Unconfirmed:
+        """Say that it is so."""
+        return self._service.confirm(self.user_id, waiting.id, group=waiting.group_name)
+
+    def refuse(self, waiting: Unconfirmed) -> Unconfirmed:
+        """Say that it is not so."""
+        return self._service.refuse(self.user_id, waiting.id, group=waiting.group_name)
 
 
 def _target(item: Fact | Context | DocumentRow) -> dict[str, Any]:

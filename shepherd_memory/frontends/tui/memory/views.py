@@ -16,6 +16,7 @@ from shepherd_memory.memory.context import Context
 from shepherd_memory.memory.documents import Document
 from shepherd_memory.memory.facts import Fact, PastFact
 from shepherd_memory.memory.rejections import Rejection
+from shepherd_memory.memory.unconfirmed import Unconfirmed
 from shepherd_memory.recall import Hit
 from shepherd_memory.text.groups import MAIN_GROUP
 
@@ -31,6 +32,7 @@ REASONS = {
     guard.SECRET: "It held a secret, which was taken out.",
     guard.DELETED: "You deleted it after you said this.",
     guard.UNUSABLE: "It cannot be stored as it is.",
+    guard.BY_HAND: "You refused it.",
 }
 """Each reason of the guard, as the user is told."""
 
@@ -277,6 +279,50 @@ class RejectionsView(MemoryView[Rejection]):
             page_parts.titled("What you said", page_parts.quoted(statement, item.message_id)),
             page_parts.titled("Where it came from", page_parts.fields(_rejection_origin(item))),
         )
+
+
+class UnconfirmedView(MemoryView[Unconfirmed]):
+    """A fact or pair that waits to be confirmed."""
+
+    title = "Unconfirmed"
+    columns = (Column("strong", most=24), Column(), Column("muted", most=30, needs=50))
+    actions = frozenset({"accept", "wrong", "session"})
+    empty = (
+        "Nothing waits to be confirmed.\n\n"
+        "What a model understood of you in other words than yours stands here. It is stored when you say it"
+        " again on another day, or when you accept it, and it is forgotten after 90 days."
+    )
+
+    def identity(self, item: Unconfirmed) -> object:
+        return item.id
+
+    def cells(self, item: Unconfirmed) -> tuple[str, ...]:
+        return cell(item.name), cell(item.content), cell(item.quote)
+
+    def words(self, item: Unconfirmed) -> str:
+        return f"{item.name} {item.name.replace('_', ' ')} {item.content} {item.quote} {item.session_id}"
+
+    def page(self, memory: UserMemory, item: Unconfirmed) -> Content:
+        statement = memory.statement(item)
+        proposed = page_parts.bounded(item.name, page_parts.MAX_QUOTE_CHARS).stylize(page_parts.HEADING)
+        detail = f": {page_parts.name(item.detail)}" if item.detail else ""
+        return page_parts.page(
+            Content("\n").join([proposed, page_parts.bounded(item.content)]),
+            page_parts.titled("Why it waits", Content(f"{page_parts.name(item.reason)}{detail}")),
+            page_parts.titled("What you said", page_parts.quoted(statement, item.message_id)),
+            page_parts.titled("Where it came from", page_parts.fields(_unconfirmed_origin(item))),
+        )
+
+
+def _unconfirmed_origin(one: Unconfirmed) -> list[tuple[str, str]]:
+    return [
+        ("kind", one.kind),
+        ("about", page_parts.name(one.subject)),
+        *page_parts.origin(one.source, one.session_id),
+        ("group", _group_name(one.group_name)),
+        ("stated", local(one.stated_at)),
+        ("kept since", local(one.created_at)),
+    ]
 
 
 def reason(refused: Rejection) -> str:
