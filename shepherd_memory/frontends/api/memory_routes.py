@@ -348,6 +348,7 @@ MEMORY_OPERATIONS = [
         ForgettingPlan,
         plan_forgetting,
         ForgettingOf,
+        refusals=(404,),
     ),
     Operation("GET", f"{ROOT}/stats", "How much is stored, and its cost.", Stats, stats, ForUser),
     Operation("GET", f"{ROOT}/rejected", "What the guard refused.", Rejected, rejected, ForUser),

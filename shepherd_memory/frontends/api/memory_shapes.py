@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Meta
 
-from shepherd_memory.conversations.conversation import STATUSES, Conversation
+from shepherd_memory.conversations.conversation import Conversation
 from shepherd_memory.frontends.api.operations import ForUser, OperationInput
 from shepherd_memory.injection.log import Injection
 from shepherd_memory.memory.context import Context
@@ -138,7 +138,7 @@ class DocumentPage(Page, frozen=True, kw_only=True):
 
 
 class ConversationsAsked(ForUser, frozen=True, kw_only=True):
-    status: Annotated[str, Meta(extra_json_schema={"enum": ["", *STATUSES]})] = ""
+    status: Literal["", "active", "ready", "processing", "archived", "skipped"] = ""
     source: Annotated[str, Meta(description="`live`, or the agent whose transcripts they are of.")] = ""
     limit: Limit = PAGE
 
