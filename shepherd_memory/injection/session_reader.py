@@ -9,6 +9,7 @@ from shepherd_memory.injection.previous_session import (
     tell_context,
 )
 from shepherd_memory.intake.handed_in import HandedInMessage
+from shepherd_memory.memory.documents import IS_SAID
 from shepherd_memory.storage import prompt_blocks
 from shepherd_memory.storage.clock import from_us
 from shepherd_memory.storage.database import Connection
@@ -22,11 +23,9 @@ READ_AT_ONCE = 16
 
 MAX_CONTEXT_DOCUMENTS = 50
 
-# Of an agent's message that only calls a tool, a transcript has a line that names the call.
 _SAID = (
     "from documents where user_id = :user_id and group_name = :group and session_id = :session_id"
-    " and type = 'message' and role in ('user', 'assistant') and not (tool_names <> ''"
-    " and (text = '' or (substr(text, 1, 1) = '[' and text not like '%\n%')))"
+    f" and {IS_SAID}"
 )
 
 
@@ -93,10 +92,10 @@ class SessionReader:
             if number in found:
                 _, role, speaker_type, name, text, said_at, tools = found[number]
                 named = name or self._names["human" if role == "user" else "agent"]
-                yield RecordedMessage(number, role, speaker_type, named, _without_calls(text, tools), said_at)
+                yield RecordedMessage(number, role, speaker_type, named, without_calls(text, tools), said_at)
 
 
-def _without_calls(text: str, tool_names: str) -> str:
+def without_calls(text: str, tool_names: str) -> str:
     """A message without the lines that stand for its calls of tools."""
     openings = tuple(f"[{name}{end}" for name in tool_names.split(",") if name for end in (": ", "]"))
     if not openings:

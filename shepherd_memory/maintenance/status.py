@@ -78,7 +78,17 @@ def read_health(connection: Connection, config: Config, config_problem: str | No
     if lag > max_lag and not jobs.progressed_since(connection, queue.KIND, now - round(max_lag * SECOND)):
         reason = endpoint.reason or "is a worker running?"
         found.append(f"the oldest item has waited {lag:.0f} s and nothing moves: {reason}")
+    if problem := _archive_problem(connection, config):
+        found.append(problem)
     return HealthReport(endpoint, lag, tuple(found))
+
+
+def _archive_problem(connection: Connection, config: Config) -> str:
+    """Why files of archives are behind what is stored; empty if they are not, or there are none."""
+    if not config.archive_folder:
+        return ""
+    reason = endpoint_state.get(connection, endpoint_state.ARCHIVES).reason
+    return f"archives in {config.archive_folder} are behind, and tried again: {reason}" if reason else ""
 
 
 def _is_held_up(connection: Connection, config: Config) -> bool:

@@ -17,6 +17,7 @@ from shepherd_memory.embedding.thread import EmbeddingThread
 from shepherd_memory.extraction.extractor import extraction_client
 from shepherd_memory.extraction.worker import Worker
 from shepherd_memory.maintenance import legacy, reindexing
+from shepherd_memory.service.archives import ArchiveService
 from shepherd_memory.service.conversations import ConversationService
 from shepherd_memory.service.deliveries import DeliveryService
 from shepherd_memory.service.memories import MemoryService
@@ -36,6 +37,7 @@ from shepherd_memory.work.lane import Lane, stop_lanes
 class Service(
     DeliveryService,
     SessionService,
+    ArchiveService,
     RecallService,
     MemoryService,
     ConversationService,
@@ -79,7 +81,7 @@ def open_service(
         stack.callback(service.session_keeper.stop)
         if worker:
             embedding.start()
-            stack.enter_context(service.tallies.counting())
+            _keep_in_step(stack, service)
             watcher.start()
             replayer.start()
             service.session_keeper.start_ending()
@@ -90,6 +92,12 @@ def open_service(
             stack.callback(replayer.ask_to_stop)
             stack.callback(embedding.ask_to_stop)
         yield service
+
+
+def _keep_in_step(stack: ExitStack, service: Service) -> None:
+    """What follows from what is stored: numbers, and files."""
+    stack.enter_context(service.tallies.counting())
+    stack.enter_context(service.archive_keeper.keeping())
 
 
 def _run_lanes(stack: ExitStack, lanes: Sequence[Lane[Any, Any]]) -> None:

@@ -54,6 +54,14 @@ class SessionOf(ForUser, frozen=True, kw_only=True):
     session_id: Annotated[str, Meta(min_length=1)]
 
 
+class ArchiveOf(SessionOf, frozen=True, kw_only=True):
+    """A session as markdown."""
+
+    whole: Annotated[
+        bool, Meta(description="Whether long messages are whole, not cut at 2,000 characters.")
+    ] = False
+
+
 TokenBudget = Annotated[
     int, Meta(ge=0, le=1_000_000, description="Most tokens; else `session_rehydration_tokens`.")
 ]
