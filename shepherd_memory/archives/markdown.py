@@ -31,6 +31,9 @@ _MARKER = re.compile(
     r" user=(?P<user>[0-9a-f]{64}) session=(?P<session>[0-9a-f]{32}) state=(?P<state>[0-9a-f]{16}) -->"
 )
 
+_ENDS_A_NAME = re.compile(r"[*:\\]")
+"""In a name this would end it, and begin what somebody else said."""
+
 
 @dataclass(frozen=True)
 class Marker:
@@ -169,8 +172,7 @@ def _moment(moment: datetime) -> str:
 def _label(message: ArchivedMessage, agent_name: str) -> str:
     if message.role == "user":
         return USER_LABEL
-    # An asterisk or a colon would end the name, and begin what somebody else said.
-    name = re.sub(r"[*:\\]", " ", message.speaker_name or agent_name)
+    name = _ENDS_A_NAME.sub(" ", message.speaker_name or agent_name)
     return _one_line(name, MAX_LABEL_CHARS) or AGENT_LABEL
 
 

@@ -251,7 +251,7 @@ def _make_folder(root: Path, folder: Path) -> None:
     """Make the folder below the root; a link in its place would lead elsewhere."""
     for path in [*reversed([one for one in folder.parents if root in one.parents]), folder]:
         if path.is_symlink():
-            raise OSError(f"{path} is a symbolic link, which is not followed: move it away")
+            raise OSError("a symbolic link is in the place of a folder, and is not followed: move it away")
         private_files.make_folder(path)
 
 

@@ -88,7 +88,7 @@ def _archive_problem(connection: Connection, config: Config) -> str:
     if not config.archive_folder:
         return ""
     reason = endpoint_state.get(connection, endpoint_state.ARCHIVES).reason
-    return f"archives in {config.archive_folder} are behind, and tried again: {reason}" if reason else ""
+    return f"files in archive_folder are behind, and are tried again: {reason}" if reason else ""
 
 
 def _is_held_up(connection: Connection, config: Config) -> bool:

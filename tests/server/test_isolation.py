@@ -122,6 +122,12 @@ def cases(ids: Mapping[str, Any]) -> list[Case]:
         Case("GET", previous, previous),
         Case("GET", previous, f"{previous}?session_id={SESSION}", shows=True),
         Case("GET", f"{memory}/sessions/{{session_id:path}}", f"{memory}/sessions/{LIFE}", shows=True),
+        Case(
+            "GET",
+            f"{memory}/sessions/{{session_id:path}}/archive.md",
+            f"{memory}/sessions/{SESSION}/archive.md?whole=true",
+            shows=True,
+        ),
         Case("GET", f"{memory}/stats", f"{memory}/stats"),
         Case("GET", f"{memory}/conversations", f"{memory}/conversations?source=live", shows=True),
         Case("GET", f"{memory}/rejected", f"{memory}/rejected", shows=True),
