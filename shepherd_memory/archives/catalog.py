@@ -2,7 +2,7 @@
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import astuple, dataclass
+from dataclasses import dataclass
 from datetime import datetime
 
 from shepherd_memory.memory import sessions, threads
@@ -38,7 +38,7 @@ class ArchivedSession:
 
     def state(self, *how: object) -> str:
         """Changes whenever the archive does that is written in this way."""
-        return hashlib.sha256(repr((*astuple(self), *how)).encode()).hexdigest()[:16]
+        return hashlib.sha256(repr((self, *how)).encode()).hexdigest()[:16]
 
 
 @dataclass(frozen=True)

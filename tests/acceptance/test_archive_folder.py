@@ -3,14 +3,12 @@
 import signal
 from pathlib import Path
 
-import pytest
-
 from shepherd_memory.archives.mirror import LOCK, UNFINISHED
 from shepherd_memory.config import Config
 from shepherd_memory.service import Service, open_service
 from shepherd_memory.storage import users
 from shepherd_memory.storage.clock import SECOND, now_us
-from tests.acceptance.combinations import BACKENDS
+from tests.acceptance.combinations import first_backend
 from tests.acceptance.processes import Processes, wait_until
 
 SESSIONS = 1000
@@ -58,7 +56,7 @@ def contents(folder: Path) -> dict[str, str]:
     }
 
 
-@pytest.mark.parametrize("database_url", BACKENDS, indirect=True)
+@first_backend
 def test_a_folder_of_a_thousand_sessions_equals_an_export_after_kills_renames_and_forgets(
     database_url: str, processes: Processes, tmp_path: Path
 ) -> None:
