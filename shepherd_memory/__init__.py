@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from shepherd_memory.memory.documents import Document
     from shepherd_memory.memory.facts import Fact, PastFact
     from shepherd_memory.memory.rejections import Rejection
+    from shepherd_memory.memory.unconfirmed import Unconfirmed
     from shepherd_memory.recall import Hit, Recalled
     from shepherd_memory.service import Service, open_service
 
@@ -33,6 +34,7 @@ __all__ = [
     "Service",
     "ShepherdError",
     "Status",
+    "Unconfirmed",
     "load_config",
     "open_service",
 ]
@@ -53,6 +55,7 @@ _HOMES = {
     "Service": "service",
     "ShepherdError": "errors",
     "Status": "maintenance.status",
+    "Unconfirmed": "memory.unconfirmed",
     "load_config": "config",
     "open_service": "service",
 }

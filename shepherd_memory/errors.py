@@ -12,9 +12,10 @@ ShepherdError
 │   └── DatabaseRefused      wrong version, wrong file, missing driver: later will not help
 └── EndpointError            a call to a model's endpoint failed
     ├── EndpointUnavailable  unreachable, timeout, 408/425/429/5xx: keep the item, try again
-    ├── EndpointMisconfigured  401/403/404: pause until somebody fixes it
+    ├── EndpointMisconfigured  401, and 402/403/404 while nothing succeeds: pause until somebody fixes it
     └── ItemRejected         400/413/422 or an unusable answer: this item is at fault
-        └── ContextTooLong   the model's context has no room for it: send less
+        ├── ContextTooLong   the model's context has no room for it: send less
+        └── AnswerCutOff     the token limit was reached before the answer's end: ask for less
 """
 
 
@@ -80,7 +81,7 @@ class EndpointUnavailable(EndpointError):
     """The endpoint did not answer usefully now.
 
     `retry_after_seconds` is what it asked for, if it did; `item_may_be_at_fault` says that the request
-    itself may have been too much for it (a timeout or 5xx, not a refused connection or 429).
+    itself may have been too much for it (a timeout or 500, not a broken connection, 429, 502, 503 or 504).
     """
 
     def __init__(
@@ -92,7 +93,15 @@ class EndpointUnavailable(EndpointError):
 
 
 class EndpointMisconfigured(EndpointError):
-    """The endpoint refuses us whatever we send: key, URL or model name is wrong."""
+    """The endpoint refuses us whatever we send: key, URL or model name is wrong.
+
+    `item_may_be_at_fault`: unless it takes what others send. Some services answer 402, 403 or 404 for a
+    request that they do not like.
+    """
+
+    def __init__(self, message: str, item_may_be_at_fault: bool = False) -> None:
+        super().__init__(message)
+        self.item_may_be_at_fault = item_may_be_at_fault
 
 
 class ItemRejected(EndpointError):
@@ -101,3 +110,7 @@ class ItemRejected(EndpointError):
 
 class ContextTooLong(ItemRejected):
     """The request is longer than the model's context; a shorter one may pass."""
+
+
+class AnswerCutOff(ItemRejected):
+    """Nothing usable came before the answer's token limit; for less there may be room."""

@@ -53,7 +53,7 @@ class ScriptedKind:
     def load(self, connection: Connection, job: Job) -> Portion:
         return Portion(job.key)
 
-    def do(self, job: Job, piece: Portion, now: int) -> JobResult[str]:
+    def do(self, job: Job, piece: Portion, now: int) -> JobResult[Portion, str]:
         self._work(job)
         return JobResult(piece.key, spent=ONE_CALL)
 

@@ -7,6 +7,7 @@ from typing import Any
 from shepherd_memory.injection.prompting import Injected
 
 NO_PROVIDER, CONTEXT_FULL, PROVIDER_FAILED = "no_provider", "context_full", "provider_failed"
+SESSION_ENDED = "session_ended"
 
 
 @dataclass(frozen=True)
@@ -89,7 +90,7 @@ class TurnCancelled:
 class TurnFailed:
     """There is no (complete) answer; `problem` says what to do. What the user said is remembered.
 
-    `code` is for programs: `no_provider`, `context_full`, `provider_failed`.
+    `code` is for programs: `no_provider`, `context_full`, `session_ended`, `provider_failed`.
     """
 
     problem: str

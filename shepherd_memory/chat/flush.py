@@ -3,6 +3,7 @@
 import threading
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from shepherd_memory.extraction.worker import extraction_endpoint
 from shepherd_memory.service import Service
@@ -13,38 +14,53 @@ FIRST_ATTEMPT_SECONDS = 1.0
 """By then the worker has tried: until then, trouble may be what an earlier run left behind."""
 
 
-def wait_for_worker(service: Service, user_id: str, waiting: Callable[[float], None]) -> str:
+@dataclass(frozen=True)
+class PendingWork:
+    """What the worker has yet to do: as it does it, and as it is told once nobody waits for it any more."""
+
+    doing: str
+    left: str
+
+
+def wait_for_worker(
+    service: Service, user_id: str, group: str, waiting: Callable[[PendingWork, float], None]
+) -> str:
     """Wait for the worker, at most `chat_flush_timeout` seconds; what is left, if something is.
 
-    `waiting` is told now and then how many seconds are left.
+    `waiting` is told now and then what is waited for, and how many seconds are left.
     """
     pause = threading.Event()
     begun = time.monotonic()
-    while left := pending_work(service, user_id):
+    while work := pending_work(service, user_id, group):
         waited = time.monotonic() - begun
         seconds = service.config.chat_flush_timeout - waited
-        if seconds <= 0 or (waited > FIRST_ATTEMPT_SECONDS and _is_in_vain(service, user_id)):
-            return left
-        waiting(seconds)
+        if seconds <= 0 or (waited > FIRST_ATTEMPT_SECONDS and _is_in_vain(service, user_id, group)):
+            return work.left
+        waiting(work, seconds)
         pause.wait(POLL_SECONDS)
-    return _put_off(service, user_id)
+    return _put_off(service, user_id, group)
 
 
-def pending_work(service: Service, user_id: str) -> str:
+def pending_work(service: Service, user_id: str, group: str) -> PendingWork | None:
     """What of a user's the worker has yet to do, and could do now."""
     if extraction_endpoint(service.config) is not None:
-        number = service.count_items(user_id, jobs.WAITING, jobs.RUNNING, due=True)
+        number = service.count_items(user_id, jobs.WAITING, jobs.RUNNING, due=True, group=group)
         if number:
-            return _waiting(number)
+            return PendingWork(f"extracting {number} {'item' if number == 1 else 'items'}", _waiting(number))
     if service.config.embedding_engine == "none" or service.embedding.trouble():
-        return ""
-    number = service.unembedded(user_id)
-    return f"{number} {'entry is' if number == 1 else 'entries are'} not embedded yet" if number else ""
+        return None
+    number = service.unembedded(user_id, group=group)
+    return _embedding(number) if number else None
 
 
-def _put_off(service: Service, user_id: str) -> str:
+def _embedding(number: int) -> PendingWork:
+    entries = "1 entry" if number == 1 else f"{number} entries"
+    return PendingWork(f"embedding {entries}", f"{entries} {'is' if number == 1 else 'are'} not embedded yet")
+
+
+def _put_off(service: Service, user_id: str, group: str) -> str:
     """What could not be done, because the endpoint is in trouble, and is tried again later."""
-    number = service.count_items(user_id, jobs.WAITING) if _is_in_trouble(service) else 0
+    number = service.count_items(user_id, jobs.WAITING, group=group) if _is_in_trouble(service) else 0
     return f"the extraction endpoint is {service.endpoint().state}: {_waiting(number)}" if number else ""
 
 
@@ -52,9 +68,9 @@ def _waiting(number: int) -> str:
     return f"{number} {'item waits' if number == 1 else 'items wait'} for extraction"
 
 
-def _is_in_vain(service: Service, user_id: str) -> bool:
+def _is_in_vain(service: Service, user_id: str, group: str) -> bool:
     """Whether the worker has given up for now: while it tries, it may well succeed."""
-    return _is_in_trouble(service) and not service.count_items(user_id, jobs.RUNNING)
+    return _is_in_trouble(service) and not service.count_items(user_id, jobs.RUNNING, group=group)
 
 
 def _is_in_trouble(service: Service) -> bool:

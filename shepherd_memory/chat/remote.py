@@ -2,7 +2,8 @@
 
 import threading
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from datetime import datetime
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -79,6 +80,22 @@ class RemoteSession:
         except (KeyError, TypeError):
             raise _not_a_session(self.place) from None
         self._about = about
+
+    @property
+    def is_begun(self) -> bool:
+        """Whether something was said in it: as far as one can know, as others talk in it too."""
+        return True
+
+    def life(self) -> tuple[datetime | None, str]:
+        """When the session was started, and how it was doing when it was last looked at."""
+        about = self._about.get("life")
+        life = about if isinstance(about, Mapping) else {}
+        state = str(life.get("status") or "")
+        if life.get("end_reason"):
+            state = "ended elsewhere" if life["end_reason"] == "replaced" else f"ended ({life['end_reason']})"
+        with suppress(ValueError):
+            return datetime.fromisoformat(str(life.get("started_at"))), state
+        return None, state
 
     def model(self) -> str:
         """The model that the server asked when it was last looked at; empty if none."""

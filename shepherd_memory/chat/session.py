@@ -5,12 +5,13 @@ import os
 import threading
 import uuid
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 
 from shepherd_memory.chat import events
 from shepherd_memory.chat.events import Emit
 from shepherd_memory.chat.eviction import Message, tokens_of
+from shepherd_memory.chat.life import ChatLife
 from shepherd_memory.chat.recorder import SessionRecorder
 from shepherd_memory.chat.tool_loop import Turn
 from shepherd_memory.chat.wake_up import has_previous, wake_up_text
@@ -23,7 +24,7 @@ from shepherd_memory.config.providers import (
     is_remembered_there,
     memory_use,
 )
-from shepherd_memory.errors import DatabaseError, ShepherdError
+from shepherd_memory.errors import DatabaseError, SessionRunning, ShepherdError
 from shepherd_memory.injection.block import MemoryBlock
 from shepherd_memory.injection.prompt import inject
 from shepherd_memory.injection.prompting import Injected
@@ -31,6 +32,7 @@ from shepherd_memory.llm.client import Client
 from shepherd_memory.llm.target import target_of
 from shepherd_memory.memory import saved_chats
 from shepherd_memory.memory.saved_chats import SavedChat
+from shepherd_memory.memory.session_lives import CLEARED, CLIENT
 from shepherd_memory.service import Service
 from shepherd_memory.storage.clock import iso, now_us
 from shepherd_memory.text.canonical import canonical_text
@@ -51,7 +53,8 @@ class Options:
 
     `memory` off: nothing is recalled, injected or stored. `memtools`: the model gets the memory tools.
     `evicts` off: a full context is an error. `each`: what is new is queued after every answer. `place`: the
-    folder that the chat is saved for; none: it is not saved.
+    folder that the chat is saved for; none: it is not saved. `lives`: its session is started, and ends with
+    it. `fresh`: it is told nothing of the session before.
     """
 
     memory: bool = True
@@ -59,6 +62,8 @@ class Options:
     evicts: bool = True
     each: bool = False
     place: str = ""
+    lives: bool = False
+    fresh: bool = False
 
 
 @contextmanager
@@ -97,11 +102,11 @@ class ChatSession:
         self._is_off_record = False
         self._behind: list[SessionRecorder] = []
         """Sessions that have ended, and that the database has not taken whole."""
-        self._begin(uuid.uuid4().hex)
+        self._begin(uuid.uuid4().hex, self.config.group)
 
-    def _begin(self, session_id: str) -> None:
+    def _begin(self, session_id: str, group: str) -> None:
         self.session_id = session_id
-        self.group = self.config.group
+        self.group = group
         """Of the memory; one session stays in one."""
         self.blocks: dict[str, MemoryBlock] = {}
         """What memory added to the messages, by their ids: the next prompt has the same again."""
@@ -113,9 +118,20 @@ class ChatSession:
         """Of what was remembered, what was still there when it was last looked at."""
         self._off_record: set[str] = set()
         """What was asked with memory off, and answered: it is saved nowhere."""
+        self.life = ChatLife(self.service, self.user_id, self.group, session_id)
         self._memory = SessionRecorder(
             self.service, self.user_id, session_id, self.options.each, self.group, here()
         )
+
+    @property
+    def is_begun(self) -> bool:
+        """Whether something was said in it."""
+        return bool(self.messages)
+
+    def start(self, *, takeover: bool = False) -> None:
+        """Start its session, where that is remembered; SessionRunning if another is active in the group."""
+        if self.options.lives and self.remembers():
+            self.life.start(follows=not self.options.fresh, takeover=takeover, cwd=here())
 
     @property
     def config(self) -> Config:
@@ -125,6 +141,10 @@ class ChatSession:
     def provider(self) -> Provider | None:
         """The provider in use now."""
         return current_provider(self.config)
+
+    def _provider_name(self) -> str:
+        provider = self.provider()
+        return provider.name if provider else ""
 
     def model(self) -> str:
         """The model that is asked now; empty: the provider's own choice."""
@@ -175,9 +195,12 @@ class ChatSession:
         provider = self.provider()
         if provider is None:
             return emit(events.TurnFailed(NO_PROVIDER, events.NO_PROVIDER))
+        if refusal := self.life.refusal():
+            return emit(events.TurnFailed(refusal, events.SESSION_ENDED))
         said = self.add({"role": "user", "content": canonical_text(text)}, emit)
         turn = Turn(self, provider, emit, max_tokens or self.config.chat_max_tokens, memory, recalls)
-        turn.run(said)
+        with self.life.used():
+            turn.run(said)
 
     def wake(self, emit: Emit, *, memory: bool = True) -> None:
         """Have the model greet the user, going on from the previous session, before anything is said.
@@ -190,8 +213,11 @@ class ChatSession:
         provider = self.provider()
         if provider is None:
             return emit(events.TurnFailed(NO_PROVIDER, events.NO_PROVIDER))
+        if refusal := self.life.refusal():
+            return emit(events.TurnFailed(refusal, events.SESSION_ENDED))
         asking = self.add({"role": "user", "content": self._wake_up(memory)}, _unheard)
-        Turn(self, provider, emit, self.config.chat_max_tokens, memory).run(None)
+        with self.life.used():
+            Turn(self, provider, emit, self.config.chat_max_tokens, memory).run(None)
         if self.messages[-1:] == [asking]:
             self.messages.pop()
 
@@ -205,19 +231,25 @@ class ChatSession:
         self.client.cancel()
 
     def clear(self, session_id: str = "") -> None:
-        """Queue what is new, and begin another session, with this id or a new one."""
+        """Queue what is new, and begin another session, with this id or a new one.
+
+        It takes the place of any that is active, but for one that was left alone when this chat began.
+        """
         self._behind.append(self._memory)
         self.problem = self._catch_up() or self._drop_saved()
+        self.life.end(CLEARED)
         self.messages = []
-        self._begin(session_id or uuid.uuid4().hex)
+        takeover = not self.life.is_beside
+        self._begin(session_id or uuid.uuid4().hex, self.config.group)
+        with suppress(SessionRunning):
+            self.start(takeover=takeover)
 
     def resume(self) -> bool:
-        """Go on with the chat that was saved for this folder and provider; whether there was one."""
-        provider = self.provider()
-        saved = saved_chats.load(self.user_id, self.options.place, provider.name if provider else "")
+        """Go on with the group's chat that was saved for this folder and provider; whether there was one."""
+        saved = saved_chats.load(self.user_id, self.options.place, self._provider_name(), self.group)
         if saved is None:
             return False
-        self._begin(saved.session_id)
+        self._begin(saved.session_id, self.group)
         self.messages = saved.messages
         self._remembered = set(saved.remembered)
         self._memory.hold([one for one in saved.messages if one["id"] in saved.unstored])
@@ -231,6 +263,7 @@ class ChatSession:
         if left and self.options.place and not unsaved:
             problem = f"{left} messages could not be stored; the next chat with --continue stores them"
         self.problem = problem or unsaved
+        self.life.end(CLIENT)
         self.client.close()
 
     def _catch_up(self) -> str:
@@ -251,24 +284,23 @@ class ChatSession:
     def _drop_saved(self) -> str:
         """What was cleared is not what the next `--continue` goes on with."""
         try:
-            saved_chats.forget(self.user_id, self.session_id)
+            saved_chats.forget(self.user_id, self.session_id, self.group)
         except (OSError, ShepherdError) as error:
             return f"the next --continue begins before the clear: {error}"
         return ""
 
     def _save(self) -> None:
-        provider = self.provider()
         wanted = self.options.place and self.options.memory and self.config.memory_documents
         if not (wanted and is_known(self.user_id) and self.messages):
             return
         messages = self._undeleted()
         if not messages:
-            saved_chats.forget(self.user_id, self.session_id)
+            saved_chats.forget(self.user_id, self.session_id, self.group)
             return
         ids = {message["id"] for message in messages}
         unstored = self._memory.unstored() & ids
         chat = SavedChat(self.session_id, messages, frozenset(self._remembered & ids), frozenset(unstored))
-        saved_chats.save(self.user_id, self.options.place, provider.name if provider else "", chat)
+        saved_chats.save(self.user_id, self.options.place, self._provider_name(), chat, self.group)
 
     def _undeleted(self) -> list[Message]:
         """The messages but those that were remembered, and have been deleted since; none off the record."""

@@ -139,11 +139,14 @@ def count(connection: Connection, user_id: str, group: str = MAIN_GROUP) -> dict
     return {status: found.get(status, 0) for status in STATUSES}
 
 
-def waiting_since(connection: Connection, user_id: str) -> int | None:
-    """Since when the first of a user's conversations is ready to be handed on; None if none is."""
+def waiting_since(connection: Connection, user_id: str, group: str = MAIN_GROUP) -> int | None:
+    """Since when the first conversation that a group sees is ready to be handed on; None if none is."""
+    among, seen = seen_from(group)
     row = connection.row(
-        f"select min(updated_at) from conversations where user_id = :user_id and {OPEN} and status = 'ready'",
+        f"select min(updated_at) from conversations where user_id = :user_id{among} and {OPEN}"
+        " and status = 'ready'",
         user_id=user_id,
+        **seen,
     )
     return None if row is None else row[0]
 

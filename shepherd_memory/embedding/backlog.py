@@ -21,14 +21,18 @@ logger = logging.getLogger(__name__)
 
 
 def embed_batch(
-    database: Database, embedder: Embedder, now: int, is_stopping: Callable[[], bool] = lambda: False
+    database: Database,
+    embedder: Embedder,
+    now: int,
+    is_stopping: Callable[[], bool] = lambda: False,
+    only_user: str | None = None,
 ) -> int:
-    """Embed the entries that have waited longest and that nobody else embeds now; how many.
+    """Embed the entries, of all users or of one, that have waited longest and nobody else embeds; how many.
 
     They are taken first, for as long as a lease, so that each is embedded once whatever the number of
     processes. The model runs outside of any transaction.
     """
-    taken = claims.take(database, now)
+    taken = claims.take(database, now, only_user=only_user)
     if not taken.entries:
         return 0
     is_done = False

@@ -90,8 +90,12 @@ class Claim:
 _LEASE_US = round(LEASE_SECONDS * SECOND)
 
 
-def take(database: Database, now: int, seconds: Callable[[], float] = time.monotonic) -> Claim:
+def take(
+    database: Database, now: int, seconds: Callable[[], float] = time.monotonic, only_user: str | None = None
+) -> Claim:
     """Take the entries that have waited longest and that nobody embeds now; none if there are none.
+
+    With `only_user`, of that user's.
 
     They are chosen without a lock, then taken user by user, where nobody else was faster.
     """
@@ -99,7 +103,7 @@ def take(database: Database, now: int, seconds: Callable[[], float] = time.monot
     while True:
         with database.read() as connection:
             free = _Free(connection, now)
-            chosen = _bounded(_oldest(connection, free))
+            chosen = _bounded(_oldest(connection, free, only_user))
         taken = _take(database, chosen, free, token, now + _LEASE_US)
         if taken or not chosen:
             return Claim(database, token, taken, now, seconds)
@@ -171,12 +175,14 @@ _TEXTS = (
 )
 
 
-def _oldest(connection: Connection, free: _Free) -> list[UnembeddedEntry]:
+def _oldest(connection: Connection, free: _Free, only_user: str | None) -> list[UnembeddedEntry]:
+    of_user = "" if only_user is None else " and user_id = :only_user"
     rows = connection.rows(
-        f"select {_TEXTS} from (select user_id, id from unembedded where {free.sql}"
+        f"select {_TEXTS} from (select user_id, id from unembedded where {free.sql}{of_user}"
         f" order by queued_at, user_id, id limit :limit) u{_JOINED}",
         limit=BATCH,
         **free.parameters,
+        **({} if only_user is None else {"only_user": only_user}),
     )
     return [UnembeddedEntry(row[0], row[1], _text(*row[2:])) for row in rows]
 

@@ -2,9 +2,19 @@
 
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
-from shepherd_memory.errors import ItemRejected
+from shepherd_memory.errors import AnswerCutOff, ItemRejected
+from shepherd_memory.extraction.answer_shapes import (
+    Entry,
+    Sections,
+    context_entries,
+    fact_entries,
+    listed_sections,
+    named_sections,
+    sections_of_entries,
+)
+from shepherd_memory.extraction.evidence import Evidence, read_evidence
 from shepherd_memory.extraction.loose_json import ParsedValue, ParseError, Value, parse
 from shepherd_memory.text.canonical import canonical_text
 
@@ -14,6 +24,9 @@ MAX_ENTRIES = 200
 MAX_KEY_CHARS = 200
 MAX_TEXT_CHARS = 4_000
 _MAX_ATTEMPTS = 50
+
+CUT_OFF = "the answer was cut off"
+"""What is skipped where the model's token limit ended an answer."""
 
 _FENCE = re.compile(r"^[ \t]*```\w*[ \t]*$", re.MULTILINE)
 _NOTHING = re.compile(
@@ -28,11 +41,17 @@ Pair = tuple[str, str]
 
 @dataclass(frozen=True)
 class ExtractionAnswer:
-    """Facts as (key, value), context as (question, answer), and why entries could not be read."""
+    """Facts as (key, value), context as (question, answer), and why entries could not be read.
+
+    `cut_off`: there may have been more, but for the model's token limit. `evidence` has what the model says
+    that a pair rests on, where it says so.
+    """
 
     facts: tuple[Pair, ...] = ()
     context: tuple[Pair, ...] = ()
     skipped: tuple[str, ...] = ()
+    cut_off: bool = False
+    evidence: dict[Pair, Evidence] = field(default_factory=dict, compare=False)
 
 
 class _Skipped(Exception):
@@ -45,10 +64,12 @@ def read_answer(text: str) -> ExtractionAnswer:
         raise ItemRejected(f"unusable answer: {len(text)} characters long")
     if _says_nothing(text):
         return ExtractionAnswer()
-    found = _find_document(text)
-    answer = _read(_by_name(found.value), found.cut_off)
-    if found.cut_off and not answer.facts and not answer.context:
-        raise ItemRejected("unusable answer: cut off before its first entry (memory_extraction_max_tokens)")
+    sections, cut_off = _find_sections(text)
+    answer = _read(sections, cut_off)
+    if cut_off and not answer.facts and not answer.context:
+        raise AnswerCutOff(
+            "unusable answer: cut off before its first entry; raise memory_extraction_max_tokens"
+        )
     return answer
 
 
@@ -57,99 +78,96 @@ def _says_nothing(text: str) -> bool:
     return bare in ("{}", "[]") or _NOTHING.fullmatch(bare) is not None
 
 
-def _find_document(text: str) -> ParsedValue:
-    """The last whole object that has facts or context (drafts come first), else the last that is cut off."""
-    found = [d for d in _documents(text) if _by_name(d.value).keys() & {"facts", "context"}]
-    if not found:
+def _find_sections(text: str) -> tuple[Sections, bool]:
+    """What counts of an answer, and whether it is cut off.
+
+    A document that names its sections counts more than a bare list, which may be anything.
+    """
+    documents = list(_documents(text))
+    found = (
+        _last_whole(documents, named_sections)
+        or _object_per_line(documents)
+        or _last_whole(documents, listed_sections)
+    )
+    if found is None:
         raise ItemRejected("unusable answer: no JSON object with facts or context in it")
-    whole = [document for document in found if not document.cut_off]
-    return (whole or found)[-1]
+    return found
+
+
+def _last_whole(
+    documents: list[ParsedValue], sections_in: Callable[[Value], Sections | None]
+) -> tuple[Sections, bool] | None:
+    """The last document that is whole (drafts come first), else the last that is cut off."""
+    read = [(sections_in(document.value), document.cut_off) for document in documents]
+    found = [(sections, cut_off) for sections, cut_off in read if sections is not None]
+    return next((each for each in reversed(found) if not each[1]), found[-1] if found else None)
+
+
+def _object_per_line(documents: list[ParsedValue]) -> tuple[Sections, bool] | None:
+    entries = [one for one in documents if isinstance(one.value, dict) and listed_sections(one.value)]
+    if len(entries) < 2:
+        return None
+    return sections_of_entries([one.value for one in entries]), entries[-1].cut_off
+
+
+_OPENING = re.compile(r"[{\[]")
 
 
 def _documents(text: str) -> Iterator[ParsedValue]:
-    start = text.find("{")
+    start = _OPENING.search(text)
     for _ in range(_MAX_ATTEMPTS):
-        if start < 0:
+        if start is None:
             return
-        end = start + 1
+        end = start.end()
         try:
-            document = parse(text, start)
+            document = parse(text, start.start())
         except ParseError:
             pass
         else:
             yield document
             end = document.end
-        start = text.find("{", end)
+        start = _OPENING.search(text, end)
 
 
-def _by_name(value: Value) -> dict[str, Value]:
-    return {key.strip().lower(): v for key, v in value.items()} if isinstance(value, dict) else {}
-
-
-def _read(sections: dict[str, Value], cut_off: bool) -> ExtractionAnswer:
-    skipped = ["the answer was cut off"] if cut_off else []
+def _read(sections: Sections, cut_off: bool) -> ExtractionAnswer:
+    skipped = [CUT_OFF] if cut_off else []
+    facts = _collect("fact", _entries(sections.get("facts"), fact_entries), _fact_pairs, skipped)
+    context = _collect("context", _entries(sections.get("context"), context_entries), _context_pairs, skipped)
+    evidence = {pair: found for pair, found in [*facts, *context] if found}
     # The later of two values of a key counts, as the prompt says.
-    facts = dict(_collect("fact", _fact_entries(sections.get("facts")), _fact_pairs, skipped))
-    context = _collect("context", _context_entries(sections.get("context")), _context_pairs, skipped)
-    return ExtractionAnswer(tuple(facts.items()), tuple(dict.fromkeys(context)), tuple(skipped))
+    values = dict(pair for pair, _ in facts)
+    pairs = dict.fromkeys(pair for pair, _ in context)
+    return ExtractionAnswer(tuple(values.items()), tuple(pairs), tuple(skipped), cut_off, evidence)
+
+
+def _entries(section: Value, entries: Callable[[Value], Iterator[Entry]]) -> Iterator[Entry]:
+    return iter(()) if _is_nothing(section) else entries(section)
 
 
 def _collect(
-    kind: str, entries: Iterator[list[Value]], read: Callable[[list[Value]], list[Pair]], skipped: list[str]
-) -> list[Pair]:
-    pairs: list[Pair] = []
+    kind: str, entries: Iterator[Entry], read: Callable[[Entry], list[Pair]], skipped: list[str]
+) -> list[tuple[Pair, Evidence | None]]:
+    """The pairs, each with what the model says that it rests on."""
+    pairs: list[tuple[Pair, Evidence | None]] = []
     for number, entry in enumerate(entries, start=1):
         if len(pairs) >= MAX_ENTRIES:
             skipped.append(f"{kind} {number} and later: more than {MAX_ENTRIES} entries")
             break
         try:
-            pairs.extend(read(entry))
+            pairs.extend((pair, read_evidence(entry)) for pair in read(entry))
         except _Skipped as reason:
             skipped.append(f"{kind} {number}: {reason}")
     return pairs
-
-
-def _fact_entries(facts: Value) -> Iterator[list[Value]]:
-    """Both forms: a map of keys to values, and a list of {key, value} objects."""
-    if isinstance(facts, dict):
-        yield from ([key, value] for key, value in facts.items())
-    elif isinstance(facts, list):
-        for entry in facts:
-            named = _by_name(entry)
-            if "key" in named:
-                yield [named["key"], named.get("value")]
-            else:
-                yield from _fact_entries(entry if isinstance(entry, dict) else "?")
-    elif not _is_nothing(facts):
-        yield [facts]
-
-
-def _context_entries(context: Value) -> Iterator[list[Value]]:
-    if isinstance(context, dict):
-        yield _question_and_answer(context)
-    elif isinstance(context, list):
-        yield from (_question_and_answer(entry) for entry in context)
-    elif not _is_nothing(context):
-        yield [context]
-
-
-def _question_and_answer(entry: Value) -> list[Value]:
-    if isinstance(entry, list):
-        return entry
-    named = _by_name(entry)
-    if not named:
-        return [entry]
-    return [named.get("q", named.get("question")), named.get("a", named.get("answer"))]
 
 
 def _is_nothing(value: Value) -> bool:
     return value is None or (isinstance(value, str) and _says_nothing(value))
 
 
-def _fact_pairs(entry: list[Value]) -> list[Pair]:
+def _fact_pairs(entry: Entry) -> list[Pair]:
     """One pair, or for a nested object one for each of its values, under key_subkey."""
-    key, value = _two(entry)
-    name = _text(key, MAX_KEY_CHARS)
+    _check(entry)
+    name, value = _text(entry["key"], MAX_KEY_CHARS), entry["value"]
     if not isinstance(value, dict):
         return [(name, _text(value, MAX_TEXT_CHARS))]
     return [
@@ -157,15 +175,14 @@ def _fact_pairs(entry: list[Value]) -> list[Pair]:
     ]
 
 
-def _context_pairs(entry: list[Value]) -> list[Pair]:
-    question, answer = _two(entry)
-    return [(_text(question, MAX_TEXT_CHARS), _text(answer, MAX_TEXT_CHARS))]
+def _context_pairs(entry: Entry) -> list[Pair]:
+    _check(entry)
+    return [(_text(entry["q"], MAX_TEXT_CHARS), _text(entry["a"], MAX_TEXT_CHARS))]
 
 
-def _two(entry: list[Value]) -> list[Value]:
-    if len(entry) != 2:
+def _check(entry: Entry) -> None:
+    if not entry:
         raise _Skipped("not a pair")
-    return entry
 
 
 def _text(value: Value, longest: int) -> str:

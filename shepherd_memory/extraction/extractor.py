@@ -1,11 +1,11 @@
 """One extraction: ask, read the answer, and ask once more if it cannot be read."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-from shepherd_memory.errors import ItemRejected
-from shepherd_memory.extraction.answer import ExtractionAnswer, read_answer
+from shepherd_memory.errors import AnswerCutOff, ItemRejected
+from shepherd_memory.extraction.answer import CUT_OFF, ExtractionAnswer, read_answer
 from shepherd_memory.extraction.prompt import SCHEMA, Statement, build_messages
 from shepherd_memory.llm.client import Client
 from shepherd_memory.llm.request import Completion, ModelRequest
@@ -19,11 +19,15 @@ MAX_ATTEMPTS = 2
 
 @dataclass(frozen=True)
 class Extraction:
-    """What came of asking: an answer, or the problem with it, and what it cost."""
+    """What came of asking: an answer, or the problem with it, and what it cost.
+
+    `is_cut_off`: the model reached its token limit, so that there may have been more to say.
+    """
 
     answer: ExtractionAnswer = field(default_factory=lambda: ExtractionAnswer((), (), ()))
     spent: TokenCost = field(default_factory=TokenCost)
     problem: str = ""
+    is_cut_off: bool = False
 
 
 @dataclass(frozen=True)
@@ -50,17 +54,37 @@ def complete(
 
 
 def extract(client: Client, endpoint: Endpoint, statements: Sequence[Statement], now: int) -> Extraction:
-    """What the endpoint makes of these statements."""
+    """What the endpoint makes of these statements.
+
+    An answer that is cut off is not asked for again where fewer statements may do.
+    """
     messages = build_messages(statements, from_us(now))
-    spent, problem = TokenCost(), ""
+    spent, asked = TokenCost(), Extraction()
     for _ in range(MAX_ATTEMPTS):
+        asked = _ask(client, endpoint, messages)
+        spent += asked.spent
+        if not asked.problem or (asked.is_cut_off and len(statements) > 1):
+            break
+    return replace(asked, spent=spent)
+
+
+def _ask(client: Client, endpoint: Endpoint, messages: list[dict[str, str]]) -> Extraction:
+    try:
         completion = complete(client, endpoint, messages, SCHEMA)
-        spent += _cost(completion)
-        try:
-            return Extraction(read_answer(completion.text), spent)
-        except ItemRejected as error:
-            problem = str(error)
-    return Extraction(spent=spent, problem=problem)
+    except AnswerCutOff as error:
+        spent = TokenCost(1, 1, 0, endpoint.max_tokens)
+        return Extraction(spent=spent, problem=str(error), is_cut_off=True)
+    try:
+        answer = read_answer(completion.text)
+    except ItemRejected as error:
+        return Extraction(spent=_cost(completion), problem=str(error), is_cut_off=_is_cut(completion, error))
+    if completion.truncated and not answer.cut_off:
+        answer = replace(answer, skipped=(*answer.skipped, CUT_OFF), cut_off=True)
+    return Extraction(answer, _cost(completion), is_cut_off=answer.cut_off)
+
+
+def _is_cut(completion: Completion, error: ItemRejected) -> bool:
+    return completion.truncated or isinstance(error, AnswerCutOff)
 
 
 def _cost(completion: Completion) -> TokenCost:

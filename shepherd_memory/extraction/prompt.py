@@ -20,12 +20,13 @@ _MARKER_LOOK_ALIKE = re.compile(
 )
 
 
-def _texts(*names: str) -> dict[str, Any]:
-    """A strict object of strings: every property required and no other allowed."""
+def _proposal(*names: str) -> dict[str, Any]:
+    """A strict object of strings and a statement's number: every property required and no other allowed."""
+    kinds = {**dict.fromkeys(names, "string"), "n": "integer", "quote": "string", "subject": "string"}
     return {
         "type": "object",
-        "properties": {name: {"type": "string"} for name in names},
-        "required": list(names),
+        "properties": {name: {"type": kind} for name, kind in kinds.items()},
+        "required": list(kinds),
         "additionalProperties": False,
     }
 
@@ -34,8 +35,8 @@ def _texts(*names: str) -> dict[str, Any]:
 SCHEMA: dict[str, Any] = {
     "type": "object",
     "properties": {
-        "facts": {"type": "array", "items": _texts("key", "value")},
-        "context": {"type": "array", "items": _texts("q", "a")},
+        "facts": {"type": "array", "items": _proposal("key", "value")},
+        "context": {"type": "array", "items": _proposal("q", "a")},
     },
     "required": ["facts", "context"],
     "additionalProperties": False,

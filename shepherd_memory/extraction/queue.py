@@ -9,7 +9,7 @@ from itertools import accumulate
 from shepherd_memory.extraction.prompt import MAX_STATEMENT_CHARS, shorten
 from shepherd_memory.memory import documents, sessions
 from shepherd_memory.memory.documents import Document
-from shepherd_memory.storage import users
+from shepherd_memory.storage import tombstones, users
 from shepherd_memory.storage.clock import to_us
 from shepherd_memory.storage.database import Connection, Database
 from shepherd_memory.text.block_seal import strip_injection
@@ -129,11 +129,36 @@ def load(connection: Connection, job: Job, max_turns: int) -> Slice:
     carried = _from_payload(job.payload)
     said = [*map(_said, stored), *carried]
     said.sort(key=lambda one: one.document_id)
-    taken = list(map(_readable, said[: _fitting(said, max_turns)]))
+    taken = said[: _fitting(said, max_turns)]
     rest = len(taken) < len(said)
     through = taken[-1].document_id if rest else job.watermark_through
-    left = "".join(_to_line(one) for one in carried if one.document_id > through)
-    return Slice(tuple(taken), through, rest, left)
+    asked = map(_readable, _unburied(connection, job.user_id, session_id, taken, group))
+    return Slice(tuple(asked), through, rest, _carried_after(job, through))
+
+
+def _unburied(
+    connection: Connection, user_id: str, session_id: str, said: Sequence[QueuedMessage], group: str
+) -> list[QueuedMessage]:
+    """Without what was deleted since it was said, here or in the same words elsewhere."""
+    buried = tombstones.buried_messages(connection, user_id, session_id, group)
+    marks = [tombstones.words_mark(one.text) for one in said]
+    words = tombstones.buried_words(connection, user_id, marks, group)
+    return [
+        one
+        for one, mark in zip(said, marks, strict=True)
+        if one.message_id not in buried and words.get(mark, -1) < one.created_at
+    ]
+
+
+def first_half(job: Job, part: Slice) -> Slice:
+    """The first half of a slice of several messages; the other half is of the rest."""
+    said = part.said[: len(part.said) // 2]
+    through = said[-1].document_id
+    return Slice(said, through, True, _carried_after(job, through))
+
+
+def _carried_after(job: Job, through: int) -> str:
+    return "".join(_to_line(one) for one in _from_payload(job.payload) if one.document_id > through)
 
 
 def _said(document: Document) -> QueuedMessage:
@@ -221,16 +246,27 @@ def _shares(waiting: Sequence[tuple[str, int, int]], excess: int) -> dict[str, i
     return {user_id: had[user_id] + left for left, _, user_id in heap if had[user_id] + left}
 
 
-def drop(database: Database, user_id: str, job_id: int, reason: str, now: int) -> bool:
-    """End a waiting or failed item without extracting it; its session's watermark goes on."""
+def retry(database: Database, user_id: str, job_id: int, now: int, group: str = MAIN_GROUP) -> bool:
+    """Put back an item on which the group may act: its own, from `main` any."""
+    return jobs.retry(database, user_id, job_id, now, sessions.work_key_prefix(group))
+
+
+def drop(
+    database: Database, user_id: str, job_id: int, reason: str, now: int, group: str = MAIN_GROUP
+) -> bool:
+    """End a waiting or failed item without extracting it; its session's watermark goes on.
+
+    It is one on which the group may act: its own, from `main` any.
+    """
     with database.write() as tx:
-        return _drop(tx, user_id, job_id, reason, now)
+        return _drop(tx, user_id, job_id, reason, now, group)
 
 
-def _drop(tx: Connection, user_id: str, job_id: int, reason: str, now: int) -> bool:
+def _drop(tx: Connection, user_id: str, job_id: int, reason: str, now: int, group: str = MAIN_GROUP) -> bool:
     users.lock_existing(tx, user_id)
     job = jobs.get(tx, user_id, job_id)
-    if job is None or not jobs.drop(tx, user_id, job_id, reason, now):
+    prefix = sessions.work_key_prefix(group)
+    if job is None or not jobs.drop(tx, user_id, job_id, reason, now, prefix):
         return False
     sessions.settle(tx, user_id, job.key, KIND)
     return True

@@ -89,14 +89,16 @@ def add(
         ],
     )
     for kind, entry_id, _, _ in used:
-        _count_use(tx, user_id, kind, entry_id, now)
+        _count_use(tx, user_id, kind, entry_id, now, prompt.group)
 
 
-def _count_use(tx: Connection, user_id: str, kind: str, entry_id: int, now: int) -> None:
+def _count_use(tx: Connection, user_id: str, kind: str, entry_id: int, now: int, group: str) -> None:
+    """Only in the row's own group: what is of `global` tells no group how often another uses it."""
     tx.execute(
         f"update {_TABLES[kind]} set use_count = use_count + 1, last_used_at = :now"
-        " where user_id = :user_id and id = :id",
+        " where user_id = :user_id and group_name = :group and id = :id",
         user_id=user_id,
+        group=group,
         id=entry_id,
         now=now,
     )

@@ -5,6 +5,7 @@ import uuid
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
+from functools import cached_property
 from typing import NamedTuple
 
 from shepherd_memory.errors import DatabaseError
@@ -115,8 +116,9 @@ class PromptInjection:
         self._life = life
         return digest_of(f"{number}\0{session_id}")
 
-    @property
+    @cached_property
     def _stored_session_id(self) -> str:
+        """Of the session, which is known once it is looked where the messages go on from."""
         return storable_id(self._session_id) if self._session_id else ""
 
     def _go_on(self, connection: Connection) -> None:

@@ -34,18 +34,27 @@ class Exchange:
     place: int
     text: str
     name: str
+    is_last: bool = False
+    """Whether nothing follows it: else the request goes on with what was said before, as in a tool loop."""
 
     @property
     def has_words(self) -> bool:
         """Whether the user says something in it: else it is what became of what they said before."""
         return self.text != ""
 
-    def messages(self, session_id: str, answer: str | None, now: int) -> list[Message]:
+    def message_id(self, session_id: str, text: str | None = None) -> str:
+        """The id of what the user says, or of another text at the same place."""
+        return digest_of("\0".join((session_id, str(self.place), self.text if text is None else text)))
+
+    def messages(
+        self, session_id: str, answer: str | None, now: int, is_said_again: bool = False
+    ) -> list[Message]:
         """The messages to remember, with ids that are the same whenever the same exchange comes again.
 
-        The answer is free of secrets, as `storable_answer` makes it.
+        The answer is free of secrets, as `storable_answer` makes it. What is said again is told by its time.
         """
-        user_id = digest_of("\0".join((session_id, str(self.place), self.text)))
+        user_id = self.message_id(session_id)
+        user_id = repeated_id(user_id, now) if is_said_again else user_id
         said = [self._said(user_id, now)] if self.has_words else []
         if not answer:
             return said
@@ -56,6 +65,11 @@ class Exchange:
         extra = kept_as_extra({"name": self.name})
         name = storable_name(self.name)
         return Message(message_id, "user", _without_block(self.text), extra, name, "human", "", now)
+
+
+def repeated_id(message_id: str, said_at: int) -> str:
+    """The id of what is said again at the place where it was said before."""
+    return digest_of(f"{message_id}\0{said_at}")
 
 
 @dataclass(frozen=True)
@@ -134,7 +148,8 @@ def read_exchange(messages: Sequence[Any]) -> Exchange | None:
     opening = text if first is messages[last] else _text(first)
     name = messages[last].get("name")
     clean = redact(canonical_text(name)) if name and isinstance(name, str) else ""
-    return Exchange(digest_of(opening), _last_place(said), text, clean)
+    is_last = all(_is_instruction(message) for message in messages[last + 1 :])
+    return Exchange(digest_of(opening), _last_place(said), text, clean, is_last)
 
 
 def _last_place(messages: Sequence[Any]) -> int:

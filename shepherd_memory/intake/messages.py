@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from shepherd_memory.intake.tool_results import MEMORY_RESULT, called_tools, without_memory_results
 from shepherd_memory.storage.clock import parse_us
 from shepherd_memory.text.block_seal import strip_content
 from shepherd_memory.text.canonical import as_text, canonical_json, canonical_text, dump_canonical
@@ -21,12 +22,18 @@ EMPTY = "empty"
 
 TEXT_PART_TYPES = frozenset({"text", "input_text", "output_text"})
 
+NO_CALLS: Mapping[str, str] = {}
+
 _COLUMNS = frozenset({"id", "role", "created_at", "speaker_name", "speaker_type"})
 
 
 @dataclass(frozen=True)
 class Message:
-    """One message as it will be stored: canonical, and free of secrets. Nothing behind it does that again."""
+    """One message as it will be stored: canonical, and free of secrets. Nothing behind it does that again.
+
+    `is_unnamed`: it came without an id. Then `message_id` is the digest of what it says, which others of its
+    session may say too.
+    """
 
     message_id: str
     role: str
@@ -36,6 +43,7 @@ class Message:
     speaker_type: str
     tool_names: str
     created_at: int
+    is_unnamed: bool = False
 
     @property
     def is_empty(self) -> bool:
@@ -52,17 +60,19 @@ class Skipped:
 
 
 def read_messages(
-    messages: Sequence[object], session_id: str, now: int
+    messages: Sequence[object], session_id: str, now: int, calls: Mapping[str, str] = NO_CALLS
 ) -> tuple[list[Message], list[Skipped]]:
-    """What can be stored of `messages`, and what cannot."""
+    """What can be stored of `messages`, and what cannot; `calls`: the tools that were called before them."""
     read: list[Message] = []
     skipped: list[Skipped] = []
+    calls = {**calls, **called_tools(messages)}
     for index, raw in enumerate(messages):
         reason = _refusal(raw)
         if reason is None and isinstance(raw, Mapping):
-            message = _read(raw, session_id, index, now)
-            reason = EMPTY if message.is_empty else None
-            if reason is None:
+            said = without_memory_results(raw, calls)
+            message = None if said is None else _read(said, session_id, now)
+            reason = MEMORY_RESULT if message is None else EMPTY if message.is_empty else None
+            if message is not None and reason is None:
                 read.append(message)
         if reason is not None:
             skipped.append(Skipped(index, reason))
@@ -80,7 +90,7 @@ def _refusal(raw: object) -> str | None:
     return None if role in STORED_ROLES else "unknown role"
 
 
-def _read(raw: Mapping[Any, Any], session_id: str, index: int, now: int) -> Message:
+def _read(raw: Mapping[Any, Any], session_id: str, now: int) -> Message:
     role = str(raw["role"])
     # Stripped before it is redacted: a block that redaction has changed is no longer known for ours.
     raw = {**raw, "content": strip_content(raw.get("content"))}
@@ -88,7 +98,7 @@ def _read(raw: Mapping[Any, Any], session_id: str, index: int, now: int) -> Mess
     extra = _extra(raw)
     created_at = parse_us(raw.get("created_at"))
     return Message(
-        message_id=_message_id(raw, session_id, index, text, extra),
+        message_id=_message_id(raw, session_id, text, extra),
         role=role,
         text=text,
         extra=extra,
@@ -96,6 +106,7 @@ def _read(raw: Mapping[Any, Any], session_id: str, index: int, now: int) -> Mess
         speaker_type=storable_name(raw.get("speaker_type")) or ("human" if role == "user" else "agent"),
         tool_names=",".join(_tool_names(raw)),
         created_at=now if created_at is None else created_at,
+        is_unnamed=not _has_id(raw),
     )
 
 
@@ -187,12 +198,15 @@ def kept_as_extra(value: object) -> str:
     return dump_canonical(redact_json(canonical_json(value)))
 
 
-def _message_id(raw: Mapping[Any, Any], session_id: str, index: int, text: str, extra: str | None) -> str:
-    given = raw.get("id")
-    if given is not None and given != "":
-        return storable_id(given)
+def _message_id(raw: Mapping[Any, Any], session_id: str, text: str, extra: str | None) -> str:
+    if _has_id(raw):
+        return storable_id(raw["id"])
     said_at = parse_us(raw.get("created_at"))
-    return digest_of("\0".join((session_id, str(index), str(said_at), str(raw["role"]), text, extra or "")))
+    return digest_of("\0".join((session_id, str(said_at), str(raw["role"]), text, extra or "")))
+
+
+def _has_id(raw: Mapping[Any, Any]) -> bool:
+    return raw.get("id") is not None and raw["id"] != ""
 
 
 def storable_name(value: object) -> str:

@@ -7,7 +7,8 @@ from dataclasses import dataclass, replace
 
 from shepherd_memory.extraction import queue
 from shepherd_memory.extraction.queue import QueuedMessage
-from shepherd_memory.intake.exchange import GAP_SECONDS, AnsweredExchange, Exchange
+from shepherd_memory.intake.alignment import align
+from shepherd_memory.intake.exchange import GAP_SECONDS, AnsweredExchange, Exchange, repeated_id
 from shepherd_memory.intake.messages import (
     EMPTY,
     Message,
@@ -16,16 +17,20 @@ from shepherd_memory.intake.messages import (
     read_messages,
     storable_name,
 )
+from shepherd_memory.intake.tool_results import called_tools, unnamed_calls
 from shepherd_memory.memory import documents, entries, responses, session_lives, sessions, threads, twins
 from shepherd_memory.memory.documents import NewDocument
 from shepherd_memory.memory.responses import StoredResponse
 from shepherd_memory.memory.sessions import NOWHERE, Place
 from shepherd_memory.storage import erasures, tombstones, users
-from shepherd_memory.storage.clock import SECOND
+from shepherd_memory.storage.clock import SECOND, to_us
 from shepherd_memory.storage.database import Connection, Database
-from shepherd_memory.text.canonical import canonical_text
+from shepherd_memory.text.canonical import canonical_text, load_json
 from shepherd_memory.text.ids import digest_of, storable_id
 from shepherd_memory.text.redaction import redact
+
+LOOKED_BACK = 20
+"""Messages with calls of tools in which the one is looked for that a result is of."""
 
 MAX_PATH_CHARS = 4096
 
@@ -81,9 +86,22 @@ def remember(
 ) -> Remembered:
     """Store messages once, and queue what the user said in them."""
     session = storable_id(session_id) if session_id else uuid.uuid4().hex
-    messages, skipped = read_messages(raw_messages, session, now)
+    calls = _earlier_calls(database, user_id, raw_messages, session, group_name)
+    messages, skipped = read_messages(raw_messages, session, now, calls)
     result = store_messages(database, user_id, messages, session, group_name, how, extract, now)
     return replace(result, skipped=tuple(skipped))
+
+
+def _earlier_calls(
+    database: Database, user_id: str, raw_messages: Sequence[object], session_id: str, group: str
+) -> dict[str, str]:
+    """The tools behind results that come without their calls, which were stored before."""
+    if not unnamed_calls(raw_messages, called_tools(raw_messages)):
+        return {}
+    with database.read() as connection:
+        live = sessions.live_id(connection, user_id, session_id, group)
+        asked = documents.last_calls(connection, user_id, live, LOOKED_BACK, group)
+    return called_tools(load_json(extra) for extra in asked)
 
 
 def remember_exchange(
@@ -103,7 +121,8 @@ def remember_exchange(
     if not session:
         return Remembered("", reason="what the user said before is not known here")
     how = replace(how, place=storable_place(answered.provider))
-    both = exchange.messages(session, answered.answer, answered.said_at)
+    again = _is_said_again(database, user_id, session, exchange, answered)
+    both = exchange.messages(session, answered.answer, answered.said_at, again)
     kept = [message for message in both if not message.is_empty]
     skipped = [Skipped(index, EMPTY) for index, message in enumerate(both) if message.is_empty]
 
@@ -159,6 +178,27 @@ def _located(database: Database, user_id: str, answered: AnsweredExchange) -> tu
         return session, exchange, link.block_key
     behind = replace(exchange, place=exchange.place + previous.messages)
     return answered.session_id or previous.session_id, behind, link.block_key or previous.block_key
+
+
+def _is_said_again(
+    database: Database, user_id: str, session_id: str, exchange: Exchange, answered: AnsweredExchange
+) -> bool:
+    """Whether what seems to be a request that comes again is a statement that does.
+
+    Clients that repeat the whole conversation say it at another place. Those that send only the last message,
+    or a window, say everything at the same place: what was said last stands at it, too.
+    """
+    if not (exchange.is_last and exchange.has_words):
+        return False
+    said_at, group = answered.said_at, answered.group
+    with database.read() as connection:
+        live = sessions.live_id(connection, user_id, session_id, group)
+        known = documents.get_message(connection, user_id, live, exchange.message_id(session_id), group)
+        last = documents.last_said(connection, user_id, live, group) if known else None
+    if known is None or last is None or last.text == known.text or to_us(known.created_at) == said_at:
+        return False
+    at_same_place = exchange.message_id(session_id, last.text)
+    return last.message_id in (at_same_place, repeated_id(at_same_place, to_us(last.created_at)))
 
 
 def _session_of(database: Database, user_id: str, answered: AnsweredExchange) -> str:
@@ -221,11 +261,13 @@ def store_messages(
             new = [replace(document, session_id=live) for document in new]
         new = _with_speakers(tx, user_id, new, how.agent_name)
         note(tx, live)
+        new = align(tx, user_id, new, [message.is_unnamed for message in messages], first_id)
         apart = _twins(tx, user_id, new, live, group_name)
         stored, queued = _store(
             tx, user_id, first_id, new, terms, how, extract, now, now if said_at is None else said_at, apart
         )
-    return replace(nothing, session_id=live, stored=stored, known=len(new) - stored, queued=queued)
+    ids = tuple(document.message_id for document in new)
+    return Remembered(live, stored, len(new) - stored, queued, message_ids=ids)
 
 
 def _with_speakers(
@@ -390,5 +432,6 @@ def _clean(document: NewDocument, extra: object) -> NewDocument:
         source_file=text(document.source_file),
         tool_names=text(document.tool_names),
         cwd=text(document.cwd),
+        made_of=storable_id(document.made_of) if document.made_of else "",
         extra=None if extra is None else kept_as_extra(extra),
     )

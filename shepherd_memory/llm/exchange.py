@@ -7,7 +7,7 @@ from typing import Any
 
 import requests
 
-from shepherd_memory.errors import EndpointMisconfigured, EndpointUnavailable, ItemRejected
+from shepherd_memory.errors import AnswerCutOff, EndpointMisconfigured, EndpointUnavailable, ItemRejected
 from shepherd_memory.llm import failures
 from shepherd_memory.llm.answer import (
     MAX_TEXT_CHARS,
@@ -206,7 +206,7 @@ class HttpExchange:
         truncated = parser.reason == parser.cut_reason
         if truncated and not (text or buffer.calls):
             limit = self._target.kind.max_tokens
-            raise ItemRejected(f"unusable answer: none before the token limit; raise {limit}")
+            raise AnswerCutOff(f"unusable answer: none before the token limit; raise {limit}")
         sent, received = parser.prompt_tokens, parser.completion_tokens
         return Completion(
             self._without_key(text),

@@ -29,6 +29,10 @@ _MAX_READ_CHARS = 4_000
 _QUOTATION_CHARS = 12
 
 _BUSY = (408, 425, 429)
+# What gateways answer for a server that is away or overloaded, whatever it was sent.
+_AWAY = frozenset({502, 503, 504, *range(520, 528), 529, 530})
+# May be about the key, the address and the model, or about this one request.
+_RELATIVE = (402, 403, 404)
 
 # With the names of the target's settings.
 _ADVICE = {
@@ -115,7 +119,7 @@ class Failure:
         if self.status < 400:
             return EndpointMisconfigured(what + self._redirect_advice())
         if self.status in _ADVICE:
-            return EndpointMisconfigured(f"{what}; {self._advice()}")
+            return EndpointMisconfigured(f"{what}; {self._advice()}", self.status in _RELATIVE)
         return ItemRejected(what)
 
     def _advice(self) -> str:
@@ -139,7 +143,8 @@ class Failure:
 
     def _unavailable(self, what: str) -> EndpointUnavailable:
         kind, seconds = self.target.kind, retry_after_seconds(self.reply.headers)
-        blames_item = self.status >= 500 or (self.status == 408 and kind.blames_item_for_408)
+        is_error = self.status >= 500 and self.status not in _AWAY
+        blames_item = is_error or (self.status == 408 and kind.blames_item_for_408)
         if kind.is_provider:
             what += "; try again later" if seconds is None else f"; try again in {seconds:g} s"
         return EndpointUnavailable(what, seconds, blames_item)
@@ -211,8 +216,7 @@ def broken_off(target: Target, reason: str) -> EndpointUnavailable:
     """The error for an answer of which only the beginning came."""
     if not target.kind.is_provider:
         return EndpointUnavailable(f"{target.name}: {reason}")
-    what = f"the answer of {target.name} broke off ({reason}); try again"
-    return EndpointUnavailable(what, item_may_be_at_fault=True)
+    return EndpointUnavailable(f"the answer of {target.name} broke off ({reason}); try again")
 
 
 def cut_short(target: Target, call: Call) -> EndpointUnavailable:

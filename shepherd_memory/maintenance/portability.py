@@ -49,6 +49,8 @@ WITHOUT_GROUPS = 1
 WITHOUT_CONVERSATIONS = 2
 """The version before conversations, and what a session says about them."""
 
+READABLE = (WITHOUT_GROUPS, WITHOUT_CONVERSATIONS, VERSION)
+
 BATCH = 500
 MAX_LINE_BYTES = 64 * 1024 * 1024
 MAX_NUMBER = 10**15
@@ -82,6 +84,15 @@ def _not_buried(kind: str, key: str, session: str = "''") -> str:
     )
 
 
+def _statement_not_buried(message: str = "message_id", said_at: str = "stated_at") -> str:
+    """That nobody has deleted the statement that a row rests on."""
+    return (
+        " and not exists (select 1 from tombstones where user_id = :user_id and group_name = :group_name"
+        f" and (kind in ('document', 'statement') and session_id = :session_id and key = :{message}"
+        f" or kind = 'session' and session_id = '' and key = :session_id and deleted_at >= :{said_at}))"
+    )
+
+
 KINDS: dict[str, Kind] = {
     "tombstone": Kind(
         "tombstones",
@@ -112,7 +123,9 @@ KINDS: dict[str, Kind] = {
         "fact_history",
         {"key": TEXT, "value": TEXT, "stated_at": MOMENT, **_WHERE},
         "id",
-        _not_buried("fact", "key") + " and not exists (select 1 from fact_history where user_id = :user_id"
+        _not_buried("fact", "key")
+        + _statement_not_buried()
+        + " and not exists (select 1 from fact_history where user_id = :user_id"
         " and group_name = :group_name and key = :key and value = :value and stated_at = :stated_at)",
         has_id=True,
     ),
@@ -128,7 +141,18 @@ KINDS: dict[str, Kind] = {
             **_USE,
         },
         "group_name, key",
-        _not_buried("fact", "key"),
+        _not_buried("fact", "key") + _statement_not_buried(),
+    ),
+    "restatement": Kind(
+        "restatements",
+        {"kind": TEXT, "key": TEXT, "value": TEXT, "stated_at": MOMENT, **_WHERE},
+        "id",
+        "where true"
+        + _statement_not_buried()
+        + " and not exists (select 1 from restatements where user_id = :user_id"
+        " and group_name = :group_name and kind = :kind and key = :key and value = :value"
+        " and session_id = :session_id and message_id = :message_id)",
+        has_id=True,
     ),
     "context": Kind(
         "context",
@@ -143,7 +167,9 @@ KINDS: dict[str, Kind] = {
             **_USE,
         },
         "id",
-        _not_buried("context", "digest") + " on conflict (user_id, group_name, digest) do nothing",
+        _not_buried("context", "digest")
+        + _statement_not_buried()
+        + " on conflict (user_id, group_name, digest) do nothing",
         has_id=True,
     ),
     "document": Kind(
@@ -166,10 +192,16 @@ KINDS: dict[str, Kind] = {
             "created_at": MOMENT,
             "stored_at": MOMENT,
             **_USE,
+            "made_of": TEXT,
         },
         "id",
         _not_buried("document", "message_id", ":session_id")
-        + " on conflict (user_id, group_name, session_id, message_id) do nothing",
+        + _statement_not_buried("made_of", "created_at")
+        + " and (exists (select 1 from tombstones where user_id = :user_id and group_name = :group_name"
+        " and kind = 'spared' and session_id = :session_id and key = :message_id)"
+        " or not exists (select 1 from tombstones where user_id = :user_id and group_name = :group_name"
+        " and kind = 'words' and session_id = '' and key = :words and deleted_at >= :created_at))"
+        " on conflict (user_id, group_name, session_id, message_id) do nothing",
         has_id=True,
     ),
     "rejection": Kind(
@@ -185,7 +217,36 @@ KINDS: dict[str, Kind] = {
             "created_at": MOMENT,
         },
         "id",
-        "where not exists (select 1 from rejections where user_id = :user_id and group_name = :group_name"
+        "where true"
+        + _statement_not_buried()
+        + " and not exists (select 1 from rejections where user_id = :user_id and group_name = :group_name"
+        " and kind = :kind"
+        " and name = :name and content = :content and stated_at = :stated_at)",
+        has_id=True,
+    ),
+    "stop": Kind(
+        "forgotten_transcripts",
+        {"file_key": TEXT, "group_name": TEXT, "read_through": NUMBER},
+        "file_key",
+        "where true on conflict (user_id, file_key) do update set read_through = excluded.read_through"
+        " where excluded.read_through > forgotten_transcripts.read_through",
+    ),
+    "unconfirmed": Kind(
+        "unconfirmed",
+        {
+            "kind": TEXT,
+            "name": TEXT,
+            "content": TEXT,
+            "reason": TEXT,
+            "detail": TEXT,
+            "quote": TEXT,
+            "subject": TEXT,
+            "stated_at": MOMENT,
+            **_WHERE,
+            "created_at": MOMENT,
+        },
+        "id",
+        "where not exists (select 1 from unconfirmed where user_id = :user_id and group_name = :group_name"
         " and kind = :kind"
         " and name = :name and content = :content and stated_at = :stated_at)",
         has_id=True,
@@ -252,6 +313,10 @@ _SESSION_COLUMNS = {
     "updated_at": MOMENT,
 }
 _NEW_IN_SESSIONS = {"grouped_through": "", "provider": "", "cwd": ""}
+
+
+_SINCE: Mapping[str, Line] = {"document": {"made_of": ""}}
+"""Columns that files of older versions do not have."""
 
 _COLUMNS = {
     **{name: kind.columns for name, kind in KINDS.items()},
@@ -401,7 +466,7 @@ def _check_header(raw: bytes) -> int:
     if header.get("format") != FORMAT:
         raise InvalidInput("line 1: this is not an export of shepherd-memory")
     version = header.get("version")
-    if version not in (WITHOUT_GROUPS, WITHOUT_CONVERSATIONS, VERSION):
+    if version not in READABLE:
         raise InvalidInput(
             f"line 1: the export has version {version!r}, this program reads up to {VERSION}: upgrade it"
         )
@@ -435,6 +500,7 @@ def _read(number: int, raw: bytes, only: str, version: int) -> tuple[str, Line]:
         line = {**_NEW_IN_SESSIONS, **line}
     if only and "group_name" in columns:
         line["group_name"] = only
+    line = _SINCE.get(name, {}) | line
     if set(line) != set(columns):
         odd = sorted(set(line) ^ set(columns))
         raise InvalidInput(
@@ -474,16 +540,19 @@ def _recomputed(name: str, values: Line) -> Line:
             values[column] = storable_id(values[column])
     if "group_name" in values:
         checked_group(values["group_name"])
-    if name in ("tombstone", "rejection") and values["kind"] not in _KINDS_OF[name]:
+    if name in _KINDS_OF and values["kind"] not in _KINDS_OF[name]:
         raise InvalidInput(f"the kind of a {name} is one of {', '.join(_KINDS_OF[name])}")
-    if name in ("fact", "past_fact") or (name == "tombstone" and values["kind"] == tombstones.FACT):
+    if name in ("fact", "past_fact") or (name in _BY_KEY and values["kind"] == tombstones.FACT):
         return {**values, "key": facts.fact_key(values["key"])}
-    if name == "file":
-        return {**values, "thread": thread_of(values["session_id"]), "status": "idle"}
-    if name == "context":
-        return {**values, "digest": digest(values["question"], values["answer"])}
-    return values
+    return {**values, **_DERIVED[name](values)} if name in _DERIVED else values
 
+
+_DERIVED: Mapping[str, Callable[[Line], Line]] = {
+    "file": lambda values: {"thread": thread_of(values["session_id"]), "status": "idle"},
+    "context": lambda values: {"digest": digest(values["question"], values["answer"])},
+    "document": lambda values: {"words": tombstones.words_mark(values["text"])},
+}
+"""Columns that are made of others, and what tells a copy of a deleted message."""
 
 _IDS = (
     "session_id",
@@ -494,17 +563,15 @@ _IDS = (
     "key",
     "day",
     "purpose",
+    "made_of",
 )
+_BY_KEY = ("tombstone", "restatement")
 
 _KINDS_OF = {
-    "tombstone": (
-        tombstones.FACT,
-        tombstones.CONTEXT,
-        tombstones.DOCUMENT,
-        tombstones.SAID,
-        tombstones.SESSION,
-    ),
+    "tombstone": tombstones.KINDS,
     "rejection": (tombstones.FACT, tombstones.CONTEXT),
+    "restatement": (tombstones.FACT, tombstones.CONTEXT),
+    "unconfirmed": (tombstones.FACT, tombstones.CONTEXT),
 }
 
 

@@ -12,6 +12,9 @@ from shepherd_memory.storage.database import Connection, Database, schema_versio
 from shepherd_memory.work import endpoint_state, jobs
 from shepherd_memory.work.endpoint_state import EndpointState
 
+MAX_FAILED_COUNTED = 1000
+"""Health is asked for often: of items that failed, no more are counted."""
+
 
 @dataclass(frozen=True)
 class EmbeddingState:
@@ -78,9 +81,21 @@ def read_health(connection: Connection, config: Config, config_problem: str | No
     if lag > max_lag and not jobs.progressed_since(connection, queue.KIND, now - round(max_lag * SECOND)):
         reason = endpoint.reason or "is a worker running?"
         found.append(f"the oldest item has waited {lag:.0f} s and nothing moves: {reason}")
+    if failed := jobs.count_failed(connection, queue.KIND, MAX_FAILED_COUNTED):
+        found.append(_failed_problem(failed))
     if problem := _archive_problem(connection, config):
         found.append(problem)
     return HealthReport(endpoint, lag, tuple(found))
+
+
+def _failed_problem(number: int) -> str:
+    more = " or more" if number >= MAX_FAILED_COUNTED else ""
+    return (
+        f"{f'{number}{more} items have' if number > 1 else '1 item has'} failed;"
+        " they are tried again after a day, then each week:"
+        " `shepherd queue list --all-users --status failed` has the reasons,"
+        " `shepherd queue retry --all-failed` tries at once"
+    )
 
 
 def _archive_problem(connection: Connection, config: Config) -> str:

@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from functools import lru_cache
 
-from shepherd_memory.memory import entries
+from shepherd_memory.memory import entries, restatements
 from shepherd_memory.storage import prompt_blocks
 from shepherd_memory.storage.database import Connection
 from shepherd_memory.storage.rows import Provenance, build
@@ -67,7 +67,7 @@ def put(
     mark = digest(question, answer)
     if exists(tx, user_id, CONTEXT, mark, where.stated_at, where.group_name):
         return DELETED
-    if same_as is not None and _refresh(tx, user_id, same_as, question, answer, mark, where, now):
+    if same_as is not None and _refresh(tx, user_id, same_as, context_id, question, answer, mark, where, now):
         return REFRESHED
     row = tx.row(
         "insert into context (user_id, group_name, id, question, answer, digest, stated_at, source,"
@@ -87,6 +87,7 @@ def put(
         **asdict(where),
     )
     if row is None or row[0] != context_id:
+        restatements.add(tx, user_id, context_id, CONTEXT, mark, "", where)
         return REFRESHED
     _add_entry(tx, user_id, context_id, question, answer, where, now)
     return STORED
@@ -132,6 +133,7 @@ def _refresh(
     tx: Connection,
     user_id: str,
     context_id: int,
+    new_id: int,
     question: str,
     answer: str,
     mark: str,
@@ -140,8 +142,8 @@ def _refresh(
 ) -> bool:
     """Give an existing pair the newer wording; an older statement leaves it as it is."""
     found = tx.row(
-        "select stated_at, digest, question, answer from context where user_id = :user_id"
-        " and group_name = :group and id = :id",
+        "select stated_at, digest, question, answer, source, session_id, message_id from context"
+        " where user_id = :user_id and group_name = :group and id = :id",
         user_id=user_id,
         group=where.group_name,
         id=context_id,
@@ -149,7 +151,12 @@ def _refresh(
     if found is None:
         return False
     is_free = mark == found[1] or _of_digest(tx, user_id, mark, where.group_name) is None
-    if where.stated_at >= found[0] and is_free:
+    if not (where.stated_at >= found[0] and is_free):
+        restatements.add(tx, user_id, new_id, CONTEXT, found[1], "", where)
+    else:
+        restatements.rename(tx, user_id, CONTEXT, found[1], mark, where.group_name)
+        before = Provenance(found[0], found[4], found[5], found[6], where.group_name)
+        restatements.add(tx, user_id, new_id, CONTEXT, mark, "", before)
         entries.remove(tx, user_id, context_id, entries.context_text(found[2], found[3]))
         bump_version(tx, user_id)
         _add_entry(tx, user_id, context_id, question, answer, where, now)
@@ -190,14 +197,17 @@ def _of_digest(connection: Connection, user_id: str, mark: str, group: str) -> i
 
 def near_duplicate(question: str, answer: str, known: Iterable[Context]) -> Context | None:
     """The known pair that says the same in nearly the same words, if there is one."""
-    asked, answered = _stems(question), _stems(answer)
-    for pair in known:
-        if (
-            _overlap(answered, _stems(pair.answer)) >= NEAR_DUPLICATE
-            and _overlap(asked, _stems(pair.question)) >= NEAR_DUPLICATE
-        ):
-            return pair
-    return None
+    return next(
+        (pair for pair in known if near_duplicate_of(question, answer, pair.question, pair.answer)), None
+    )
+
+
+def near_duplicate_of(question: str, answer: str, other_question: str, other_answer: str) -> bool:
+    """Whether two pairs say the same in nearly the same words."""
+    return (
+        _overlap(_stems(answer), _stems(other_answer)) >= NEAR_DUPLICATE
+        and _overlap(_stems(question), _stems(other_question)) >= NEAR_DUPLICATE
+    )
 
 
 # A user's pairs are compared again with every new one.
@@ -266,9 +276,32 @@ def delete(tx: Connection, user_id: str, context_id: int, now: int, group: str =
         return False
     entries.remove(tx, user_id, context_id, entries.context_text(row[2], row[3]))
     prompt_blocks.withdraw(tx, user_id, [prompt_blocks.entry_mark(context_id)])
+    restatements.delete_key(tx, user_id, CONTEXT, row[0], group)
     add(tx, user_id, CONTEXT, row[0], max(now, row[1]), group=group)
     bump_version(tx, user_id)
     return True
+
+
+def statements_of(connection: Connection, user_id: str, pair: Context) -> list[tuple[str, str]]:
+    """Every statement that a pair rests on: its session and message."""
+    mark = digest(pair.question, pair.answer)
+    again = restatements.of_key(connection, user_id, CONTEXT, mark, pair.group_name)
+    found = [(pair.session_id, pair.message_id), *((one.session_id, one.message_id) for one in again)]
+    return [statement for statement in found if statement[1]]
+
+
+def of_question(
+    connection: Connection, user_id: str, question: str, group: str = MAIN_GROUP
+) -> list[Context]:
+    """The answers that a group has to a question, by its exact words."""
+    rows = connection.rows(
+        f"select {COLUMNS} from context where user_id = :user_id and group_name = :group"
+        " and question = :question order by id",
+        user_id=user_id,
+        group=group,
+        question=question,
+    )
+    return [build(Context, row) for row in rows]
 
 
 def of_session(connection: Connection, user_id: str, session_id: str, group: str = MAIN_GROUP) -> list[int]:

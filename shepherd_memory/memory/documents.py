@@ -1,10 +1,11 @@
 """Documents: what is stored verbatim, with facets to find it by."""
 
-from collections.abc import Container, Iterator, Sequence
+from collections.abc import Container, Sequence
 from dataclasses import dataclass, fields
 from datetime import datetime
 from operator import attrgetter
 
+from shepherd_memory.storage import tombstones
 from shepherd_memory.storage.database import Connection, Row
 from shepherd_memory.storage.rows import build
 from shepherd_memory.storage.visibility import seen_from
@@ -26,13 +27,17 @@ IS_SAID = (
 
 COLUMNS = (
     "id, group_name, session_id, message_id, type, category, role, speaker_type, speaker_name, text, extra,"
-    " source, source_file, tool_names, cwd, created_at, stored_at, use_count, last_used_at"
+    " source, source_file, tool_names, cwd, created_at, stored_at, use_count, last_used_at, made_of"
 )
 
 
 @dataclass(frozen=True)
 class Document:
-    """One stored document. `extra` is JSON text: what of a message has no column of its own."""
+    """One stored document.
+
+    `extra` is JSON text: what of a message has no column of its own. `made_of`, in a note, is the message of
+    its session that it was made of.
+    """
 
     id: int
     group_name: str
@@ -53,6 +58,7 @@ class Document:
     stored_at: datetime
     use_count: int
     last_used_at: datetime | None
+    made_of: str = ""
 
 
 @dataclass(frozen=True)
@@ -74,6 +80,7 @@ class NewDocument:
     source_file: str = ""
     tool_names: str = ""
     cwd: str = ""
+    made_of: str = ""
 
 
 _NEW_FIELDS = tuple(field.name for field in fields(NewDocument))
@@ -105,35 +112,109 @@ def insert(
     return {row[1] for row in rows}
 
 
-def find_known(tx: Connection, user_id: str, new: Sequence[NewDocument]) -> set[tuple[str, str, str]]:
-    """Which of the messages, by group, session and id, are there, or were deleted by the user."""
-    sessions: dict[tuple[str, str], list[str]] = {}
+Name = tuple[str, str, str]
+"""The group, session and id of a message."""
+
+
+def find_known(tx: Connection, user_id: str, new: Sequence[NewDocument]) -> set[Name]:
+    """Which of the messages are there, or were deleted by the user."""
+    sessions: dict[tuple[str, str], list[NewDocument]] = {}
     for document in new:
-        sessions.setdefault((document.group_name, document.session_id), []).append(document.message_id)
+        sessions.setdefault((document.group_name, document.session_id), []).append(document)
     return {
         (group, session_id, message_id)
-        for (group, session_id), message_ids in sessions.items()
-        for at in range(0, len(message_ids), LOOKED_UP)
-        for message_id in _known_in(tx, user_id, group, session_id, message_ids[at : at + LOOKED_UP])
+        for (group, session_id), said in sessions.items()
+        for at in range(0, len(said), LOOKED_UP)
+        for message_id in _known_in(tx, user_id, group, session_id, said[at : at + LOOKED_UP])
     }
 
 
 def _known_in(
-    tx: Connection, user_id: str, group: str, session_id: str, message_ids: Sequence[str]
-) -> Iterator[str]:
-    names = {f"m{index}": message_id for index, message_id in enumerate(message_ids)}
+    tx: Connection, user_id: str, group: str, session_id: str, said: Sequence[NewDocument]
+) -> set[str]:
+    names = {f"m{index}": document.message_id for index, document in enumerate(said)}
     listed = ", ".join(f":{name}" for name in names)
     rows = tx.rows(
-        "select message_id from documents where user_id = :user_id and group_name = :group"
+        "select message_id, 0 from documents where user_id = :user_id and group_name = :group"
         f" and session_id = :session_id and message_id in ({listed})"
-        " union all select key from tombstones where user_id = :user_id and group_name = :group"
-        f" and kind = 'document' and session_id = :session_id and key in ({listed})",
+        " union all select key, 0 from tombstones where user_id = :user_id and group_name = :group"
+        f" and kind = 'document' and session_id = :session_id and key in ({listed})"
+        " union all select * from (select kind, 1 from tombstones where user_id = :user_id"
+        " and group_name = :group and kind = 'words' limit 1) as any_words",
         user_id=user_id,
         group=group,
         session_id=session_id,
         **names,
     )
-    return (row[0] for row in rows)
+    known = {message_id for message_id, is_kind in rows if not is_kind}
+    # Few users have deleted anything: the others' words are not looked at.
+    if any(is_kind for _, is_kind in rows):
+        spared = tombstones.spared_messages(tx, user_id, session_id, group)
+        known |= _deleted_by_words(tx, user_id, group, said) - spared
+    return known | _made_of_deleted(tx, user_id, group, session_id, said)
+
+
+def _deleted_by_words(tx: Connection, user_id: str, group: str, said: Sequence[NewDocument]) -> set[str]:
+    """Copies of messages that were deleted after these were said, whatever ids they come with."""
+    marks = {document.message_id: tombstones.words_mark(document.text) for document in said}
+    deleted = tombstones.buried_words(tx, user_id, marks.values(), group)
+    return {
+        document.message_id
+        for document in said
+        if deleted.get(marks[document.message_id], -1) >= document.created_at
+    }
+
+
+def _made_of_deleted(
+    tx: Connection, user_id: str, group: str, session_id: str, said: Sequence[NewDocument]
+) -> set[str]:
+    """Notes that were made of a message that was deleted."""
+    notes = [document for document in said if document.made_of]
+    deleted = tombstones.buried_messages(tx, user_id, session_id, group) if notes else set()
+    return {note.message_id for note in notes if note.made_of in deleted}
+
+
+def last_messages(
+    connection: Connection, user_id: str, session_id: str, limit: int, group: str = MAIN_GROUP
+) -> list[tuple[int, str]]:
+    """(id, message id) of the last documents of a session."""
+    rows = connection.rows(
+        "select id, message_id from documents where user_id = :user_id and group_name = :group"
+        " and session_id = :session_id order by id desc limit :limit",
+        user_id=user_id,
+        group=group,
+        session_id=session_id,
+        limit=limit,
+    )
+    return [(row[0], row[1]) for row in rows]
+
+
+def last_said(
+    connection: Connection, user_id: str, session_id: str, group: str = MAIN_GROUP
+) -> Document | None:
+    """What the user said last in a session."""
+    row = connection.row(
+        f"select {COLUMNS} from documents where user_id = :user_id and group_name = :group"
+        " and session_id = :session_id and role = 'user' order by id desc limit 1",
+        user_id=user_id,
+        group=group,
+        session_id=session_id,
+    )
+    return None if row is None else build(Document, row)
+
+
+def deleted_messages(
+    connection: Connection, user_id: str, session_id: str, group: str = MAIN_GROUP
+) -> list[str]:
+    """The ids of the messages that the user has deleted from a session."""
+    rows = connection.rows(
+        "select key from tombstones where user_id = :user_id and group_name = :group"
+        " and kind = 'document' and session_id = :session_id",
+        user_id=user_id,
+        group=group,
+        session_id=session_id,
+    )
+    return [row[0] for row in rows]
 
 
 @dataclass(frozen=True)
@@ -232,6 +313,37 @@ def message_ids(connection: Connection, user_id: str, session_id: str, group: st
     return {row[0] for row in rows}
 
 
+def notes_of(
+    connection: Connection, user_id: str, session_id: str, message_id: str, group: str = MAIN_GROUP
+) -> list[Document]:
+    """The notes that were made of a message."""
+    rows = connection.rows(
+        f"select {COLUMNS} from documents where user_id = :user_id and group_name = :group"
+        " and session_id = :session_id and made_of = :message_id and made_of <> '' order by id",
+        user_id=user_id,
+        group=group,
+        session_id=session_id,
+        message_id=message_id,
+    )
+    return [build(Document, row) for row in rows]
+
+
+def last_calls(
+    connection: Connection, user_id: str, session_id: str, limit: int, group: str = MAIN_GROUP
+) -> list[str]:
+    """The `extra` of the last messages of a session in which tools were called."""
+    rows = connection.rows(
+        "select extra from documents where user_id = :user_id and group_name = :group"
+        " and session_id = :session_id and role = 'assistant' and extra is not null"
+        " order by id desc limit :limit",
+        user_id=user_id,
+        group=group,
+        session_id=session_id,
+        limit=limit,
+    )
+    return [extra for (extra,) in rows]
+
+
 def statements(
     connection: Connection,
     user_id: str,
@@ -297,13 +409,15 @@ def said_after(
     return [(int(document_id), int(said_at)) for document_id, said_at in rows]
 
 
-def count_imported(connection: Connection, user_id: str) -> int:
-    """How many documents a user has that were read from files."""
+def count_imported(connection: Connection, user_id: str, group: str = MAIN_GROUP) -> int:
+    """How many of a user's documents that a group sees were read from files."""
+    among, seen = seen_from(group)
     row = connection.row(
-        "select count(*) from documents d where user_id = :user_id and exists"
+        f"select count(*) from documents d where user_id = :user_id{among} and exists"
         " (select 1 from transcript_files f where f.user_id = d.user_id and f.group_name = d.group_name"
         " and f.session_id = d.session_id)",
         user_id=user_id,
+        **seen,
     )
     return int(row[0]) if row else 0
 

@@ -5,9 +5,10 @@ from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 
 from shepherd_memory.errors import InvalidInput
-from shepherd_memory.memory import entries
+from shepherd_memory.memory import entries, restatements
 from shepherd_memory.memory.fact_keys import normalise_key
-from shepherd_memory.storage import prompt_blocks
+from shepherd_memory.memory.restatements import Restatement
+from shepherd_memory.storage import prompt_blocks, tombstones
 from shepherd_memory.storage.clock import to_us
 from shepherd_memory.storage.database import Connection
 from shepherd_memory.storage.rows import Provenance, build
@@ -90,6 +91,7 @@ def put(tx: Connection, user_id: str, key: str, value: str, where: Provenance, n
         return STORED
     if where.stated_at < to_us(current.stated_at):
         if value == current.value:
+            restatements.add(tx, user_id, row_id, FACT, key, value, where)
             return UNCHANGED
         _insert_past(tx, user_id, row_id, key, value, where)
         return OLDER
@@ -99,13 +101,15 @@ def put(tx: Connection, user_id: str, key: str, value: str, where: Provenance, n
 def _replace(
     tx: Connection, user_id: str, current: Fact, value: str, where: Provenance, now: int, row_id: int
 ) -> str:
+    before = _provenance(current)
     if value != current.value:
-        before = _provenance(current)
         _insert_past(tx, user_id, row_id, current.key, current.value, before)
         _remove_entry(tx, user_id, current)
         _add_entry(tx, user_id, row_id, current.key, value, where, now)
     else:
         entries.restate(tx, user_id, current.id, where.stated_at)
+        if (before.session_id, before.message_id) != (where.session_id, where.message_id):
+            restatements.add(tx, user_id, row_id, FACT, current.key, value, before)
     tx.execute(
         "update facts set id = :id, value = :value, stated_at = :stated_at, source = :source,"
         " session_id = :session_id, message_id = :message_id, updated_at = :now"
@@ -238,6 +242,21 @@ def of_message(
     return [build(Fact, row) for row in rows]
 
 
+def past_of_message(
+    connection: Connection, user_id: str, session_id: str, message_id: str, group: str = MAIN_GROUP
+) -> list[PastFact]:
+    """The values of before that were stated in a message."""
+    rows = connection.rows(
+        f"select {HISTORY_COLUMNS} from fact_history where user_id = :user_id and group_name = :group"
+        " and session_id = :session_id and message_id = :message_id order by key, id",
+        user_id=user_id,
+        group=group,
+        session_id=session_id,
+        message_id=message_id,
+    )
+    return [build(PastFact, row) for row in rows]
+
+
 def history(connection: Connection, user_id: str, key: str, group: str = MAIN_GROUP) -> list[PastFact]:
     """The timeline of a key in a group, oldest first; the current value is the last, with no end."""
     rows = connection.rows(
@@ -296,8 +315,17 @@ def _as_past(fact: Fact) -> PastFact:
     )
 
 
-def _provenance(fact: Fact | PastFact) -> Provenance:
+def _provenance(fact: Fact | PastFact | Restatement) -> Provenance:
     return Provenance(to_us(fact.stated_at), fact.source, fact.session_id, fact.message_id, fact.group_name)
+
+
+def statements_of(
+    connection: Connection, user_id: str, key: str, group: str = MAIN_GROUP
+) -> list[Provenance]:
+    """Every statement that a fact rests on: of its value and of those before it, oldest first."""
+    past: list[PastFact | Restatement] = [*history(connection, user_id, key, group)]
+    found = map(_provenance, [*past, *restatements.of_key(connection, user_id, FACT, key, group)])
+    return sorted((where for where in found if where.message_id), key=lambda where: where.stated_at)
 
 
 def delete(tx: Connection, user_id: str, key: str, now: int, group: str = MAIN_GROUP) -> bool:
@@ -308,6 +336,7 @@ def delete(tx: Connection, user_id: str, key: str, now: int, group: str = MAIN_G
     where = "where user_id = :user_id and group_name = :group and key = :key"
     tx.execute(f"delete from facts {where}", user_id=user_id, group=group, key=key)
     past = tx.execute(f"delete from fact_history {where}", user_id=user_id, group=group, key=key)
+    restatements.delete_key(tx, user_id, FACT, key, group)
     prompt_blocks.withdraw(tx, user_id, [prompt_blocks.key_mark(key, group)])
     add(tx, user_id, FACT, key, max(now, to_us(found.stated_at)) if found else now, group=group)
     bump_version(tx, user_id)
@@ -317,39 +346,43 @@ def delete(tx: Connection, user_id: str, key: str, now: int, group: str = MAIN_G
 def delete_session(tx: Connection, user_id: str, session_id: str, now: int, group: str = MAIN_GROUP) -> int:
     """Delete the values, current and past, that were stated in a session; how many.
 
-    A key that had another value before has that one again.
+    A key that had another value before, or that was said elsewhere too, has that one again.
     """
-    past = tx.rows(
-        "delete from fact_history where user_id = :user_id and group_name = :group"
-        " and session_id = :session_id returning key, value",
-        user_id=user_id,
-        group=group,
-        session_id=session_id,
+    return _delete_stated(tx, user_id, session_id, None, now, group)
+
+
+def delete_statement(
+    tx: Connection, user_id: str, session_id: str, message_id: str, now: int, group: str = MAIN_GROUP
+) -> int:
+    """The same for one message of a session."""
+    return _delete_stated(tx, user_id, session_id, message_id, now, group)
+
+
+def _delete_stated(
+    tx: Connection, user_id: str, session_id: str, message_id: str | None, now: int, group: str
+) -> int:
+    stated = (
+        " where user_id = :user_id and group_name = :group and session_id = :session_id"
+        " and message_id = coalesce(:message_id, message_id)"
     )
+    names = {"user_id": user_id, "group": group, "session_id": session_id, "message_id": message_id}
+    past = tx.rows(f"delete from fact_history{stated} returning key, value", **names)
     prompt_blocks.withdraw(tx, user_id, [prompt_blocks.value_mark(key, value, group) for key, value in past])
-    rows = tx.rows(
-        "select key from facts where user_id = :user_id and group_name = :group and session_id = :session_id",
-        user_id=user_id,
-        group=group,
-        session_id=session_id,
-    )
-    for (key,) in rows:
-        _step_back(tx, user_id, key, now, group)
-    return len(rows) + len(past)
+    restatements.delete_statements(tx, user_id, session_id, message_id, group)
+    rows = tx.rows(f"select key, value from facts{stated}", **names)
+    gone = [key for key, value in rows if _step_back(tx, user_id, key, now, group) != value]
+    return len(past) + len(gone)
 
 
-def _step_back(tx: Connection, user_id: str, key: str, now: int, group: str) -> None:
-    """Delete the current value of a key; the newest one in its history takes its place."""
-    earlier = history(tx, user_id, key, group)[:-1]
+def _step_back(tx: Connection, user_id: str, key: str, now: int, group: str) -> str | None:
+    """Delete the current value of a key; the newest of its other statements takes its place, and says it."""
+    earlier: list[PastFact | Restatement] = [*history(tx, user_id, key, group)[:-1]]
+    earlier += restatements.of_key(tx, user_id, FACT, key, group)
+    earlier.sort(key=lambda one: one.stated_at)
+    deleted = tombstones.deleted_at(tx, user_id, FACT, key, group)
     delete(tx, user_id, key, now, group)
-    if not earlier:
-        return
-    tx.execute(
-        "delete from tombstones where user_id = :user_id and group_name = :group and kind = 'fact'"
-        " and key = :key",
-        user_id=user_id,
-        group=group,
-        key=key,
-    )
+    if earlier:
+        tombstones.take_back(tx, user_id, FACT, key, deleted, group)
     for past in earlier:
         put(tx, user_id, key, past.value, _provenance(past), now, lock(tx, user_id, now))
+    return earlier[-1].value if earlier else None

@@ -103,3 +103,17 @@ def delete_session(tx: Connection, user_id: str, session_id: str, group: str = M
         group=group,
         session_id=session_id,
     )
+
+
+def delete_statement(
+    tx: Connection, user_id: str, session_id: str, message_id: str, group: str = MAIN_GROUP
+) -> int:
+    """Delete what was refused of one message; how many."""
+    return tx.execute(
+        "delete from rejections where user_id = :user_id and group_name = :group"
+        " and session_id = :session_id and message_id = :message_id",
+        user_id=user_id,
+        group=group,
+        session_id=session_id,
+        message_id=message_id,
+    )

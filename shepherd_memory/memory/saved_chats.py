@@ -1,7 +1,7 @@
 """Saved chats: what a chat leaves on this machine's disk, to be gone on with and to be typed again.
 
-One folder for each user, which erasing the user removes. Nothing secret is in it: what is saved went through
-redaction, as all that is stored.
+One folder for each user, which erasing the user removes; what is of a group has a digest of its name in the
+name of the file. Nothing secret is in it: what is saved went through redaction, as all that is stored.
 """
 
 import os
@@ -17,6 +17,7 @@ from shepherd_memory.config import private_files, state_folder
 from shepherd_memory.config.identity import is_known
 from shepherd_memory.errors import InvalidInput, ShepherdError
 from shepherd_memory.text.canonical import canonical_json, canonical_text, dump_json, load_json
+from shepherd_memory.text.groups import MAIN_GROUP
 from shepherd_memory.text.ids import digest_of
 from shepherd_memory.text.redaction import redact, redact_json
 
@@ -41,24 +42,25 @@ class SavedChat:
     unstored: frozenset[str] = frozenset()
 
 
-def save(user_id: str, place: str, provider: str, chat: SavedChat) -> None:
-    """Keep a chat for the next `--continue` of this user, in this folder, with this provider."""
+def save(user_id: str, place: str, provider: str, chat: SavedChat, group: str = MAIN_GROUP) -> None:
+    """Keep a chat for the next `--continue` of this user and group, in this folder, with this provider."""
     table = {
         "version": VERSION,
         "session_id": chat.session_id,
         "place": redact(place),
         "provider": provider,
+        "group": group,
         "remembered": sorted(chat.remembered),
         "unstored": sorted(chat.unstored),
         "messages": redact_json(canonical_json(chat.messages)),
     }
     with _locked(user_id):
-        private_files.replace(_chat_path(user_id, place, provider), dump_json(table).encode())
+        private_files.replace(_chat_path(user_id, place, provider, group), dump_json(table).encode())
 
 
-def load(user_id: str, place: str, provider: str) -> SavedChat | None:
-    """The chat to go on with; None if there is none."""
-    path = _chat_path(user_id, place, provider)
+def load(user_id: str, place: str, provider: str, group: str = MAIN_GROUP) -> SavedChat | None:
+    """The chat of a group to go on with; None if there is none."""
+    path = _chat_path(user_id, place, provider, group)
     try:
         return _read(path.read_bytes())
     except FileNotFoundError:
@@ -108,14 +110,16 @@ def _whole(messages: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     return kept
 
 
-def forget(user_id: str, session_id: str | None = None) -> int:
-    """Remove what a user's chats left, or one session of theirs; how many files."""
+def forget(user_id: str, session_id: str | None = None, group: str = MAIN_GROUP) -> int:
+    """Remove what a user's chats left in all groups, or one session of a group; how many files."""
     folder = _folder(user_id)
     if not folder.is_dir():
         return 0
     try:
         with _locked(user_id):
-            return _remove_all(folder) if session_id is None else _remove_session(folder, session_id)
+            if session_id is None:
+                return _remove_all(folder)
+            return _remove_session(folder, session_id, group)
     except OSError as error:
         raise ShepherdError(f"{folder} cannot be removed ({error.strerror}); remove it by hand") from error
 
@@ -126,32 +130,33 @@ def _remove_all(folder: Path) -> int:
     return number
 
 
-def _remove_session(folder: Path, session_id: str) -> int:
-    found = [path for path in folder.glob("*.json") if _session_of(path) in (session_id, None)]
+def _remove_session(folder: Path, session_id: str, group: str) -> int:
+    found = [path for path in _chats_of(folder, group) if _session_of(path) in (session_id, None)]
     for path in found:
         path.unlink(missing_ok=True)
     return len(found)
 
 
-def forget_said(user_id: str, message_ids: Set[str], texts: Set[str]) -> None:
-    """Take what a user has had deleted out of the saved chats, and out of what can be typed again."""
+def forget_said(user_id: str, message_ids: Set[str], texts: Set[str], group: str = MAIN_GROUP) -> None:
+    """Take what a user has had deleted in a group out of its saved chats, and of what can be typed again."""
     folder = _folder(user_id)
     if not message_ids or not folder.is_dir():
         return
     try:
         with _locked(user_id):
-            _take_out(folder, message_ids, texts)
+            _take_out(folder, message_ids, texts, group)
     except OSError as error:
         raise ShepherdError(f"{folder} cannot be changed ({error.strerror}); remove it by hand") from error
 
 
-def _take_out(folder: Path, message_ids: Set[str], texts: Set[str]) -> None:
+def _take_out(folder: Path, message_ids: Set[str], texts: Set[str], group: str) -> None:
+    history = folder / f"{HISTORY}{_mark(group)}"
     with suppress(FileNotFoundError):
-        lines = _lines((folder / HISTORY).read_bytes())
+        lines = _lines(history.read_bytes())
         # Typed with spaces around it, or with a second slash, it is still what was said.
         left = [line for line in lines if not {line, line.strip(), line.strip().removeprefix("/")} & texts]
-        private_files.replace(folder / HISTORY, _dumped(left))
-    for path in folder.glob("*.json"):
+        private_files.replace(history, _dumped(left))
+    for path in _chats_of(folder, group):
         with suppress(ValueError, KeyError, TypeError):
             table = load_json(path.read_bytes().decode())
             messages = list(map(_checked, table["messages"]))
@@ -169,8 +174,9 @@ def _session_of(path: Path) -> str | None:
 class InputHistory:
     """What was typed, to be typed again: newest last, without secrets, in a file or in memory only."""
 
-    def __init__(self, user_id: str, is_kept: bool = True) -> None:
+    def __init__(self, user_id: str, is_kept: bool = True, group: str = MAIN_GROUP) -> None:
         self._user_id = user_id
+        self._group = group
         self._is_kept = is_kept and is_known(user_id)
         self._lines: list[str] = []
 
@@ -203,7 +209,7 @@ class InputHistory:
             return self._lines
 
     def _path(self) -> Path:
-        return _folder(self._user_id) / HISTORY
+        return _folder(self._user_id) / f"{HISTORY}{_mark(self._group)}"
 
 
 def _with(lines: Sequence[str], new: str) -> list[str]:
@@ -232,9 +238,23 @@ def _dumped(lines: Sequence[str]) -> bytes:
     return "".join(f"{dump_json(line)}\n" for line in lines).encode()
 
 
-def _chat_path(user_id: str, place: str, provider: str) -> Path:
+def _chat_path(user_id: str, place: str, provider: str, group: str) -> Path:
     name = digest_of("\0".join((os.path.realpath(place), provider)))
-    return _folder(user_id) / f"{name}.json"
+    return _folder(user_id) / f"{name}{_mark(group)}.json"
+
+
+def _chats_of(folder: Path, group: str) -> list[Path]:
+    """The saved chats of a group; by their names, so that one that cannot be read has a group too."""
+    mark = _mark(group)
+    return [path for path in folder.glob("*.json") if path.name.removesuffix(".json")[_DIGEST:] == mark]
+
+
+def _mark(group: str) -> str:
+    """What a group's files have in their names; those of `main` nothing, as before there were groups."""
+    return "" if group == MAIN_GROUP else f".{digest_of(group)}"
+
+
+_DIGEST = len(digest_of(""))
 
 
 def _folder(user_id: str, environ: Mapping[str, str] = os.environ) -> Path:

@@ -175,14 +175,16 @@ def newest_other(
 
 
 def _in_folder(cwd: str) -> tuple[str, dict[str, str | int]]:
-    """A condition for the sessions of a folder, live or read from a file, and its parameters."""
+    """A condition for the sessions of a folder, live or read from a file or both, and its parameters."""
     if not cwd:
         return "", {}
     inside = "({0}.cwd = :cwd or substr({0}.cwd, 1, :length) = :below)"
     below = f"{cwd.rstrip('/')}/"
     return (
         f" and ({inside.format('s')} or exists (select 1 from transcript_files f where f.user_id = s.user_id"
-        f" and f.group_name = s.group_name and f.session_id = s.session_id and {inside.format('f')}))"
+        " and f.group_name = s.group_name and (f.session_id = s.session_id"
+        f" or (f.thread <> '' and s.session_id in (f.thread, f.thread || '{threads.LIVE_MARK}')))"
+        f" and {inside.format('f')}))"
     ), {"cwd": cwd.rstrip("/") or "/", "below": below, "length": len(below)}
 
 

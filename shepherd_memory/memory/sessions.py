@@ -110,6 +110,11 @@ def work_key(session_id: str, group: str) -> str:
     return session_id if is_plain else f"{group}{KEY_MARK}{session_id}"
 
 
+def work_key_prefix(group: str) -> str:
+    """How the keys of the work items begin on which a group may act; empty for `main`, which acts on all."""
+    return "" if group == MAIN_GROUP else f"{group}{KEY_MARK}"
+
+
 def of_work_key(key: str) -> tuple[str, str]:
     """The id of the session that a work item is about, and its group."""
     group, mark, session_id = key.partition(KEY_MARK)

@@ -1,11 +1,12 @@
-"""Dates in a query: "last May", "two weeks ago", "on 7 May 2023", against the query's own time."""
+"""Dates in a query: "last May", "two weeks ago", "im März", "on 7 May 2023", against the query's own time."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 
 from shepherd_memory.storage.clock import DAY, to_us
+from shepherd_memory.text.words import fold
 
 MONTHS = (
     *("january", "february", "march", "april", "may", "june"),
@@ -14,6 +15,55 @@ MONTHS = (
 WEEKDAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
 _COUNTED = ("one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve")
 NUMBERS = {word: number for number, word in enumerate(_COUNTED, 1)} | {"a": 1, "an": 1, "couple": 2, "few": 3}
+
+_SHORT_MONTHS = [month[:3] for month in MONTHS]
+
+# German, French, Spanish, Portuguese, as `fold` leaves them.
+_FOREIGN_NAMES = """
+januar jan janner janvier enero janeiro
+februar feb fevrier febrero fevereiro
+marz mars marzo marco
+april avril abril
+mai mayo maio
+juni juin junio junho
+juli juillet julio julho
+august aout agosto
+september septembre septiembre setembro
+oktober octobre octubre outubro
+november novembre noviembre novembro
+dezember decembre diciembre dezembro
+"""
+FOREIGN_MONTHS = {
+    name: number for number, line in enumerate(_FOREIGN_NAMES.split("\n")[1:-1], 1) for name in line.split()
+}
+_WEEKDAY_NAMES = """
+montag lundi lunes segunda-feira segunda
+dienstag mardi martes terca-feira terca
+mittwoch mercredi miercoles quarta-feira quarta
+donnerstag jeudi jueves quinta-feira quinta
+freitag vendredi viernes sexta-feira sexta
+samstag sonnabend samedi sabado
+sonntag dimanche domingo
+"""
+FOREIGN_WEEKDAYS = {
+    name: number for number, line in enumerate(_WEEKDAY_NAMES.split("\n")[1:-1]) for name in line.split()
+}
+_UNITS = {
+    "week": "woche semaine semana",
+    "weekend": "wochenende week-end finde fim_de_semana fin_de_semana",
+    "month": "monat mois mes",
+    "year": "jahr annee ano an",
+}
+_FOREIGN_UNITS = {name.replace("_", " "): unit for unit, names in _UNITS.items() for name in names.split()}
+_NEAR_DAYS = {
+    name: days
+    for days, names in (
+        (0, "heute aujourd'hui hoy hoje"),
+        (1, "gestern ayer ontem"),
+        (2, "vorgestern avant-hier anteayer antier anteontem"),
+    )
+    for name in names.split()
+}
 
 _MONTH = rf"(?P<month>{'|'.join(f'{month[:3]}(?:{month[3:]})?' for month in MONTHS)})"
 _DAY = r"(?P<day>[0-3]?\d)(?:st|nd|rd|th)?"
@@ -35,20 +85,26 @@ class Span:
 
 
 Reader = Callable[[re.Match[str], date], Span]
+Pattern = tuple[re.Pattern[str], Reader]
 
 
 def read_dates(query: str, now: datetime) -> list[tuple[Span, str]]:
     """The stretches of time that a query names, the most precise ones first, each with its words."""
-    text = query.lower()
+    return take_dates(fold(query), now, PATTERNS)[0]
+
+
+def take_dates(folded: str, now: datetime, patterns: Iterable[Pattern]) -> tuple[list[tuple[Span, str]], str]:
+    """The stretches of time that a folded text names, and the text without them."""
+    text = folded
     found: list[tuple[Span, str]] = []
-    for pattern, read in _PATTERNS:
+    for pattern, read in patterns:
         for match in list(pattern.finditer(text)):
             span = _guarded(read, match, now.date())
             if span is not None:
                 found.append((span, match[0]))
                 # Read once: the year of a full date is not also a year by itself.
                 text = text[: match.start()] + " " * len(match[0]) + text[match.end() :]
-    return found
+    return found, text
 
 
 def _guarded(read: Reader, match: re.Match[str], today: date) -> Span | None:
@@ -59,7 +115,8 @@ def _guarded(read: Reader, match: re.Match[str], today: date) -> Span | None:
 
 
 def _month_number(match: re.Match[str]) -> int:
-    return [month[:3] for month in MONTHS].index(match["month"][:3]) + 1
+    foreign = match.groupdict().get("foreign")
+    return FOREIGN_MONTHS[foreign] if foreign else _SHORT_MONTHS.index(match["month"][:3]) + 1
 
 
 def _whole_month(year: int, month: int) -> Span:
@@ -117,7 +174,11 @@ def _ago(match: re.Match[str], today: date) -> Span:
 
 
 def _last_unit(match: re.Match[str], today: date) -> Span:
-    unit = match["unit"]
+    return last_unit(match["unit"], today)
+
+
+def last_unit(unit: str, today: date) -> Span:
+    """The whole week, month, weekend or year before the one of today."""
     if unit == "week":
         monday = today - timedelta(days=today.weekday() + 7)
         return Span(monday, monday + timedelta(days=6))
@@ -134,6 +195,21 @@ def _last_unit(match: re.Match[str], today: date) -> Span:
 def _weekday(match: re.Match[str], today: date) -> Span:
     back = (today.weekday() - WEEKDAYS.index(match["weekday"])) % 7 or 7
     day = today - timedelta(days=back)
+    return Span(day, day)
+
+
+def _foreign_weekday(match: re.Match[str], today: date) -> Span:
+    back = (today.weekday() - FOREIGN_WEEKDAYS[match["foreign_day"]]) % 7 or 7
+    day = today - timedelta(days=back)
+    return Span(day, day)
+
+
+def _foreign_last_unit(match: re.Match[str], today: date) -> Span:
+    return last_unit(_FOREIGN_UNITS[match["foreign_unit"]], today)
+
+
+def _foreign_near_day(match: re.Match[str], today: date) -> Span:
+    day = today - timedelta(days=_NEAR_DAYS.get(match["near"], 1))
     return Span(day, day)
 
 
@@ -156,7 +232,37 @@ def _year(match: re.Match[str], today: date) -> Span:
     return Span(date(year, 1, 1), date(year, 12, 31))
 
 
-_PATTERNS = [
+def _either(names: Iterable[str]) -> str:
+    return "|".join(sorted(map(re.escape, names), key=len, reverse=True))
+
+
+_FOREIGN = rf"(?P<foreign>{_either(FOREIGN_MONTHS)})"
+_FOREIGN_WEEKDAY = rf"(?P<foreign_day>{_either(FOREIGN_WEEKDAYS)})"
+_FOREIGN_UNIT = rf"(?P<foreign_unit>{_either(_FOREIGN_UNITS)})"
+_LAST_BEFORE = "(?:letzte[nmsr]?|vorige[nmsr]?|vergangene[nmsr]?)"
+_LAST_BEHIND = "(?:dernier|derniere|passee?|pasad[oa]|passad[oa])"
+
+# A month only behind one of its language's words: `mars` and `mayo` are something else in English.
+_FOREIGN_PATTERNS = (
+    (rf"\b{_DAY}\.? (?:de )?{_FOREIGN},? (?:de |del )?{_YEAR}\b", _full_date),
+    (rf"\b{_FOREIGN} (?:de |del )?{_YEAR}\b", _month_of_year),
+    (rf"\b(?:am|vom|le|el|dia|em|no)(?: dia)? {_DAY}\.? (?:de )?{_FOREIGN}\b(?! \d)", _day_of_month),
+    (rf"\b{_LAST_BEFORE} {_FOREIGN_UNIT}\b", _foreign_last_unit),
+    (rf"\b{_FOREIGN_UNIT} {_LAST_BEHIND}\b", _foreign_last_unit),
+    (rf"\b(?:{_LAST_BEFORE}|am) {_FOREIGN_WEEKDAY}\b", _foreign_weekday),
+    (rf"\b{_FOREIGN_WEEKDAY} {_LAST_BEHIND}\b", _foreign_weekday),
+    (rf"\b{_LAST_BEFORE} {_FOREIGN}\b", _last_month_named),
+    (rf"\b{_FOREIGN} {_LAST_BEHIND}\b", _last_month_named),
+    (
+        rf"\b(?:im|seit|anfang|ende|mitte|en|em|desde|depuis|au mois de|no mes de) {_FOREIGN}\b",
+        _latest_month,
+    ),
+    (rf"\b(?P<near>{_either(_NEAR_DAYS)})\b", _foreign_near_day),
+    # Alone it is German for "here".
+    (r"\b(?:passe|fait|dit|parle|raconte|discute|vu|etait) (?P<near>hier)\b", _foreign_near_day),
+)
+
+PATTERNS: list[Pattern] = [
     (re.compile(pattern), read)
     for pattern, read in (
         (r"\b(?P<year>(?:19|20)\d\d)-(?P<m>\d\d)-(?P<day>\d\d)\b", _iso),
@@ -172,6 +278,7 @@ _PATTERNS = [
         (r"\b(?P<word>today|yesterday)\b", _near_day),
         (r"\bthis (?P<unit>week|month|year)\b", _this_unit),
         (rf"\b(?:in|during|since|of|early|late|mid|this) {_MONTH}\b", _latest_month),
+        *_FOREIGN_PATTERNS,
         (rf"\b(?:in|during|since|of|for) {_YEAR}\b", _year),
     )
 ]

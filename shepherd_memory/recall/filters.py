@@ -8,9 +8,14 @@ import numpy as np
 from shepherd_memory.recall.hits import Scope
 from shepherd_memory.recall.user_index import KINDS, UserIndex
 from shepherd_memory.storage.database import Connection
+from shepherd_memory.text.memory_tools import RESULT_ROLES, is_memory_tool
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from shepherd_memory.recall.user_index import Floats
+
+    Bools = NDArray[np.bool_]
 
 AT_ONCE = 500
 MAX_NAME_CHARS = 400
@@ -22,9 +27,10 @@ _SHORT_SOURCE = f"source <> 'live' and length(source) <= {MAX_NAME_CHARS}"
 
 def allowed(connection: Connection, user_id: str, index: UserIndex, scope: Scope) -> "Floats | None":
     """1 for each entry of the index that may be found, 0 for the others; None: all may."""
-    if scope == Scope():
+    returned = _returned_by_memory(index)
+    if scope == Scope() and returned is None:
         return None
-    among = np.ones(index.size, dtype=bool)
+    among = np.ones(index.size, dtype=bool) if returned is None else ~returned
     if scope.kinds is not None:
         among &= np.isin(index.kinds, [KINDS.index(kind) for kind in scope.kinds])
     if scope.since is not None:
@@ -37,6 +43,16 @@ def allowed(connection: Connection, user_id: str, index: UserIndex, scope: Scope
     if scope.project:
         among &= np.isin(index.ids, _of_project(connection, user_id, scope.project))
     found: Floats = among.astype(np.float32)
+    return found
+
+
+def _returned_by_memory(index: UserIndex) -> "Bools | None":
+    """Which entries are what a memory tool returned: older versions stored that. None: none are."""
+    roles = [code for code, role in enumerate(index.roles) if role in RESULT_ROLES]
+    tools = [code for code, name in enumerate(index.speakers) if is_memory_tool(name)] if roles else []
+    if not tools:
+        return None
+    found: Bools = np.isin(index.role_codes, roles) & np.isin(index.speaker_codes, tools)
     return found
 
 

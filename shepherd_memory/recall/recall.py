@@ -13,12 +13,20 @@ from shepherd_memory.embedding import Embedder, Unavailable
 from shepherd_memory.memory.entries import terms_of
 from shepherd_memory.recall.cache import IndexCache, IndexSnapshot
 from shepherd_memory.recall.confidence import confidences
-from shepherd_memory.recall.dates import read_dates
+from shepherd_memory.recall.dates import Span, read_dates
 from shepherd_memory.recall.filters import allowed
 from shepherd_memory.recall.hits import Hit, Recalled, Scope
-from shepherd_memory.recall.keywords import MAX_TERMS, fetch_postings, score, shared_lengths, shortness
+from shepherd_memory.recall.keywords import (
+    MAX_TERMS,
+    Keywords,
+    fetch_postings,
+    score,
+    shared_lengths,
+    shortness,
+)
 from shepherd_memory.recall.ranking import POOL, Query, RankedEntry, rank, said_within, speakers_named
 from shepherd_memory.recall.rows import HitRow, fetch
+from shepherd_memory.recall.time_questions import CONFIDENCE, asked_times
 from shepherd_memory.recall.user_index import KINDS, UserIndex
 from shepherd_memory.storage.database import Connection, Database
 from shepherd_memory.text.groups import MAIN_GROUP
@@ -30,6 +38,7 @@ if TYPE_CHECKING:
 
 NOTHING_STORED = "nothing is stored for this user"
 NOTHING_CLOSE = "nothing stored is close enough to the query"
+NOTHING_THEN = "nothing was said in the time that the query asks for"
 EMPTY_QUERY = "the query is empty"
 FETCHED_AT_ONCE = 500
 """Databases limit the parameters of a query."""
@@ -87,11 +96,16 @@ class RecallEngine:
                 return Recalled(abstained=True, reason=NOTHING_STORED)
             if speakers_named(view.index, query)[1] != asked.bare:
                 asked = self._asked(embedder, view.index, query)
-            ranked, terms = self._rank(connection, user_id, view, asked, query, now, scope, limit)
-            certain = confidences(ranked)
+            times = asked_times(asked.bare, now)
+            then = self._rank_then(connection, user_id, view.index, query, times, now, scope, limit)
+            if then is None:
+                ranked, terms = self._rank(connection, user_id, view, asked, query, now, scope, limit)
+                certain = confidences(ranked)
+            else:
+                ranked, terms, certain = then, (), np.full_like(then.scores, CONFIDENCE)
             hits = self._hits(connection, user_id, view.index, ranked, certain, limit, threshold, explain)
         if not hits:
-            return Recalled((), True, NOTHING_CLOSE, terms)
+            return Recalled((), True, NOTHING_THEN if times else NOTHING_CLOSE, terms)
         return Recalled(tuple(hits), words=terms)
 
     def _load(self, user_id: str, model: str, group: str) -> UserIndex | None:
@@ -137,6 +151,33 @@ class RecallEngine:
         keywords = score(index, postings, short, shared_lengths(index, short), dated)
         among = allowed(connection, user_id, index, scope)
         return rank(index, question, keywords, short, among, max(POOL, 4 * limit)), terms
+
+    def _rank_then(
+        self,
+        connection: Connection,
+        user_id: str,
+        index: UserIndex,
+        query: str,
+        times: tuple[Span, ...],
+        now: datetime,
+        scope: Scope,
+        limit: int,
+    ) -> RankedEntry | None:
+        """What was said in these times: a question about nothing else has no words to find it by.
+
+        None if it asks for no time, or nothing was said then: something may name that time in words.
+        """
+        if not times:
+            return None
+        speakers, _ = speakers_named(index, query)
+        question = Query(query, (), None, speakers, times, now)
+        nothing = np.zeros(index.size, dtype=np.float32)
+        among = allowed(connection, user_id, index, scope)
+        then = said_within(index, times)
+        inside = then if among is None else then * among
+        keywords = Keywords(nothing, nothing)
+        ranked = rank(index, question, keywords, shortness(index), inside, max(POOL, 4 * limit))
+        return ranked if ranked.scores.size else None
 
     def _hits(
         self,

@@ -6,15 +6,17 @@ from types import NoneType
 
 from shepherd_memory.errors import InvalidInput, NotFound
 from shepherd_memory.extraction import guard
-from shepherd_memory.memory import context, documents, facts, rejections, sessions, threads
+from shepherd_memory.memory import context, documents, facts, rejections, sessions, threads, unconfirmed
 from shepherd_memory.memory.context import Context
 from shepherd_memory.memory.documents import Document, Facets
 from shepherd_memory.memory.facts import Fact, PastFact
 from shepherd_memory.memory.rejections import Rejection
 from shepherd_memory.memory.sessions import SessionSize
+from shepherd_memory.memory.unconfirmed import Unconfirmed
 from shepherd_memory.service.arguments import NO_LIMIT, check_known_user, empty_for_unknown_user, time_us
 from shepherd_memory.service.parts import ServiceParts
 from shepherd_memory.storage import users
+from shepherd_memory.storage.database import Connection
 from shepherd_memory.storage.rows import Provenance
 from shepherd_memory.text.canonical import as_text, canonical_text
 from shepherd_memory.text.groups import MAIN_GROUP, checked_group
@@ -215,3 +217,40 @@ class MemoryService(ServiceParts):
                 raise NotFound(f"there is no rejection {rejection_id}")
             guard.admit_by_hand(tx, user_id, row_id, refused, now)
         return refused
+
+    @empty_for_unknown_user(list)
+    def unconfirmed(self, user_id: str, *, group: str = MAIN_GROUP) -> list[Unconfirmed]:
+        """What the guard could not vouch for and nobody has confirmed, oldest first."""
+        place = checked_group(group)
+        with self.database.read() as connection:
+            return unconfirmed.listing(connection, user_id, self._clock(), place)
+
+    def confirm(self, user_id: str, unconfirmed_id: int, *, group: str = MAIN_GROUP) -> Unconfirmed:
+        """Store what waits to be confirmed in the group, as stated by the user now."""
+        check_known_user(user_id)
+        place = checked_group(group)
+        now = self._clock()
+        with self.database.write() as tx:
+            row_id = users.lock(tx, user_id, now)
+            taken = _take_unconfirmed(tx, user_id, unconfirmed_id, now, place)
+            guard.admit_by_hand(tx, user_id, row_id, taken, now)
+        self.embedding.wake()
+        return taken
+
+    def refuse(self, user_id: str, unconfirmed_id: int, *, group: str = MAIN_GROUP) -> Unconfirmed:
+        """Refuse what waits to be confirmed in the group; it is listed with what the guard refused."""
+        check_known_user(user_id)
+        place = checked_group(group)
+        now = self._clock()
+        with self.database.write() as tx:
+            row_id = users.lock(tx, user_id, now)
+            taken = _take_unconfirmed(tx, user_id, unconfirmed_id, now, place)
+            guard.refuse_by_hand(tx, user_id, row_id, taken, now)
+        return taken
+
+
+def _take_unconfirmed(tx: Connection, user_id: str, unconfirmed_id: int, now: int, group: str) -> Unconfirmed:
+    taken = unconfirmed.take(tx, user_id, unconfirmed_id, now, group)
+    if taken is None:
+        raise NotFound(f"there is no unconfirmed memory {unconfirmed_id}")
+    return taken

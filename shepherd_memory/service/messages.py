@@ -128,9 +128,13 @@ class MessageService(ServiceParts):
         source_file: str = "",
         tool_names: str = "",
         cwd: str = "",
+        made_of: str = "",
         extra: object = None,
     ) -> int:
-        """Store a document verbatim with its facets; its id."""
+        """Store a document verbatim with its facets; its id, or 0 if it was deleted before.
+
+        `made_of` names the message of its session that a note was made of: it is forgotten with that.
+        """
         check_known_user(user_id)
         _check_choice("type", type, documents.TYPES)
         _check_choice("category", category, documents.CATEGORIES)
@@ -151,6 +155,7 @@ class MessageService(ServiceParts):
             source_file=source_file,
             tool_names=tool_names,
             cwd=cwd,
+            made_of=made_of,
         )
         document_id, _ = store.add_document(self.database, user_id, document, extra, now)
         self.embedding.wake()

@@ -3,16 +3,18 @@
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from functools import cached_property
+from types import NoneType
 from typing import TYPE_CHECKING, Any
 
 from shepherd_memory.embedding import Unavailable, backlog
 from shepherd_memory.errors import InvalidInput
 from shepherd_memory.injection import log
+from shepherd_memory.injection.block import MemoryBlock, build_block
 from shepherd_memory.injection.injector import InjectionRequest, Injector, PruneSchedule, UnsavedBlocks
 from shepherd_memory.injection.log import Injection
 from shepherd_memory.injection.prompt_injection import PromptInjection
 from shepherd_memory.injection.prompting import Injected
-from shepherd_memory.memory import entries
+from shepherd_memory.memory import entries, facts
 from shepherd_memory.recall import Recalled
 from shepherd_memory.recall.hits import Scope
 from shepherd_memory.service.arguments import UNKNOWN_USER, empty_for_unknown_user, is_known_user, time_us
@@ -114,6 +116,17 @@ class RecallService(ServiceParts):
         )
         return PromptInjection(self.injector, request).run()
 
+    @empty_for_unknown_user(NoneType)
+    def profile(
+        self, user_id: str, *, group: str = MAIN_GROUP, budget_tokens: int | None = None
+    ) -> MemoryBlock | None:
+        """What a group's prompts are told whatever they ask: its facts and those of `global`."""
+        place = checked_group(group)
+        tokens = self.config.rag_max_tokens if budget_tokens is None else budget_tokens
+        with self.database.read() as connection:
+            known = facts.profile(connection, user_id, place)
+        return build_block([(fact.key, fact.value) for fact in known], [], tokens)
+
     @cached_property
     def injector(self) -> Injector:
         """What injections share; for whoever may not be able to wait for one."""
@@ -165,6 +178,14 @@ class RecallService(ServiceParts):
         if embedder is None:
             raise Unavailable(self.embedding.trouble() or "embedding_engine is none: nothing is embedded")
         return backlog.embed_batch(self.database, embedder, self._clock())
+
+    @empty_for_unknown_user(int)
+    def embed_own(self, user_id: str) -> int:
+        """Embed some of the user's entries that wait, in this thread; how many, 0 if there is no model."""
+        embedder = self.embedding.embedder()
+        if embedder is None:
+            return 0
+        return backlog.embed_batch(self.database, embedder, self._clock(), only_user=user_id)
 
     @empty_for_unknown_user(int)
     def unembedded(self, user_id: str, *, group: str = MAIN_GROUP) -> int:

@@ -2,22 +2,19 @@
 
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import replace
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
 from shepherd_memory.errors import InvalidInput, ShepherdError
 from shepherd_memory.maintenance import erasure, forgetting, portability
 from shepherd_memory.maintenance.erasure import Receipt
-from shepherd_memory.maintenance.forgetting import Forgotten
-from shepherd_memory.memory import documents, saved_chats, threads
+from shepherd_memory.maintenance.forgetting import ForgettingPlan, Forgotten
+from shepherd_memory.maintenance.related import TARGETS, Target
+from shepherd_memory.memory import saved_chats
 from shepherd_memory.memory.documents import Document
-from shepherd_memory.service.arguments import (
-    NO_LIMIT,
-    check_known_user,
-    empty_for_unknown_user,
-    is_known_user,
-)
+from shepherd_memory.service.arguments import check_known_user, empty_for_unknown_user, is_known_user
 from shepherd_memory.service.parts import ServiceParts
 from shepherd_memory.storage.clock import to_us
+from shepherd_memory.storage.tombstones import DOCUMENT, SESSION
 from shepherd_memory.text.groups import MAIN_GROUP, checked_group
 from shepherd_memory.text.ids import checked_user_id, storable_id
 from shepherd_memory.work import ledger
@@ -37,50 +34,57 @@ class UserDataService(ServiceParts):
         document: int | None = None,
         session: str | None = None,
         question: str | None = None,
+        only: bool = False,
+        same: bool = False,
         group: str = MAIN_GROUP,
     ) -> Forgotten:
         """Delete one thing of the group for good: a fact by its key, a pair or document by its id, a session.
 
-        Or a question, by its exact words, with every answer to it.
+        Or a question, by its exact words, with every answer to it. It goes with the statements that it rests
+        on and all that was made of them, and none of it comes back from anything said before. `only` deletes
+        the one row, and `same` also what says the same elsewhere; `plan_forgetting` shows both.
         """
-        choices: list[tuple[Any, Callable[..., Forgotten]]] = [
-            (fact, forgetting.forget_fact),
-            (context, forgetting.forget_context),
-            (document, forgetting.forget_document),
-            (question, forgetting.forget_question),
-            (None if session is None else storable_id(session), forgetting.forget_session),
-        ]
-        given = [(value, forget) for value, forget in choices if value is not None]
-        if len(given) != 1:
-            raise InvalidInput("forget takes one of fact, context, document, session and question")
-        if session == "":
-            raise InvalidInput("the session has no name; what was said in no session is forgotten one by one")
+        target = _target(fact, context, document, session, question)
+        if only and same:
+            raise InvalidInput("forget takes either only or same")
         if not is_known_user(user_id):
             return Forgotten()
-        value, forget = given[0]
         place = checked_group(group)
-        messages = self._messages_in(user_id, document, session, place)
-        _forget_saved(user_id, messages, session)
-        gone = forget(self.database, user_id, value, self._clock(), place)
+        messages = self._saved_of(user_id, target, place, only, same)
+        _forget_saved(user_id, messages, session, place)
+        gone = forgetting.forget(self.database, user_id, target, self._clock(), place, only, same)
         # Again: a chat may have saved itself in between.
-        _forget_saved(user_id, messages, session)
-        if gone.documents:
+        _forget_saved(user_id, messages, session, place)
+        if gone.total:
             self.archive_keeper.follow(user_id)
         return gone
 
-    def _messages_in(
-        self, user_id: str, document: int | None, session: str | None, group: str
-    ) -> list[Document]:
+    @empty_for_unknown_user(lambda: ForgettingPlan(0, 0, 0, [], []))
+    def plan_forgetting(
+        self,
+        user_id: str,
+        *,
+        fact: str | None = None,
+        context: int | None = None,
+        document: int | None = None,
+        session: str | None = None,
+        question: str | None = None,
+        only: bool = False,
+        group: str = MAIN_GROUP,
+    ) -> ForgettingPlan:
+        """What `forget` would delete, and what says the same and stays unless `same` is asked for."""
+        target = _target(fact, context, document, session, question)
+        return forgetting.plan(self.database, user_id, target, checked_group(group), only)
+
+    def _saved_of(
+        self, user_id: str, target: Target, group: str, only: bool, same: bool
+    ) -> Sequence[Document]:
         """The messages that are to be forgotten: a chat may have saved them."""
-        with self.database.read() as connection:
-            if session:
-                return [
-                    document
-                    for part in threads.parts(connection, user_id, storable_id(session), group)
-                    for document in documents.of_session(connection, user_id, part, NO_LIMIT, group=group)
-                ]
-            one = None if document is None else documents.get(connection, user_id, document, group)
-        return [] if one is None or one.group_name != group else [one]
+        if only and target.kind not in (DOCUMENT, SESSION):
+            return ()
+        found = forgetting.messages_to_go(self.database, user_id, target, group, same)
+        is_one = only and target.kind == DOCUMENT
+        return [one for one in found if str(one.id) == target.name] if is_one else found
 
     def erase(self, user_id: str) -> Receipt:
         """Remove a user everywhere; the receipt says what was removed and that nothing is left."""
@@ -143,9 +147,22 @@ class UserDataService(ServiceParts):
         return erasure.count_rows(self.database, user_id, checked_group(group))
 
 
-def _forget_saved(user_id: str, messages: Sequence[Document], session: str | None) -> None:
-    """Delete from the chats saved on this machine what is being forgotten."""
+def _target(
+    fact: str | None, context: int | None, document: int | None, session: str | None, question: str | None
+) -> Target:
+    """The one thing that is to be forgotten."""
+    chosen = dict(zip(TARGETS, (fact, context, document, session, question), strict=True))
+    given = [Target(kind, str(value)) for kind, value in chosen.items() if value is not None]
+    if len(given) != 1:
+        raise InvalidInput("forget takes one of fact, context, document, session and question")
+    if session == "":
+        raise InvalidInput("the session has no name; what was said in no session is forgotten one by one")
+    return Target(SESSION, storable_id(session)) if session else given[0]
+
+
+def _forget_saved(user_id: str, messages: Sequence[Document], session: str | None, group: str) -> None:
+    """Delete from the group's chats saved on this machine what is being forgotten."""
     texts = {message.text for message in messages} - {""}
-    saved_chats.forget_said(user_id, {message.message_id for message in messages}, texts)
+    saved_chats.forget_said(user_id, {message.message_id for message in messages}, texts, group)
     if session is not None:
-        saved_chats.forget(user_id, storable_id(session))
+        saved_chats.forget(user_id, storable_id(session), group)

@@ -73,16 +73,30 @@ class WorkService(ServiceParts):
             return jobs.list_all_users(connection, queue.KIND, status, limit, newest)
 
     @empty_for_unknown_user(bool)
-    def retry(self, user_id: str, item_id: int) -> bool:
-        """Put a failed or dropped item back into the queue, or make a waiting one due now."""
-        retried = jobs.retry(self.database, user_id, item_id, self._clock())
+    def retry(self, user_id: str, item_id: int, *, group: str = MAIN_GROUP) -> bool:
+        """Put a failed or dropped item back into the queue, or make a waiting one due now.
+
+        It is an item of the group; `main` may name that of any.
+        """
+        retried = queue.retry(self.database, user_id, item_id, self._clock(), checked_group(group))
+        self.worker.wake()
+        return retried
+
+    def retry_all_failed(self) -> list[Job]:
+        """Put back all users' items that have failed: for whoever runs the machine, never for a user."""
+        failed, now = self.all_items(jobs.FAILED, limit=NO_LIMIT), self._clock()
+        retried = [job for job in failed if jobs.retry(self.database, job.user_id, job.id, now)]
         self.worker.wake()
         return retried
 
     @empty_for_unknown_user(bool)
-    def drop(self, user_id: str, item_id: int) -> bool:
-        """Take a waiting or failed item out of the queue; its documents stay."""
-        return queue.drop(self.database, user_id, item_id, "dropped by hand", self._clock())
+    def drop(self, user_id: str, item_id: int, *, group: str = MAIN_GROUP) -> bool:
+        """Take a waiting or failed item out of the queue; its documents stay.
+
+        It is an item of the group; `main` may name that of any.
+        """
+        place = checked_group(group)
+        return queue.drop(self.database, user_id, item_id, "dropped by hand", self._clock(), place)
 
     def endpoint(self) -> EndpointState:
         """How the extraction endpoint was last seen, without counting anything."""

@@ -77,7 +77,9 @@ def decode(line: bytes) -> Record:
     )
     if not is_whole:
         raise DamagedLine("something is missing in it")
-    exchange = Exchange(fields["opening"], fields["place"], fields["text"], fields["name"])
+    exchange = Exchange(
+        fields["opening"], fields["place"], fields["text"], fields["name"], fields.get("is_last") is True
+    )
     answered = AnsweredExchange(
         exchange, answer, fields["session_id"], fields["said_at"], ResponseLink(**link), group, provider
     )

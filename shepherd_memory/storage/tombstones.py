@@ -1,12 +1,31 @@
 """Tombstones: what a user deleted does not come back from anything said before."""
 
+from collections.abc import Iterable, Mapping, Sequence
+
 from shepherd_memory.storage.database import Connection
+from shepherd_memory.storage.rows import Provenance
 from shepherd_memory.text.groups import MAIN_GROUP
+from shepherd_memory.text.ids import digest_of
+from shepherd_memory.text.words import content_stems, words
 
 FACT, CONTEXT, DOCUMENT, SESSION = "fact", "context", "document", "session"
 
 SAID = "said"
 """The digest of a forgotten message, for one that may come in another way, under another id."""
+
+STATEMENT = "statement"
+"""A message that stays, and of which nothing more is made: its session and id."""
+
+WORDS = "words"
+"""The words of a message that was deleted, as a digest: another copy of it, wherever it comes from."""
+
+SPARED = "spared"
+"""A message that has the words of a deleted one, and stays: its session and id."""
+
+KINDS = (FACT, CONTEXT, DOCUMENT, SESSION, SAID, STATEMENT, WORDS, SPARED)
+
+LOOKED_UP = 40
+"""Digests that are looked for in one query."""
 
 
 def add(
@@ -19,18 +38,30 @@ def add(
     group: str = MAIN_GROUP,
 ) -> None:
     """Remember that this was deleted now."""
-    tx.execute(
+    add_all(tx, user_id, kind, [(key, session_id, now)], group)
+
+
+def add_all(
+    tx: Connection, user_id: str, kind: str, rows: Iterable[tuple[str, str, int]], group: str = MAIN_GROUP
+) -> None:
+    """The same for many of a kind: (key, session, when)."""
+    tx.execute_many(
         "insert into tombstones (user_id, group_name, kind, session_id, key, deleted_at)"
         " values (:user_id, :group, :kind, :session_id, :key, :now)"
         " on conflict (user_id, group_name, kind, session_id, key) do update set deleted_at ="
         " case when excluded.deleted_at > tombstones.deleted_at then excluded.deleted_at"
         " else tombstones.deleted_at end",
-        user_id=user_id,
-        group=group,
-        kind=kind,
-        session_id=session_id,
-        key=key,
-        now=now,
+        [
+            {
+                "user_id": user_id,
+                "group": group,
+                "kind": kind,
+                "session_id": session_id,
+                "key": key,
+                "now": now,
+            }
+            for key, session_id, now in rows
+        ],
     )
 
 
@@ -38,16 +69,7 @@ def after_deletion(
     connection: Connection, user_id: str, kind: str, key: str, now: int, group: str = MAIN_GROUP
 ) -> int:
     """When the user says it now by hand: later than its deletion, even one in the same instant."""
-    row = connection.row(
-        "select deleted_at from tombstones where user_id = :user_id and group_name = :group"
-        " and kind = :kind and session_id = ''"
-        " and key = :key",
-        user_id=user_id,
-        group=group,
-        kind=kind,
-        key=key,
-    )
-    return max(now, row[0] if row else now) + 1
+    return max(now, deleted_at(connection, user_id, kind, key, group)) + 1
 
 
 def deleted_at(connection: Connection, user_id: str, kind: str, key: str, group: str = MAIN_GROUP) -> int:
@@ -67,14 +89,89 @@ def exists(
     connection: Connection, user_id: str, kind: str, key: str, stated_at: int, group: str = MAIN_GROUP
 ) -> bool:
     """Whether this was deleted after it was stated."""
-    row = connection.row(
-        "select 1 from tombstones where user_id = :user_id and group_name = :group"
-        " and kind = :kind and session_id = ''"
-        " and key = :key and deleted_at >= :stated_at",
+    deleted = deleted_at(connection, user_id, kind, key, group)
+    return deleted >= max(stated_at, 0)
+
+
+def take_back(
+    tx: Connection, user_id: str, kind: str, key: str, before: int, group: str = MAIN_GROUP
+) -> None:
+    """Undo a deletion: of this there is again only the one that was on record before; -1: none."""
+    tx.execute(
+        "delete from tombstones where user_id = :user_id and group_name = :group and kind = :kind"
+        " and session_id = '' and key = :key",
         user_id=user_id,
         group=group,
         kind=kind,
         key=key,
-        stated_at=stated_at,
+    )
+    if before >= 0:
+        add(tx, user_id, kind, key, before, group=group)
+
+
+def is_buried(connection: Connection, user_id: str, where: Provenance) -> bool:
+    """Whether nothing may be made of a statement: it was deleted, or its session after it was said."""
+    row = connection.row(
+        "select 1 from tombstones where user_id = :user_id and group_name = :group_name and"
+        " (kind in ('document', 'statement') and session_id = :session_id and key = :message_id"
+        " or kind = 'session' and session_id = '' and key = :session_id and deleted_at >= :stated_at)",
+        user_id=user_id,
+        group_name=where.group_name,
+        session_id=where.session_id,
+        message_id=where.message_id,
+        stated_at=where.stated_at,
     )
     return row is not None
+
+
+def buried_messages(
+    connection: Connection, user_id: str, session_id: str, group: str = MAIN_GROUP
+) -> set[str]:
+    """The ids of the messages of a session of which nothing may be made."""
+    both = (_messages(connection, user_id, kind, session_id, group) for kind in (DOCUMENT, STATEMENT))
+    return set().union(*both)
+
+
+def spared_messages(
+    connection: Connection, user_id: str, session_id: str, group: str = MAIN_GROUP
+) -> set[str]:
+    """The ids of the messages of a session that stay although others in the same words were deleted."""
+    return _messages(connection, user_id, SPARED, session_id, group)
+
+
+def _messages(connection: Connection, user_id: str, kind: str, session_id: str, group: str) -> set[str]:
+    rows = connection.rows(
+        "select key from tombstones where user_id = :user_id and group_name = :group"
+        " and kind = :kind and session_id = :session_id",
+        user_id=user_id,
+        group=group,
+        kind=kind,
+        session_id=session_id,
+    )
+    return {key for (key,) in rows}
+
+
+def words_mark(text: str) -> str:
+    """What stands for the words of a message, whatever its case and punctuation; "" if it says nothing."""
+    return digest_of(" ".join(words(text))) if text and content_stems(text) else ""
+
+
+def buried_words(
+    connection: Connection, user_id: str, marks: Iterable[str], group: str = MAIN_GROUP
+) -> Mapping[str, int]:
+    """Which of these words were deleted, and when."""
+    wanted = sorted(set(marks) - {""})
+    pieces = (wanted[at : at + LOOKED_UP] for at in range(0, len(wanted), LOOKED_UP))
+    return {mark: when for piece in pieces for mark, when in _deleted(connection, user_id, piece, group)}
+
+
+def _deleted(connection: Connection, user_id: str, marks: Sequence[str], group: str) -> list[tuple[str, int]]:
+    names = {f"w{at}": mark for at, mark in enumerate(marks)}
+    rows = connection.rows(
+        "select key, deleted_at from tombstones where user_id = :user_id and group_name = :group"
+        f" and kind = 'words' and session_id = '' and key in ({', '.join(f':{name}' for name in names)})",
+        user_id=user_id,
+        group=group,
+        **names,
+    )
+    return [(mark, int(when)) for mark, when in rows]

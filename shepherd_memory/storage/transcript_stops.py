@@ -1,10 +1,10 @@
 """Stops: how far transcripts had been read that were erased or forgotten, so that no scan brings them back.
 
-Only a digest of user and file is kept; it identifies neither.
+Of an erased user only a digest of user and file is kept, which identifies neither; what a user has forgotten
+is the user's own, and goes along when they move.
 """
 
 import hashlib
-from collections.abc import Mapping
 
 from shepherd_memory.storage.database import Connection
 from shepherd_memory.text.groups import MAIN_GROUP
@@ -23,9 +23,12 @@ def _stop(connection: Connection, digest: str) -> int:
 def record_erased(tx: Connection, user_id: str) -> None:
     """Before a user is erased: remember, without saying of whom, how far their files were read."""
     known = tx.rows(
-        "select file_key, size, read_through from transcript_files where user_id = :user_id", user_id=user_id
+        "select file_key, size, read_through from transcript_files where user_id = :user_id"
+        " union all select file_key, 0, read_through from forgotten_transcripts where user_id = :user_id",
+        user_id=user_id,
     )
-    _raise_to(tx, {_digest(user_id, key): max(size, through) for key, size, through in known})
+    for key, size, through in known:
+        _raise_to(tx, _digest(user_id, key), max(size, through))
     # From here on they are stopped as erased, which the user may lift.
     tx.execute_many(
         "delete from transcript_stops where digest = :digest",
@@ -42,20 +45,42 @@ def forget_session(tx: Connection, user_id: str, session_id: str, group: str = M
         group=group,
         session_id=session_id,
     )
-    _raise_to(tx, {_digest(user_id, key, _FORGOTTEN): max(size, through) for key, size, through in known})
+    for key, size, through in known:
+        forget_file(tx, user_id, key, max(size, through), group)
+
+
+def forget_file(tx: Connection, user_id: str, file_key: str, through: int, group: str = MAIN_GROUP) -> None:
+    """What is in a file up to here stays out for good."""
+    tx.execute(
+        "insert into forgotten_transcripts (user_id, file_key, group_name, read_through)"
+        " values (:user_id, :file_key, :group, :through)"
+        " on conflict (user_id, file_key) do update set read_through = excluded.read_through"
+        " where excluded.read_through > forgotten_transcripts.read_through",
+        user_id=user_id,
+        file_key=file_key,
+        group=group,
+        through=through,
+    )
 
 
 def forgotten_through(connection: Connection, user_id: str, file_key: str) -> int:
     """How far a file had been seen when its session was forgotten; 0 if that never was."""
-    return _stop(connection, _digest(user_id, file_key, _FORGOTTEN))
+    row = connection.row(
+        "select read_through from forgotten_transcripts where user_id = :user_id and file_key = :file_key",
+        user_id=user_id,
+        file_key=file_key,
+    )
+    # Before these were the user's own there were only digests of them.
+    return max(int(row[0]) if row else 0, _stop(connection, _digest(user_id, file_key, _FORGOTTEN)))
 
 
-def _raise_to(tx: Connection, stops: Mapping[str, int]) -> None:
-    tx.execute_many(
+def _raise_to(tx: Connection, digest: str, through: int) -> None:
+    tx.execute(
         "insert into transcript_stops (digest, read_through) values (:digest, :through)"
         " on conflict (digest) do update set read_through = excluded.read_through"
         " where excluded.read_through > transcript_stops.read_through",
-        [{"digest": digest, "through": through} for digest, through in stops.items()],
+        digest=digest,
+        through=through,
     )
 
 

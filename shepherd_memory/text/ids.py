@@ -9,6 +9,9 @@ MAX_ID_LENGTH = 256
 """Ids are parts of index entries, which Postgres limits to 2,700 bytes."""
 
 
+DIGEST_CHARS = 32
+
+
 def storable_id(raw: object) -> str:
     """`raw` as a session's or message's id; one that is too long or holds a secret becomes its digest."""
     from shepherd_memory.text.redaction import redact  # 25 ms that a program which only checks a user saves
@@ -35,4 +38,4 @@ def fits_header(user_id: str) -> bool:
 
 def digest_of(text: str) -> str:
     """A short name for `text` that tells nothing about it."""
-    return hashlib.sha256(text.encode()).hexdigest()[:32]
+    return hashlib.sha256(text.encode()).hexdigest()[:DIGEST_CHARS]

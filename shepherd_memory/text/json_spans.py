@@ -71,6 +71,14 @@ def starts_of_elements(body: bytes, start: int, places: Sequence[int]) -> Iterat
         yield before.end()
 
 
+def elements(body: bytes, start: int) -> Iterator[tuple[int, int]]:
+    """Where each element starts and ends, in the array that starts here."""
+    end = start + 1
+    while before := _BEFORE_ELEMENT.match(body, end):
+        end = end_of_value(body, before.end())
+        yield before.end(), end
+
+
 def is_empty(body: bytes, start: int) -> bool:
     """Whether the array that starts here has no element."""
     return _BEFORE_ELEMENT.match(body, start + 1) is None

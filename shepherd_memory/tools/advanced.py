@@ -1,19 +1,23 @@
 """Further tools, for agents that look into a memory and keep it in order."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
+from shepherd_memory.maintenance.forgetting import Forgotten
 from shepherd_memory.memory.entries import CONTEXT, DOCUMENT, FACT
 from shepherd_memory.memory.facts import Fact, PastFact
 from shepherd_memory.storage.clock import iso, to_us
 from shepherd_memory.tools.basic import (
     DEFAULT_RESULTS,
     MAX_RESULTS,
+    counts,
     labelled,
     no_such_fact,
     said,
     spelled_alike,
+    what_else,
 )
 from shepherd_memory.tools.tool import (
     Arguments,
@@ -22,6 +26,7 @@ from shepherd_memory.tools.tool import (
     ToolOutput,
     count,
     counted,
+    flag,
     holding,
     many,
     shortened,
@@ -30,7 +35,8 @@ from shepherd_memory.tools.tool import (
 )
 
 if TYPE_CHECKING:
-    from shepherd_memory.maintenance.forgetting import Forgotten
+    from shepherd_memory.maintenance.forgetting import ForgettingPlan
+    from shepherd_memory.maintenance.related import RelatedMemory
     from shepherd_memory.recall import Hit
     from shepherd_memory.service import Service
 
@@ -129,21 +135,30 @@ def _past(fact: PastFact) -> str:
 
 def forget(service: "Service", user_id: str, given: Arguments) -> ToolOutput:
     kind = given.choice("kind", KINDS)
-    by_number = kind in (CONTEXT, DOCUMENT)
-    which: Any = given.row_id("id") if by_number else given.text("id")
-    gone = service.forget(user_id, group=given.group, **{kind: which})
+    which: Any = given.row_id("id") if kind in (CONTEXT, DOCUMENT) else given.text("id")
+    only, same = given.flag("only"), given.flag("same")
+    plan = service.plan_forgetting(user_id, only=only, group=given.group, **{kind: which})
+    if given.flag("preview") and plan.total:
+        return _preview(plan)
+    gone = service.forget(user_id, only=only, same=same, group=given.group, **{kind: which})
     if not gone.total:
         return ToolOutput(f"Not found: there is no {kind} {str(which)!r}.")
-    return ToolOutput(f"Deleted {_counts(gone)}." if kind == SESSION else f"Deleted {kind} {which}.")
+    left = replace(plan, same=[]) if same else plan
+    if kind == SESSION:
+        return ToolOutput(f"Deleted {counts(gone)}.{what_else(Forgotten(), left)}")
+    return ToolOutput(f"Deleted {kind} {which}.{what_else(gone, left)}")
 
 
-def _counts(gone: "Forgotten") -> str:
-    parts = [
-        counted(gone.facts, "fact", "facts"),
-        counted(gone.context, "answer", "answers"),
-        counted(gone.documents, "document", "documents"),
-    ]
-    return ", ".join(part for part in parts if not part.startswith("0 "))
+def _preview(plan: "ForgettingPlan") -> ToolOutput:
+    """What would go, for the user to be asked about."""
+    lines = [f"Nothing is deleted yet. This would go ({counts(plan)}):", *map(_related, plan.goes)]
+    if plan.same:
+        lines += ["This says the same, and goes only with `same`:", *map(_related, plan.same)]
+    return ToolOutput("\n".join(lines))
+
+
+def _related(memory: "RelatedMemory") -> str:
+    return f"- {memory.kind} {memory.id}, {memory.said_at.date()}: {shortened(memory.text, MAX_VALUE_CHARS)}"
 
 
 def _moment(moment: datetime) -> str:
@@ -217,11 +232,15 @@ ADVANCED_TOOLS = (
         "Forget one thing",
         Effect.DELETES,
         "Delete one memory for good, when the user asks to forget it: a fact with its history, a question "
-        "with its answer, a document, or a session with all that was learnt from it. recall shows kinds and "
-        "ids.",
+        "with its answer, a document, or a session. What hangs together goes together: the statements that "
+        "it rests on, and all that was learnt from them; preview shows that. recall shows kinds and ids.",
         taking(
+            optional=["only", "same", "preview"],
             kind=text("What it is.", enum=list(KINDS)),
             id=text("The key of a fact, the number of a context or document, the name of a session."),
+            only=flag("Delete this alone, and leave what it rests on."),
+            same=flag("Also delete what says the same elsewhere."),
+            preview=flag("Delete nothing yet: say what would go, and what says the same."),
         ),
         forget,
     ),

@@ -1,5 +1,6 @@
 """The six tools that every model gets: search, store and clear."""
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from shepherd_memory.memory.facts import Fact, fact_key
@@ -17,6 +18,7 @@ from shepherd_memory.tools.tool import (
 )
 
 if TYPE_CHECKING:
+    from shepherd_memory.maintenance.forgetting import ForgettingPlan, Forgotten
     from shepherd_memory.recall import Hit
     from shepherd_memory.service import Service
 
@@ -61,10 +63,11 @@ def store_memory(service: "Service", user_id: str, given: Arguments) -> ToolOutp
 
 def clear_memory(service: "Service", user_id: str, given: Arguments) -> ToolOutput:
     question = given.text("question", "key")
+    plan = service.plan_forgetting(user_id, question=question, group=given.group)
     gone = service.forget(user_id, question=question, group=given.group)
-    return ToolOutput(
-        f"Deleted: {question}" if gone.total else f"Not found: there is no memory {question!r}."
-    )
+    if not gone.total:
+        return ToolOutput(f"Not found: there is no memory {question!r}.")
+    return ToolOutput(f"Deleted: {question}{what_else(replace(gone, context=1), plan)}")
 
 
 def set_fact(service: "Service", user_id: str, given: Arguments) -> ToolOutput:
@@ -94,8 +97,26 @@ def no_such_fact(key: str) -> ToolOutput:
 
 def clear_fact(service: "Service", user_id: str, given: Arguments) -> ToolOutput:
     key = given.text("key")
+    plan = service.plan_forgetting(user_id, fact=key, group=given.group)
     gone = service.forget(user_id, fact=key, group=given.group)
-    return ToolOutput(f"Deleted: {key}") if gone.total else no_such_fact(key)
+    return ToolOutput(f"Deleted: {key}{what_else(gone, plan)}") if gone.total else no_such_fact(key)
+
+
+def what_else(gone: "Forgotten", plan: "ForgettingPlan") -> str:
+    """What went with the one thing, and what says the same and is still there; empty if it was alone."""
+    alone = f"\nWith all that hangs together: {counts(gone)}." if gone.total > 1 else ""
+    names = ", ".join(f"{one.kind} {one.id}" for one in plan.same[:MAX_RESULTS])
+    return alone + (f"\nSaying the same, and still there: {names}." if names else "")
+
+
+def counts(gone: "Forgotten | ForgettingPlan") -> str:
+    """How many of each kind."""
+    parts = [
+        counted(gone.facts, "fact", "facts"),
+        counted(gone.context, "answer", "answers"),
+        counted(gone.documents, "document", "documents"),
+    ]
+    return ", ".join(part for part in parts if not part.startswith("0 "))
 
 
 BASIC_TOOLS = (

@@ -77,12 +77,24 @@ class Arguments:
             raise InvalidInput(f"{name} takes a number such as recall shows; got {given[:80]!r}")
         return int(given)
 
+    def flag(self, name: str) -> bool:
+        """Yes or no, as a truth value or its name; no if it is left out."""
+        given = self._values.get(name)
+        if given is None or isinstance(given, bool):
+            return bool(given)
+        if isinstance(given, str) and given.strip().lower() in _TRUTHS:
+            return _TRUTHS[given.strip().lower()]
+        raise InvalidInput(f"{name} takes true or false")
+
     def choice(self, name: str, choices: tuple[str, ...]) -> str:
         """One of a few words."""
         given = self.text(name).lower()
         if given not in choices:
             raise InvalidInput(f"{name} takes {', '.join(choices)}; got {given[:80]!r}")
         return given
+
+
+_TRUTHS: Mapping[str, bool] = {"true": True, "false": False, "": False}
 
 
 def _is_number(given: object) -> bool:
@@ -162,6 +174,11 @@ def count(description: str, default: int, most: int) -> Schema:
         "maximum": most,
         "default": default,
     }
+
+
+def flag(description: str) -> Schema:
+    """The schema of yes or no."""
+    return {"type": "boolean", "description": description, "default": False}
 
 
 def many(items: Schema) -> Schema:

@@ -68,6 +68,7 @@ def documents_of(read: Sequence[TranscriptEntry], state: File, now: int) -> list
         found.append(
             NewDocument(
                 session_id=state.session_id,
+                group_name=state.group_name,
                 message_id=entry.entry_id,
                 text=entry.text,
                 created_at=said_at,

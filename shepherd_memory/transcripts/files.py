@@ -11,7 +11,9 @@ from shepherd_memory.storage.clock import SECOND, to_us
 from shepherd_memory.storage.database import Connection, Database
 from shepherd_memory.storage.lease_owner import is_gone
 from shepherd_memory.storage.rows import build
+from shepherd_memory.storage.visibility import seen_from
 from shepherd_memory.text.canonical import dump_json, load_json
+from shepherd_memory.text.groups import MAIN_GROUP
 from shepherd_memory.text.ids import digest_of
 
 IDLE, INGESTING = "idle", "ingesting"
@@ -21,8 +23,8 @@ ABANDONED_US = 3600 * SECOND
 """After so long nobody is going on with a file: it may have vanished. What was read of it is all there is."""
 
 COLUMNS = (
-    "file_key, session_id, thread, source, originator, cwd, subagent, status, token, lease_until, purging,"
-    " read_through, size, modified_at, read_check, reader, last_entry_at, entries, skipped, problem,"
+    "file_key, session_id, group_name, thread, source, originator, cwd, subagent, status, token, lease_until,"
+    " purging, read_through, size, modified_at, read_check, reader, last_entry_at, entries, skipped, problem,"
     " created_at, updated_at"
 )
 
@@ -37,6 +39,7 @@ class File:
 
     file_key: str
     session_id: str
+    group_name: str
     thread: str
     source: str
     originator: str
@@ -79,33 +82,47 @@ def get(connection: Connection, user_id: str, file_key: str) -> File | None:
     return None if row is None else build(File, row)
 
 
-def of_session(connection: Connection, user_id: str, session_id: str) -> File | None:
-    """The file that a session was read from."""
+def of_session(connection: Connection, user_id: str, session_id: str, group: str = MAIN_GROUP) -> File | None:
+    """The file that a session of a group was read from."""
     row = connection.row(
-        f"select {COLUMNS} from transcript_files where user_id = :user_id and session_id = :session_id",
+        f"select {COLUMNS} from transcript_files where user_id = :user_id and group_name = :group"
+        " and session_id = :session_id",
         user_id=user_id,
+        group=group,
         session_id=session_id,
     )
     return None if row is None else build(File, row)
 
 
-def listing(connection: Connection, user_id: str) -> list[File]:
-    """A user's files, by key."""
+def listing(connection: Connection, user_id: str, group: str = MAIN_GROUP) -> list[File]:
+    """A user's files that a group sees, by key."""
+    among, seen = seen_from(group)
     rows = connection.rows(
-        f"select {COLUMNS} from transcript_files where user_id = :user_id order by file_key", user_id=user_id
+        f"select {COLUMNS} from transcript_files where user_id = :user_id{among} order by file_key",
+        user_id=user_id,
+        **seen,
     )
     return [build(File, row) for row in rows]
 
 
-def add(tx: Connection, user_id: str, file_key: str, stem: str, source: str, now: int) -> None:
-    """Make a file known that was not; it goes on where it was when its user was erased."""
+def add(
+    tx: Connection,
+    user_id: str,
+    file_key: str,
+    stem: str,
+    source: str,
+    now: int,
+    group: str = MAIN_GROUP,
+) -> None:
+    """Make a file known that was not, in a group; it goes on where it was when its user was erased."""
     tx.execute(
-        "insert into transcript_files (user_id, file_key, session_id, thread, source, status, read_through,"
-        " created_at, updated_at) values (:user_id, :file_key, :session_id, :thread, :source, 'idle',"
-        " :through, :now, :now)",
+        "insert into transcript_files (user_id, file_key, group_name, session_id, thread, source, status,"
+        " read_through, created_at, updated_at) values (:user_id, :file_key, :group, :session_id, :thread,"
+        " :source, 'idle', :through, :now, :now)",
         user_id=user_id,
         file_key=file_key,
-        session_id=_free_session(tx, user_id, file_key, stem),
+        group=group,
+        session_id=_free_session(tx, user_id, file_key, stem, group),
         thread=thread_of(stem),
         source=source,
         through=transcript_stops.stopped_at(tx, user_id, file_key),
@@ -113,16 +130,17 @@ def add(tx: Connection, user_id: str, file_key: str, stem: str, source: str, now
     )
 
 
-def _free_session(tx: Connection, user_id: str, file_key: str, stem: str) -> str:
-    """The file's own name as its session, unless that is the session of another file or of a live chat."""
+def _free_session(tx: Connection, user_id: str, file_key: str, stem: str, group: str) -> str:
+    """The file's own name as its session, unless that is another file's or a live chat's in the group."""
     others = tx.row(
-        "select 1 from documents where user_id = :user_id and session_id = :stem"
+        "select 1 from documents where user_id = :user_id and group_name = :group and session_id = :stem"
         " and source_file <> :file_key limit 1",
         user_id=user_id,
+        group=group,
         stem=stem,
         file_key=file_key,
     )
-    if others is None and of_session(tx, user_id, stem) is None:
+    if others is None and of_session(tx, user_id, stem, group) is None:
         return stem
     return f"{stem}@{digest_of(file_key)[:8]}"
 
@@ -187,12 +205,16 @@ _CHANGEABLE = frozenset(
 )
 
 
-def note_problem(tx: Connection, user_id: str, file_key: str, problem: str, now: int) -> None:
-    """Why a file cannot be read now; empty once it could."""
+def note_problem(
+    tx: Connection, user_id: str, file_key: str, problem: str, now: int, group: str = MAIN_GROUP
+) -> None:
+    """Why a file cannot be read now; empty once it could. It is a file of the group, from `main` any."""
     tx.execute(
         "update transcript_files set problem = :problem, updated_at = :now"
-        " where user_id = :user_id and file_key = :file_key and problem <> :problem",
+        " where user_id = :user_id and file_key = :file_key and problem <> :problem"
+        f" and (:group = '{MAIN_GROUP}' or group_name = :group)",
         user_id=user_id,
+        group=group,
         file_key=file_key,
         problem=problem,
         now=now,

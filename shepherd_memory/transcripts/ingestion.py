@@ -23,7 +23,7 @@ from shepherd_memory.storage.clock import SECOND, Clock, to_us
 from shepherd_memory.storage.database import Connection, Database
 from shepherd_memory.storage.lease_owner import new_owner
 from shepherd_memory.text.canonical import canonical_text, dump_json, load_json
-from shepherd_memory.text.groups import MAIN_GROUP
+from shepherd_memory.text.groups import MAIN_GROUP, may_act_in
 from shepherd_memory.text.ids import storable_id
 from shepherd_memory.text.redaction import redact
 from shepherd_memory.transcripts import files, reading
@@ -40,6 +40,8 @@ BATCH_ENTRIES, BATCH_CHARACTERS, BATCH_BYTES = 500, 100_000, 8 << 20
 PURGE_BATCH = 200
 LEASE_US = 60 * SECOND
 BUSY, UNRECOGNISED, FAILED, STOPPED = "busy", "unrecognised", "failed", "stopped"
+ELSEWHERE = "elsewhere"
+TAKEN_ELSEWHERE = "it was taken in for another group, and stays there"
 
 logger = logging.getLogger(__name__)
 
@@ -61,13 +63,15 @@ class IngestResult:
 class IngestOptions:
     """How to take in: the gap between two conversations; whether to begin again; when to stop early.
 
-    `progress` is told of bytes as they are stored.
+    `progress` is told of bytes as they are stored. A new file goes to `group`; one that is known stays in the
+    group that it is in.
     """
 
     gap_us: int
     reimport: bool = False
     should_stop: Callable[[], bool] = lambda: False
     progress: Callable[[int], None] = lambda size: None
+    group: str = MAIN_GROUP
 
 
 class _NoLongerOurs(Exception):
@@ -91,19 +95,20 @@ def ingest_file(
             return _Ingestion(database, user_id, key, file, how, clock).run()
     except InvalidInput as error:
         # A later version took it in, from an agent that this one does not know.
-        return _failed(database, user_id, key, str(error), clock())
+        return _failed(database, user_id, key, str(error), clock(), how.group)
     except OSError as error:
-        return _failed(database, user_id, key, f"cannot be read: {error.strerror or error}", clock())
+        problem = f"cannot be read: {error.strerror or error}"
+        return _failed(database, user_id, key, problem, clock(), how.group)
     except _NoLongerOurs:
         return IngestResult(key, BUSY, problem="another process reads it now")
 
 
-def _failed(database: Database, user_id: str, key: str, problem: str, now: int) -> IngestResult:
+def _failed(database: Database, user_id: str, key: str, problem: str, now: int, group: str) -> IngestResult:
     logger.warning("a transcript %s", problem)
     try:
         with database.write() as tx:
             if users.lock_existing(tx, user_id) is not None:
-                files.note_problem(tx, user_id, key, problem, now)
+                files.note_problem(tx, user_id, key, problem, now, group)
     except DatabaseError:
         logger.warning("that could not be noted either")
     return IngestResult(key, FAILED, problem=problem)
@@ -155,6 +160,8 @@ class _Ingestion:
     def run(self) -> IngestResult:
         with self._database.read() as connection:
             before = files.get(connection, self._user_id, self._key)
+        if before is not None and not may_act_in(self._how.group, before.group_name):
+            return IngestResult(self._key, ELSEWHERE, problem=TAKEN_ELSEWHERE)
         # Not before that: the file may have grown, and another reader may have read that already.
         self._modified_at = os.fstat(self._file.fileno()).st_mtime_ns // 1000
         judged = judge(self._file, self._modified_at, before, self._how.reimport)
@@ -211,7 +218,8 @@ class _Ingestion:
             if self._how.reimport:
                 transcript_stops.remove(tx, self._user_id, self._key)
             if before is None and files.get(tx, self._user_id, self._key) is None:
-                files.add(tx, self._user_id, self._key, storable_id(Path(self._key).stem), source.name, now)
+                stem = storable_id(Path(self._key).stem)
+                files.add(tx, self._user_id, self._key, stem, source.name, now, self._how.group)
             elif not _is_as_judged(before, files.get(tx, self._user_id, self._key)):
                 raise _NoLongerOurs
             if not files.claim(
@@ -220,7 +228,7 @@ class _Ingestion:
                 return None
             state = files.get(tx, self._user_id, self._key)
             if before is None and state is not None:
-                give_way(tx, self._user_id, state, MAIN_GROUP)
+                give_way(tx, self._user_id, state, state.group_name)
             if outcome == REWRITTEN and state is not None:
                 self._begin_anew(tx, state, source, now)
                 state = files.get(tx, self._user_id, self._key)
@@ -231,10 +239,11 @@ class _Ingestion:
 
         Its items are about documents that go now. What was there when the user was erased stays out.
         """
-        turns.take_back(tx, self._user_id, state.session_id, queue.KIND, now)
-        queue.drop_open(tx, self._user_id, state.session_id)
-        conversations.forget_bounds(tx, self._user_id, state.session_id)
-        twins.delete_session(tx, self._user_id, state.session_id)
+        session, group = state.session_id, state.group_name
+        turns.take_back(tx, self._user_id, session, queue.KIND, now, group)
+        queue.drop_open(tx, self._user_id, session, group)
+        conversations.forget_bounds(tx, self._user_id, session, group)
+        twins.delete_session(tx, self._user_id, session, group)
         self._change(
             tx,
             purging=1,
@@ -259,9 +268,11 @@ class _Ingestion:
         while is_left and not self._is_stopped:
             with self._database.write() as tx:
                 users.lock(tx, self._user_id, self._clock())
-                found = documents.of_file(tx, self._user_id, state.session_id, self._key, PURGE_BATCH)
+                found = documents.of_file(
+                    tx, self._user_id, state.session_id, self._key, PURGE_BATCH, state.group_name
+                )
                 for document in found:
-                    documents.delete(tx, self._user_id, document.id)
+                    documents.delete(tx, self._user_id, document.id, state.group_name)
                     entries.remove(tx, self._user_id, document.id, document.text)
                 marks = [prompt_blocks.entry_mark(document.id) for document in found]
                 prompt_blocks.withdraw(tx, self._user_id, marks)
@@ -370,7 +381,7 @@ class _Ingestion:
         if is_last and self._is_stopped:
             self._change(tx, **_UNFINISHED)
         elif is_last:
-            conversations.drop_empty(tx, self._user_id, state.session_id)
+            conversations.drop_empty(tx, self._user_id, state.session_id, state.group_name)
             self._change(tx, status=files.IDLE, token="")
 
 
@@ -388,6 +399,7 @@ def _origin(state: File, about: FileInfo) -> Origin:
         session_id=state.session_id,
         source=state.source,
         file_key=state.file_key,
+        group_name=state.group_name,
         cwd=_stored_name(about.cwd),
         originator=_stored_name(about.originator),
     )

@@ -16,6 +16,7 @@ from shepherd_memory.memory import documents, threads
 from shepherd_memory.memory.documents import Document
 from shepherd_memory.storage.clock import SECOND, Clock
 from shepherd_memory.storage.database import Database
+from shepherd_memory.text.groups import MAIN_GROUP, checked_group, nearness
 from shepherd_memory.text.ids import checked_user_id, storable_id
 from shepherd_memory.transcripts import files, ingestion
 from shepherd_memory.transcripts.files import File
@@ -65,15 +66,18 @@ class Library:
         reimport: bool = False,
         should_stop: Callable[[], bool] = lambda: False,
         progress: Callable[[int], None] = lambda size: None,
+        group: str = MAIN_GROUP,
     ) -> IngestResult:
         """Take in what one file has that is not stored yet.
 
         Its key is its path from `base`, by default its folder's parent: the same file in a backup and in the
-        live folder is one. What is wrong with the file is in the result.
+        live folder is one. What is wrong with the file is in the result. A new file goes to `group`; one that
+        is known stays where it is, and is read on from that group and from `main`.
         """
+        place = checked_group(group)
         self._check_can_store(user_id)
-        config = self._config()
-        how = IngestOptions(round(config.conversation_gap_minutes * MINUTE), reimport, should_stop, progress)
+        gap_us = round(self._config().conversation_gap_minutes * MINUTE)
+        how = IngestOptions(gap_us, reimport, should_stop, progress, place)
         found = ingestion.ingest_file(
             self._database, user_id, path, base or path.absolute().parent.parent, how, self._clock
         )
@@ -104,22 +108,24 @@ class Library:
             self._queued()
         return moved + handed_on
 
-    def files(self, user_id: str) -> list[File]:
-        """The files that were taken in."""
+    def files(self, user_id: str, *, group: str = MAIN_GROUP) -> list[File]:
+        """The files that were taken in, as far as the group sees them."""
+        place = checked_group(group)
         if not is_known(checked_user_id(user_id)):
             return []
         with self._database.read() as connection:
-            return files.listing(connection, user_id)
+            return files.listing(connection, user_id, place)
 
-    def health(self, user_id: str) -> TranscriptHealth:
-        """How a user's transcripts are doing."""
+    def health(self, user_id: str, *, group: str = MAIN_GROUP) -> TranscriptHealth:
+        """How a user's transcripts that the group sees are doing."""
+        place = checked_group(group)
         if not is_known(checked_user_id(user_id)):
             return TranscriptHealth()
         with self._database.read() as connection:
-            known = files.listing(connection, user_id)
-            stored = documents.count_imported(connection, user_id)
-            counts = conversations.count(connection, user_id)
-            waiting_since = conversations.waiting_since(connection, user_id)
+            known = files.listing(connection, user_id, place)
+            stored = documents.count_imported(connection, user_id, place)
+            counts = conversations.count(connection, user_id, place)
+            waiting_since = conversations.waiting_since(connection, user_id, place)
         now = self._clock()
         skipped: dict[str, int] = {}
         for file in known:
@@ -136,40 +142,49 @@ class Library:
             errors={file.file_key: file.problem for file in known if file.problem},
         )
 
-    def session(self, user_id: str, name: str) -> str:
-        """The session that a name means: its id, the beginning of that, or its file's key; or NotFound."""
+    def session(self, user_id: str, name: str, *, group: str = MAIN_GROUP) -> tuple[str, str]:
+        """The session that a name means, and its group; or NotFound.
+
+        The name is its id, the beginning of that, or its file's key. Of several groups the nearest counts.
+        """
         wanted = storable_id(name)
-        known = [(file.session_id, file.file_key) for file in self.files(user_id)]
-        exact = [session for session, key in known if wanted in (session, key)]
-        alike = exact or [session for session, key in known if session.startswith(wanted)]
-        if len(set(alike)) == 1:
-            return alike[0]
+        known = self.files(user_id, group=group)
+        exact = [file for file in known if wanted in (file.session_id, file.file_key)]
+        found = exact or [file for file in known if file.session_id.startswith(wanted)]
+        nearest = min((nearness(group, file.group_name) for file in found), default=None)
+        alike = {file.session_id for file in found if nearness(group, file.group_name) == nearest}
+        if len(alike) == 1 and nearest is not None:
+            return alike.pop(), nearest[1]
         if not alike:
             raise NotFound(f"there is no transcript {name!r}; `shepherd memory conversations` lists them")
         raise InvalidInput(f"{name!r} could be any of {len(alike)} transcripts: give more of its name")
 
-    def read(self, user_id: str, session_id: str) -> Iterator[Document]:
-        """What was said in a session, in its order; of one that came in both ways, all of it."""
+    def read(self, user_id: str, session_id: str, *, group: str = MAIN_GROUP) -> Iterator[Document]:
+        """What was said in a session of the group, in its order; of one that came in both ways, all of it."""
+        place = checked_group(group)
         if not is_known(checked_user_id(user_id)):
             return iter(())
         with self._database.read() as connection:
-            parts = threads.parts(connection, user_id, session_id)
-        said = (self._read_part(user_id, part) for part in parts)
+            parts = threads.parts(connection, user_id, session_id, place)
+        said = (self._read_part(user_id, part, place) for part in parts)
         return merge(*said, key=lambda document: document.created_at) if len(parts) > 1 else next(said)
 
-    def _read_part(self, user_id: str, session_id: str) -> Iterator[Document]:
+    def _read_part(self, user_id: str, session_id: str, group: str) -> Iterator[Document]:
         first = 0
         while True:
             with self._database.read() as connection:
-                page = documents.of_session(connection, user_id, session_id, PAGE, first)
+                page = documents.of_session(connection, user_id, session_id, PAGE, first, group=group)
             yield from page
             if len(page) < PAGE:
                 return
             first = page[-1].id + 1
 
-    def around(self, user_id: str, document_id: int, turns: int) -> list[Document]:
-        """A document with its neighbours in the session: so many before it, and so many after."""
+    def around(
+        self, user_id: str, document_id: int, turns: int, *, group: str = MAIN_GROUP
+    ) -> list[Document]:
+        """A document that the group sees, with its neighbours in the session: so many before, and after."""
+        place = checked_group(group)
         if not is_known(checked_user_id(user_id)):
             return []
         with self._database.read() as connection:
-            return documents.around(connection, user_id, document_id, turns)
+            return documents.around(connection, user_id, document_id, turns, place)

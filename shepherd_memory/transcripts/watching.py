@@ -149,7 +149,10 @@ class Watcher:
                 self._pending[path] = self._pending.pop(path)
 
     def _ingest(self, path: Path, base: Path) -> None:
-        found = self._library.ingest(self._user_id, path, base, should_stop=self._stopping.is_set)
+        group = self._config().group
+        found = self._library.ingest(
+            self._user_id, path, base, should_stop=self._stopping.is_set, group=group
+        )
         self._report(found)
         if found.outcome != BUSY:
             del self._pending[path]

@@ -7,7 +7,7 @@ from typing import Any
 from shepherd_memory.storage.database import Connection, Database, Row
 from shepherd_memory.storage.rows import build
 from shepherd_memory.work import jobs
-from shepherd_memory.work.jobs import COLUMNS, LET_GO, TRIES, Job
+from shepherd_memory.work.jobs import COLUMNS, FAILED_AGAIN, FAILED_ONCE, LET_GO, TRIES, Job
 
 
 @dataclass(frozen=True)
@@ -189,9 +189,10 @@ def defer(tx: Connection, job: Job, run_at: int, error: str, successes_seen: int
 
 
 def hold(tx: Connection, job: Job, error: str, now: int) -> bool:
-    """End a claimed job as failed; it can be retried by hand."""
-    parked = "status = 'failed', tries_left = 0, last_error = :error, outcome = 'failed', ended_at = :now"
-    return _owned(tx, job, f"{parked}, {LET_GO}", error=error, now=now)
+    """End a claimed job as failed; it is tried again some day, or by hand."""
+    outcome = FAILED_AGAIN if job.outcome in (FAILED_ONCE, FAILED_AGAIN) else FAILED_ONCE
+    parked = "status = 'failed', tries_left = 0, last_error = :error, outcome = :outcome, ended_at = :now"
+    return _owned(tx, job, f"{parked}, {LET_GO}", error=error, outcome=outcome, now=now)
 
 
 def _owned(tx: Connection, job: Job, assignments: str, **parameters: Any) -> bool:

@@ -14,6 +14,9 @@ STATUSES = (WAITING, RUNNING, DONE, FAILED, DROPPED)
 OPEN = (WAITING, RUNNING, FAILED)
 """What has not come to its end; one that failed can be tried again."""
 
+FAILED_ONCE, FAILED_AGAIN = "failed", "failed again"
+"""The outcomes of a job that failed: for the first time, and after it was tried again by itself."""
+
 TRIES = 3
 """How often an item may be at fault before it is parked."""
 
@@ -87,7 +90,7 @@ def put(
         id=job_id,
         kind=kind,
         key=key,
-        turn=_next_turn(tx, user_id, kind, now),
+        turn=next_turn(tx, user_id, kind, now),
         watermark_from=watermark_from,
         watermark_through=watermark_through,
         payload=payload,
@@ -98,12 +101,12 @@ def put(
     return row is not None and row[0] == job_id
 
 
-def _next_turn(tx: Connection, user_id: str, kind: str, now: int) -> int:
+def next_turn(connection: Connection, user_id: str, kind: str, now: int) -> int:
     """The turn after the user's last, or the one that is being served.
 
     Read before the insert: a database that spreads users over several servers takes no query inside of one.
     """
-    rows = tx.rows(
+    rows = connection.rows(
         "select 0 as place, max(turn) + 1 as turn from jobs"
         " where user_id = :user_id and kind = :kind and status = 'waiting'"
         " union all select 1, turn from (select turn from jobs where kind = :kind and status = 'waiting'"
@@ -181,29 +184,38 @@ def defer_user(tx: Connection, user_id: str, kind: str, run_at: int, why: str) -
     )
 
 
-def retry(database: Database, user_id: str, job_id: int, now: int) -> bool:
-    """Put a failed or dropped job back by hand, with all its tries; a waiting one is made due."""
+def retry(database: Database, user_id: str, job_id: int, now: int, key_prefix: str = "") -> bool:
+    """Put a failed or dropped job back by hand, with all its tries; a waiting one is made due.
+
+    With a `key_prefix` only one whose key begins so.
+    """
     with database.write() as tx:
         users.lock_existing(tx, user_id)
         touched = tx.execute(
             "update jobs set status = 'waiting', run_at = 0, tries_left = :tries, successes_seen = null,"
             " claims = claims + 1, outcome = '', ended_at = null, queued_at = :now"
-            " where user_id = :user_id and id = :id and status in ('failed', 'dropped', 'waiting')",
+            " where user_id = :user_id and id = :id and status in ('failed', 'dropped', 'waiting')"
+            f" and {_BEGINS}",
             user_id=user_id,
             id=job_id,
+            prefix=key_prefix,
             tries=TRIES,
             now=now,
         )
     return touched == 1
 
 
-def drop(tx: Connection, user_id: str, job_id: int, reason: str, now: int) -> bool:
-    """End a waiting or failed job without doing it."""
+_BEGINS = "substr(key, 1, length(:prefix)) = :prefix"
+
+
+def drop(tx: Connection, user_id: str, job_id: int, reason: str, now: int, key_prefix: str = "") -> bool:
+    """End a waiting or failed job without doing it; with a `key_prefix` only one whose key begins so."""
     touched = tx.execute(
         "update jobs set status = 'dropped', outcome = :reason, ended_at = :now"
-        " where user_id = :user_id and id = :id and status in ('waiting', 'failed')",
+        f" where user_id = :user_id and id = :id and status in ('waiting', 'failed') and {_BEGINS}",
         user_id=user_id,
         id=job_id,
+        prefix=key_prefix,
         reason=reason,
         now=now,
     )
@@ -310,6 +322,11 @@ def _count_few(connection: Connection, kind: str, status: str, most: int) -> int
         most=most,
     )
     return 0 if row is None else int(row[0])
+
+
+def count_failed(connection: Connection, kind: str, most: int) -> int:
+    """How many jobs have failed, over all users; no further than `most` is counted."""
+    return _count_few(connection, kind, FAILED, most)
 
 
 def count_by_status(connection: Connection, user_id: str, kind: str) -> dict[str, int]:

@@ -37,13 +37,17 @@ PieceT = TypeVar("PieceT", bound=Piece)
 
 
 @dataclass(frozen=True)
-class JobResult(Generic[ResultT]):
-    """What came of a piece: a result that takes so many ids to store, or a problem; and what it cost."""
+class JobResult(Generic[PieceT, ResultT]):
+    """What came of a piece: a result that takes so many ids to store, or a problem; and what it cost.
+
+    `piece`: what was done, if that is less than was to be done.
+    """
 
     result: ResultT
     rows: int = 1
     spent: TokenCost = field(default_factory=TokenCost)
     problem: str = ""
+    piece: PieceT | None = None
 
 
 class JobKind(Protocol[PieceT, ResultT]):
@@ -71,7 +75,7 @@ class JobKind(Protocol[PieceT, ResultT]):
     def load(self, connection: Connection, job: Job) -> PieceT:
         """Read what is to be done next of a claimed job."""
 
-    def do(self, job: Job, piece: PieceT, now: int) -> JobResult[ResultT]:
+    def do(self, job: Job, piece: PieceT, now: int) -> JobResult[PieceT, ResultT]:
         """Do it, outside any transaction, in as many calls as it takes; raises an `EndpointError`."""
 
     def store(

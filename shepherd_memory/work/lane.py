@@ -23,7 +23,7 @@ from shepherd_memory.work.heartbeat import LeaseKeeper
 from shepherd_memory.work.jobs import Job
 from shepherd_memory.work.kinds import JobKind, JobResult, PieceT, ResultT, Terms
 from shepherd_memory.work.ledger import TokenCost
-from shepherd_memory.work.retry_policy import RetryPolicy
+from shepherd_memory.work.retry_policy import MAX_ITEM_PAUSE_SECONDS, RetryPolicy
 
 IDLE_SECONDS = 1.0
 """How soon jobs that another process has queued are noticed."""
@@ -170,6 +170,7 @@ class Lane(Generic[PieceT, ResultT]):
             return
         self._upkeep_at = now + round(min(UPKEEP_SECONDS, terms.lease_seconds / 2) * SECOND)
         self._put_back(now, round(terms.retry_seconds * SECOND), terms, was_set_back)
+        upkeep.revive(self._database, self._kind.name, now)
         upkeep.prune(self._database, self._kind.name, now - KEEP_ENDED_DAYS * DAY)
         if self._kind.upkeep(now):
             self._upkeep_at = 0
@@ -179,7 +180,8 @@ class Lane(Generic[PieceT, ResultT]):
         name = self._kind.name
         if was_set_back:
             lease_us = round(terms.lease_seconds * SECOND)
-            if mended := upkeep.mend_times(self._database, name, now, retry_us, lease_us):
+            longest_us = max(jobs.MAX_INTERVALS * retry_us, round(MAX_ITEM_PAUSE_SECONDS * SECOND))
+            if mended := upkeep.mend_times(self._database, name, now, longest_us, lease_us):
                 logger.warning(
                     "the clock was set back: %d items that waited for a later time are due now", mended
                 )
@@ -217,16 +219,18 @@ class Lane(Generic[PieceT, ResultT]):
         except EndpointUnavailable as error:
             return self._unavailable(job, piece, terms, error)
         except EndpointMisconfigured as error:
-            return self._pause(job, str(error))
+            return self._misconfigured(job, piece, terms, error)
         except ItemRejected as error:
             return self._refused(job, piece, terms, str(error))
+        piece = done.piece or piece
         if done.problem:
             return self._refused(job, piece, terms, done.problem, done.spent)
+        self._patience.forget_item(job)
         if done.spent.calls:
             self._patience.succeeded()
         return self._store(job, piece, done)
 
-    def _store(self, job: Job, piece: PieceT, done: JobResult[ResultT]) -> Outcome:
+    def _store(self, job: Job, piece: PieceT, done: JobResult[PieceT, ResultT]) -> Outcome:
         """What the job gives, and its being finished: one transaction."""
         now, outcome = self._clock(), None
         with _fenced() as fence, self._database.write() as tx:
@@ -254,10 +258,11 @@ class Lane(Generic[PieceT, ResultT]):
         self._patience.failed(now, error.retry_after_seconds)
         with self._database.write() as tx:
             seen = self._note_trouble(tx, endpoint_state.UNAVAILABLE, str(error), now)
-            others_succeeded = job.successes_seen is not None and seen > job.successes_seen
+            others_succeeded = _have_others_succeeded(job, seen)
             blamed = error.item_may_be_at_fault and others_succeeded
             if not blamed:
-                run_at = now + round(terms.retry_seconds * SECOND)
+                pause = self._patience.pause_of_item(job, terms.retry_seconds, others_succeeded)
+                run_at = now + round(pause * SECOND)
                 claims.defer(tx, job, run_at, str(error), seen, job.tries_left)
         self._kind.upkeep(now)
         if blamed:
@@ -284,6 +289,27 @@ class Lane(Generic[PieceT, ResultT]):
         with self._database.write() as tx:
             seen = self._note_trouble(tx, endpoint_state.PAUSED, reason, now)
             claims.defer(tx, job, now, reason, seen, job.tries_left)
+        return Outcome(job.user_id, job.id, jobs.WAITING, reason)
+
+    def _misconfigured(self, job: Job, piece: PieceT, terms: Terms, error: EndpointMisconfigured) -> Outcome:
+        """The endpoint is at fault, unless it takes others' jobs: then this one loses a try."""
+        if not error.item_may_be_at_fault:
+            return self._pause(job, str(error))
+        with self._database.read() as connection:
+            seen = endpoint_state.get(connection, self._kind.endpoint_name).successes
+        if _have_others_succeeded(job, seen):
+            return self._blame(job, piece, terms, str(error))
+        if self._patience.was_suspect(job) or self._patience.suspects_endpoint(job):
+            return self._pause(job, str(error))
+        return self._step_aside(job, terms, str(error))
+
+    def _step_aside(self, job: Job, terms: Terms, reason: str) -> Outcome:
+        """Nobody knows yet whose fault it is: the next job will tell, and until then it counts as paused."""
+        now = self._clock()
+        with self._database.write() as tx:
+            seen = self._note_trouble(tx, endpoint_state.PAUSED, reason, now)
+            run_at = now + round(terms.retry_seconds * SECOND)
+            claims.defer(tx, job, run_at, reason, seen, job.tries_left)
         return Outcome(job.user_id, job.id, jobs.WAITING, reason)
 
     def _refused(
@@ -324,6 +350,11 @@ def stop_lanes(lanes: Sequence[Lane[Any, Any]], poll_seconds: float = 0.05) -> N
     while running:
         # Again and again: a call may begin just after it was cancelled.
         running = [lane for lane in running if not lane.has_stopped(poll_seconds / len(running))]
+
+
+def _have_others_succeeded(job: Job, successes: int) -> bool:
+    """Whether anything has succeeded since the job failed last: then not the endpoint is at fault."""
+    return job.successes_seen is not None and successes > job.successes_seen
 
 
 class _LostJob(Exception):

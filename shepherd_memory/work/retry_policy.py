@@ -11,12 +11,19 @@ SUSPECTS_BEFORE_PAUSE = 3
 
 MAX_PAUSE_SECONDS = 60.0
 
+MAX_ITEM_PAUSE_SECONDS = 3600.0
+"""An item that alone finds the endpoint away, again and again, is tried as often as this."""
+
+MAX_SETBACKS_KEPT = 10_000
+"""Of so many items it is remembered how often that was."""
+
 
 class RetryPolicy:
     """What one worker has seen of an endpoint since its last success; another endpoint starts afresh."""
 
     def __init__(self) -> None:
         self._endpoint: object = None
+        self._setbacks: dict[tuple[str, int], int] = {}
         self._reset()
 
     def _reset(self) -> None:
@@ -34,6 +41,7 @@ class RetryPolicy:
         """
         if endpoint != self._endpoint:
             self._reset()
+            self._setbacks.clear()
             self._endpoint = endpoint
         if self._pauses:
             return _is_over(self._paused_at, self._pause_seconds(retry_interval_seconds), now)
@@ -67,6 +75,26 @@ class RetryPolicy:
         """Note that this item was refused; whether so many were that the endpoint must be at fault."""
         self._suspects.add((job.user_id, job.id))
         return len(self._suspects) >= SUSPECTS_BEFORE_PAUSE
+
+    def was_suspect(self, job: Job) -> bool:
+        """Whether this item was refused before, and nothing has succeeded since."""
+        return (job.user_id, job.id) in self._suspects
+
+    def pause_of_item(self, job: Job, retry_interval_seconds: float, others_succeeded: bool) -> float:
+        """How many seconds an item waits that found the endpoint away: each time longer, if only it did."""
+        if not others_succeeded:
+            return retry_interval_seconds
+        key = (job.user_id, job.id)
+        setbacks = self._setbacks.pop(key, 0) + 1
+        self._setbacks[key] = setbacks
+        while len(self._setbacks) > MAX_SETBACKS_KEPT:
+            self._setbacks.pop(next(iter(self._setbacks)))
+        doubled = retry_interval_seconds * 2.0 ** min(setbacks, 16)
+        return min(doubled, max(MAX_ITEM_PAUSE_SECONDS, retry_interval_seconds))
+
+    def forget_item(self, job: Job) -> None:
+        """The item is dealt with: should it fail later, it begins anew."""
+        self._setbacks.pop((job.user_id, job.id), None)
 
 
 def _is_over(since: int, seconds: float, now: int) -> bool:

@@ -6,7 +6,7 @@ from shepherd_memory.storage import lease_owner, users
 from shepherd_memory.storage.clock import DAY, next_day, to_us
 from shepherd_memory.storage.database import Database
 from shepherd_memory.work import jobs
-from shepherd_memory.work.jobs import LET_GO, MAX_INTERVALS, Job
+from shepherd_memory.work.jobs import FAILED_AGAIN, FAILED_ONCE, LET_GO, MAX_INTERVALS, Job
 
 
 def _change_each_user(database: Database, change: str, where: str, **parameters: Any) -> int:
@@ -65,10 +65,10 @@ def _is_abandoned(job: Job, now: int) -> bool:
     return job.lease_until is None or to_us(job.lease_until) < now or lease_owner.is_gone(job.worker)
 
 
-def mend_times(database: Database, kind: str, now: int, retry_us: int, lease_us: int) -> int:
+def mend_times(database: Database, kind: str, now: int, longest_us: int, lease_us: int) -> int:
     """Make due what waits for a time that nobody can have set: the clock was set back. How many there were.
 
-    A time is set for some retry intervals, or for the next midnight. A lease that is longer than any is cut
+    A time is set for `longest_us` at most, or for the next midnight. A lease that is longer than any is cut
     to a whole one: whoever is alive renews it, and what a killed worker held is free when it has run out.
     """
     _change_each_user(
@@ -85,7 +85,7 @@ def mend_times(database: Database, kind: str, now: int, retry_us: int, lease_us:
         " and (run_at % :day <> 0 or run_at > :midnight)",
         kind=kind,
         now=now,
-        latest=now + MAX_INTERVALS * retry_us,
+        latest=now + longest_us,
         day=DAY,
         midnight=next_day(now),
     )
@@ -101,6 +101,47 @@ def bring_forward(database: Database, kind: str, now: int, retry_us: int, old_re
         soon=now + retry_us,
         late=now + old_retry_us,
     )
+
+
+REVIVED_AFTER = {FAILED_ONCE: DAY, FAILED_AGAIN: 7 * DAY}
+"""How long a job stays failed before it is tried again, by what it ended as."""
+
+REVIVED_AT_ONCE = 500
+
+
+def revive(database: Database, kind: str, now: int) -> int:
+    """Try once more what failed long ago: what a model or a server could not do then, it may do now.
+
+    They take their users' next turns, so that nobody waits behind them. How many.
+    """
+    with database.read() as connection:
+        due = [
+            row
+            for outcome, pause in REVIVED_AFTER.items()
+            for row in connection.rows(
+                "select user_id, id from jobs where kind = :kind and status = 'failed'"
+                " and ended_at <= :before and outcome = :outcome order by ended_at limit :most",
+                kind=kind,
+                before=now - pause,
+                outcome=outcome,
+                most=REVIVED_AT_ONCE,
+            )
+        ]
+    return sum(_revive(database, user_id, job_id, kind, now) for user_id, job_id in sorted(due))
+
+
+def _revive(database: Database, user_id: str, job_id: int, kind: str, now: int) -> bool:
+    with database.write() as tx:
+        users.lock_existing(tx, user_id)
+        touched = tx.execute(
+            "update jobs set status = 'waiting', run_at = 0, turn = :turn, tries_left = 1,"
+            " successes_seen = null, claims = claims + 1, ended_at = null"
+            " where user_id = :user_id and id = :id and status = 'failed'",
+            user_id=user_id,
+            id=job_id,
+            turn=jobs.next_turn(tx, user_id, kind, now),
+        )
+    return touched == 1
 
 
 def prune(database: Database, kind: str, done_before: int) -> int:

@@ -1,23 +1,24 @@
-"""How often the guard errs on the corpus: `python -m tests.bench.report_grounding [-v]`."""
+"""How often the guard errs on its corpora: `python -m tests.bench.report_grounding [-v]`."""
 
 import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from shepherd_memory.extraction.guard_topics import is_about_assistant, is_transient
-from shepherd_memory.text.grounding import ground, unsaid_in_question
-from tests.unit.grounding_corpus import FORGED_QUESTIONS, GROUNDED, HONEST_QUESTIONS, REFUSED, Case
+from shepherd_memory.text.grounding import REFUSED, STORED, Claim, judge
+from tests.unit.grounding_corpus import FORGED_QUESTIONS, GROUNDED, HONEST_QUESTIONS, Case
+from tests.unit.grounding_corpus import REFUSED as UNGROUNDED
+from tests.unit.verdict_corpus import TUNED, WRITTEN_LAST, Example, examples, measure
 
 BOOLEANS = frozenset({"true", "false", "yes", "no"})
 
 
-def is_accepted(case: Case) -> bool:
-    """What the guard decides about one proposal."""
+def decision_on(case: Case) -> str:
+    """What the guard decides about a proposal without quote and subject."""
     if is_about_assistant(case.about, case.text) or is_transient(case.about, case.text):
-        return False
-    if is_question(case.about) and unsaid_in_question(case.about, case.said, case.dates):
-        return False
-    return ground(case.text, case.said, key=case.about, dates=case.dates).grounded
+        return REFUSED
+    claim = Claim(case.about, case.text, is_question=is_question(case.about))
+    return judge(claim, case.said, case.dates).decision
 
 
 def is_question(about: str) -> bool:
@@ -25,17 +26,12 @@ def is_question(about: str) -> bool:
     return about.endswith(("?", "\uff1f"))
 
 
-def refused_questions(cases: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
-    """Those of the questions about a statement that the guard refuses."""
-    return [(said, question) for said, question in cases if unsaid_in_question(question, [said])]
-
-
-def false_refusals(cases: Iterable[Case]) -> list[Case]:
-    return [case for case in cases if not is_accepted(case)]
-
-
-def false_accepts(cases: Iterable[Case]) -> list[Case]:
-    return [case for case in cases if is_accepted(case)]
+def decisions_on_questions(cases: Iterable[tuple[str, str]]) -> list[str]:
+    """What the guard decides about pairs whose answer is what was said, word for word."""
+    return [
+        judge(Claim(question, said.splitlines()[-1], True, 1, said.splitlines()[-1], "self"), [said]).decision
+        for said, question in cases
+    ]
 
 
 def swapped_cases() -> Iterator[Case]:
@@ -52,37 +48,48 @@ def swapped_cases() -> Iterator[Case]:
                 yield replace(case, text=other.text, why="swapped")
 
 
-def figure(label: str, wrong: int, total: int) -> str:
-    return f"{label:<44} {wrong:>5} of {total:>6}  {wrong / total:7.2%}\n"
-
-
-def _part(cases: list[Case], held_out: bool) -> list[Case]:
-    return [case for case in cases if case.held_out is held_out]
+def figure(label: str, number: int, total: int) -> str:
+    return f"{label:<52} {number:>5} of {total:>6}  {number / total:7.2%}\n"
 
 
 def main(verbose: bool) -> None:
-    for held_out, part in ((False, "tuned"), (True, "held out")):
-        grounded, refused = _part(GROUNDED, held_out), _part(REFUSED, held_out)
-        wrongly_refused, wrongly_accepted = false_refusals(grounded), false_accepts(refused)
-        sys.stdout.write(figure(f"false refusals, {part}", len(wrongly_refused), len(grounded)))
-        sys.stdout.write(figure(f"false accepts, {part}", len(wrongly_accepted), len(refused)))
-        if verbose:
-            _write_cases([*wrongly_refused, *wrongly_accepted])
-    refused_honest, refused_forged = map(refused_questions, (HONEST_QUESTIONS, FORGED_QUESTIONS))
-    accepted_forged = len(FORGED_QUESTIONS) - len(refused_forged)
-    sys.stdout.write(figure("false refusals, questions", len(refused_honest), len(HONEST_QUESTIONS)))
-    sys.stdout.write(figure("false accepts, questions", accepted_forged, len(FORGED_QUESTIONS)))
-    swapped = list(swapped_cases())
-    wrongly_accepted = false_accepts(swapped)
+    found = list(examples())
+    for part in (TUNED, WRITTEN_LAST):
+        _write_verdicts(part, [one for one in found if one.part == part], verbose)
+    _write_old_shape(verbose)
+
+
+def _write_verdicts(part: str, chosen: list[Example], verbose: bool) -> None:
+    figures = measure(chosen)
+    stored = figures.number(given=(STORED,))
     sys.stdout.write(
-        figure("false accepts, values swapped between pairs", len(wrongly_accepted), len(swapped))
+        f"{part}: {len(chosen)} pairs, {stored} stored, precision {figures.precision:.3f},"
+        f" stored or unconfirmed recall {figures.recall:.3f}\n"
     )
-    if verbose:
-        _write_cases(wrongly_accepted)
+    for (wanted, got), number in sorted(figures.counts.items()):
+        sys.stdout.write(f"    expected {wanted:<12} given {got:<12} {number:>4}\n")
+    for one in chosen if verbose else []:
+        given = one.judged()
+        if given.decision != one.verdict:
+            claim = f"{one.claim.about} = {one.claim.value}"
+            sys.stdout.write(
+                f"    {one.verdict} > {given.decision} {list(one.said)} {claim} [{given.reason}]\n"
+            )
 
 
-def _write_cases(cases: list[Case]) -> None:
-    for case in cases:
+def _write_old_shape(verbose: bool) -> None:
+    wrongly_refused = [case for case in GROUNDED if decision_on(case) == REFUSED]
+    wrongly_stored = [case for case in UNGROUNDED if decision_on(case) == STORED]
+    swapped = list(swapped_cases())
+    stored = [case for case in swapped if decision_on(case) == STORED]
+    questions = decisions_on_questions(HONEST_QUESTIONS), decisions_on_questions(FORGED_QUESTIONS)
+    sys.stdout.write("without quote and subject:\n")
+    sys.stdout.write(figure("said, and refused", len(wrongly_refused), len(GROUNDED)))
+    sys.stdout.write(figure("not said, and stored", len(wrongly_stored), len(UNGROUNDED)))
+    sys.stdout.write(figure("with a value of another pair, and stored", len(stored), len(swapped)))
+    sys.stdout.write(figure("honest questions, refused", questions[0].count(REFUSED), len(questions[0])))
+    sys.stdout.write(figure("forged questions, stored", questions[1].count(STORED), len(questions[1])))
+    for case in [*wrongly_refused, *wrongly_stored] if verbose else []:
         sys.stdout.write(f"    [{case.why or 'grounded'}] {case.said} | {case.about} | {case.text}\n")
 
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from statistics import median
 
 from shepherd_memory import Config, open_service
-from tests.bench import quality_confidence, quality_shares
+from tests.bench import quality_confidence, quality_shares, quality_times
 from tests.bench.figures import each_backend, write_line, write_table
 from tests.bench.quality import DEPTHS, Outcome, ask, differences, fill, remembered_vectors
 from tests.bench.quality_data import FILE, Corpus, find_locomo, made_corpora, read_locomo
@@ -46,6 +46,7 @@ def _measure(backend: str, url: str, locomo: Sequence[Corpus], made: Sequence[Co
         if backend == "sqlite":
             quality_shares.report(service, {"LoCoMo": locomo, "made here": made})
             quality_confidence.report(service, locomo, made)
+            quality_times.report(service, locomo)
     return outcome
 
 

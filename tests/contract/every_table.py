@@ -4,11 +4,11 @@ import json
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from shepherd_memory.memory import rejections, responses, twins
+from shepherd_memory.memory import rejections, responses, restatements, twins, unconfirmed
 from shepherd_memory.memory.documents import NewDocument
 from shepherd_memory.memory.responses import StoredResponse
 from shepherd_memory.service import Service
-from shepherd_memory.storage import tombstones, users
+from shepherd_memory.storage import tombstones, transcript_stops, users
 from shepherd_memory.storage.rows import Provenance
 from shepherd_memory.work import ledger
 from tests.contract.given import ManualClock, user_says, work
@@ -30,6 +30,8 @@ def furnish(service: Service, clock: ManualClock, user_id: str, word: str) -> No
         rejections.insert(
             tx, user_id, row_id, rejections.NewRejection("fact", "a", word, "no", "", where), clock()
         )
+        waiting = unconfirmed.NewUnconfirmed("fact", "b", word, "reworded", "", word, "self", where)
+        unconfirmed.insert(tx, user_id, users.lock(tx, user_id, clock()), waiting, clock())
         responses.put(tx, user_id, f"resp_{word}", StoredResponse("chat", 2), clock())
         said = NewDocument("chat@live", f"twin-{word}", f"my job is {word}", clock(), role="user")
         assert twins.set_apart(tx, user_id, [said], ["chat"]) == {0: True}
@@ -51,6 +53,11 @@ def furnish(service: Service, clock: ManualClock, user_id: str, word: str) -> No
     service.start_session(user_id, agent_name=word)
     assert service.inject(user_id, [user_says(f"Who said {word}?")]).block is not None
     take_in(service, user_id, word)
+    with service.database.write() as tx:
+        row_id = users.lock(tx, user_id, clock())
+        said = Provenance(clock(), "live", "chat", "m1")
+        restatements.add(tx, user_id, row_id, "fact", "motto", word, said)
+        transcript_stops.forget_file(tx, user_id, f"{word}.jsonl", 1)
 
 
 def take_in(service: Service, user_id: str, word: str) -> str:

@@ -180,6 +180,27 @@ def test_what_is_said_twice_is_stored_twice(service: Service, clock: ManualClock
     assert texts(service) == Counter({"yes": 2, "Done.": 2})
 
 
+def test_a_list_without_ids_is_known_by_what_its_session_has_in_the_other_way(
+    service: Service, clock: ManualClock, path: Path
+) -> None:
+    read(service, path, 0, 4)
+    stored = texts(service)
+    said = [
+        message
+        for number in (0, 4)
+        for message in (
+            user_says(f"my wish_{number} is tea_{number}"),
+            {"role": "assistant", "content": f"Answer {number}:\n\nthe kettle boils."},
+        )
+    ]
+    for end in (1, 2, 4, 4):
+        assert service.remember(ADA, said[:end], THREAD).stored == 0
+    assert texts(service) == stored
+    assert service.remember(ADA, [*said, user_says("thanks")], THREAD).stored == 1
+    assert service.remember(ADA, [*said, user_says("thanks")], THREAD).stored == 0
+    assert texts(service) == stored + Counter(["thanks"])
+
+
 BLOCKS = ("First I looked it up.", "It is\nblue.")
 
 

@@ -1,5 +1,6 @@
 """What `remember` and `add_document` take in, and what becomes of what they should not be given."""
 
+import itertools
 import math
 from datetime import UTC, datetime, timedelta, timezone
 from typing import Any
@@ -13,7 +14,7 @@ from hypothesis import strategies as st
 from shepherd_memory.errors import InvalidInput
 from shepherd_memory.service import Service
 from shepherd_memory.text.canonical import canonical_text
-from tests.contract.given import ManualClock, drain, examples, facts_of, memory, texts_of, user_says
+from tests.contract.given import ManualClock, drain, examples, facts_of, memory, texts_of, user_says, work
 from tests.endpoint import ScriptedEndpoint
 
 HUGE = 10**5000
@@ -92,6 +93,64 @@ def test_a_message_without_an_id_gets_one_from_session_position_and_content(
         assert (result.stored, result.known) == (0, 3)
         assert len(set(result.message_ids)) == 3
         assert service.remember("ada", history, "other").stored == 3
+
+
+def test_what_is_said_again_later_in_a_session_is_stored_again(
+    url: str, clock: ManualClock, endpoint: ScriptedEndpoint
+) -> None:
+    with memory(url, clock, endpoint.url) as service:
+        for city in ("Berlin", "Rome", "Berlin"):
+            clock.advance(60)
+            assert service.remember("ada", [user_says(f"my city is {city}")], "chat").stored == 1
+            work(service)
+        assert texts_of(service, "ada") == [f"my city is {city}" for city in ("Berlin", "Rome", "Berlin")]
+        assert facts_of(service, "ada") == {"city": "Berlin"}
+
+
+def test_a_list_that_comes_straight_after_itself_is_a_retry(url: str, clock: ManualClock) -> None:
+    with memory(url, clock) as service:
+        said = [user_says("yes"), user_says("ok then")]
+        results = [service.remember("ada", said, "chat") for _ in range(3)]
+        assert [(result.stored, result.known) for result in results] == [(2, 0), (0, 2), (0, 2)]
+        assert len({result.message_ids for result in results}) == 1
+
+
+@pytest.mark.parametrize("mark", ["id", "created_at"])
+def test_the_same_list_with_other_ids_or_times_is_no_retry(url: str, clock: ManualClock, mark: str) -> None:
+    with memory(url, clock) as service:
+        for day in (1, 2, 3):
+            said = [user_says("yes", **{mark: f"2026-03-0{day}"}), user_says("ok then")]
+            assert service.remember("ada", said, "chat").stored == 2
+        assert texts_of(service, "ada") == ["yes", "ok then"] * 3
+
+
+def test_a_window_that_moves_along_a_chat_stores_each_message_once(url: str, clock: ManualClock) -> None:
+    said = [user_says(word) for word in ("yes", "no", "yes", "yes", "no", "why", "yes", "no", "yes")]
+    with memory(url, clock) as service:
+        for end in range(1, len(said) + 1):
+            service.remember("ada", said[max(0, end - 4) : end], "chat")
+        assert texts_of(service, "ada") == [message["content"] for message in said]
+
+
+def test_what_was_deleted_in_the_middle_of_a_list_stays_out_and_nothing_is_doubled(
+    url: str, clock: ManualClock
+) -> None:
+    said = [user_says("one"), user_says("two"), user_says("three"), user_says("four", id="m4")]
+    with memory(url, clock) as service:
+        service.remember("ada", said, "chat")
+        for document in service.documents("ada")[1::2]:
+            service.forget("ada", document=document.id)
+        result = service.remember("ada", [*said, user_says("five")], "chat")
+        assert (result.stored, result.known) == (1, 4)
+        assert service.remember("ada", [user_says("two")], "chat").stored == 0
+        assert texts_of(service, "ada") == ["one", "three", "five"]
+
+
+def test_what_is_said_again_is_told_apart_by_user_group_and_session(url: str, clock: ManualClock) -> None:
+    with memory(url, clock) as service:
+        for user, session, group in itertools.product(("ada", "bob"), ("a", "b"), ("main", "work")):
+            assert service.remember(user, [user_says("yes")], session, group=group).stored == 1
+            assert service.remember(user, [user_says("yes")], session, group=group).known == 1
 
 
 @pytest.mark.every_scheme

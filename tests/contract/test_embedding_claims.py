@@ -52,6 +52,14 @@ def test_what_one_has_taken_is_not_taken_by_another(service: Service) -> None:
 
 
 @pytest.mark.every_scheme
+def test_one_users_entries_are_embedded_without_touching_those_of_others(service: Service) -> None:
+    say(service, 3, ("ada", "bob"))
+    done = backlog.embed_batch(service.database, TinyEmbedder(), service._clock(), only_user="bob")
+    assert (done, service.unembedded("ada"), service.unembedded("bob")) == (3, 3, 0)
+    assert backlog.embed_batch(service.database, TinyEmbedder(), service._clock(), only_user="nobody") == 0
+
+
+@pytest.mark.every_scheme
 def test_what_a_killed_process_of_this_machine_had_taken_is_taken_at_once(service: Service) -> None:
     say(service, 3)
     held_by(service, ended_owner())

@@ -47,6 +47,33 @@ def test_a_tool_loop_is_stored_once_with_its_final_answer(service: Service) -> N
     assert texts(service) == ["Hello, I'm Ada", "It is noon, Ada"]
 
 
+def test_what_is_said_again_to_a_client_that_sends_the_last_message_alone_is_stored_again(
+    service: Service, clock: ManualClock
+) -> None:
+    for city in ("Berlin", "Rome", "Berlin", "Rome", "Rome"):
+        clock.advance(10)
+        service.remember_exchange("ada", [user_says(f"I live in {city}")], None, "chat")
+    assert texts(service) == [f"I live in {city}" for city in ("Berlin", "Rome", "Berlin", "Rome")]
+
+
+def test_what_is_delivered_again_or_asked_anew_from_an_earlier_message_is_known(
+    service: Service, clock: ManualClock
+) -> None:
+    berlin, rome = ([user_says(f"I live in {city}")] for city in ("Berlin", "Rome"))
+    first = read_answered(berlin, None, "chat", clock())
+    assert first is not None
+    service.store_exchange("ada", first)
+    clock.advance(10)
+    service.remember_exchange("ada", rome, None, "chat")
+    service.store_exchange("ada", first)
+    assert texts(service) == ["I live in Berlin", "I live in Rome"]
+    whole = [*berlin, {"role": "assistant", "content": "Nice"}, user_says("I like it")]
+    service.remember_exchange("ada", berlin, "Nice", "other")
+    service.remember_exchange("ada", whole, "Good", "other")
+    service.remember_exchange("ada", berlin, "Oh", "other")
+    assert texts(service)[2:] == ["I live in Berlin", "Nice", "I like it", "Good", "Oh"]
+
+
 def test_a_conversation_is_one_session(service: Service) -> None:
     service.remember_exchange("ada", ASKED, "Hi Ada")
     service.remember_exchange("ada", [*GREETED, user_says("I live in Rome")], "Noted")
@@ -80,7 +107,7 @@ def test_a_named_session_is_used_as_it_is(service: Service) -> None:
 
 def test_what_was_deleted_does_not_come_back_with_the_same_request(service: Service) -> None:
     service.remember_exchange("ada", ASKED, "Hi Ada")
-    service.forget("ada", document=service.documents("ada")[0].id)
+    service.forget("ada", document=service.documents("ada")[0].id, only=True)
     service.remember_exchange("ada", ASKED, "Hi Ada")
     assert texts(service) == ["Hi Ada"]
 

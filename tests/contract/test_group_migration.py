@@ -1,5 +1,7 @@
 """A database from before there were groups keeps all its rows, in the group main, or stays as it was."""
 
+import signal
+import sys
 from contextlib import closing
 from pathlib import Path
 
@@ -10,8 +12,10 @@ from shepherd_memory.memory import context, facts, rejections, sessions
 from shepherd_memory.storage import tombstones
 from shepherd_memory.storage.database import Database, connect, load_migrations, migrate, open_database
 from shepherd_memory.work import jobs
+from tests.contract.dying_migration import COMMIT, COMMITTED, RECORD, tables
 from tests.contract.given import NOON, ManualClock, memory
 from tests.contract.test_migrations import WithMigrations, copied_migrations, recorded
+from tests.fork_server import run
 
 BEFORE = 10
 GROUPS = "0011_groups"
@@ -99,3 +103,38 @@ def test_a_migration_that_breaks_off_leaves_what_was_there(database_url: str, tm
             assert connection.row("select value from facts where key = 'city'") == ("Oslo",)
     with closing(open_database(database_url)) as database:
         check_rows(database)
+
+
+@pytest.mark.every_scheme
+def test_a_process_that_is_killed_in_the_migration_leaves_the_old_or_the_new(
+    database_url: str, tmp_path: Path
+) -> None:
+    make_old(database_url, tmp_path / "older")
+    with closing(connect(database_url)) as database:
+        before = old_rows(database)
+        (sql,) = (one.sql for one in load_migrations(database.migrations()) if one.version == BEFORE + 1)
+        assert {"sessions", "documents", "facts", "tombstones", "api_keys"} <= set(tables(sql))
+        for point in (*tables(sql), RECORD, COMMIT):
+            kill_at(database_url, point)
+            assert recorded(database) == list(range(1, BEFORE + 1)), point
+            assert old_rows(database) == before, point
+    kill_at(database_url, COMMITTED)
+    with closing(connect(database_url)) as database:
+        assert recorded(database) == [one.version for one in load_migrations(database.migrations())]
+    with closing(open_database(database_url)) as database:
+        check_rows(database)
+
+
+def kill_at(url: str, point: str) -> None:
+    command = [sys.executable, "-m", "tests.contract.dying_migration", url, point]
+    assert run(command, timeout=60).returncode == -signal.SIGKILL, point
+
+
+def old_rows(database: Database) -> dict[str, object]:
+    """Every row of every table, and its columns."""
+    with database.read() as connection:
+        columns = database.tables(connection)
+        return {
+            table: (names, sorted(connection.rows(f"select * from {table}"), key=repr))
+            for table, names in columns.items()
+        }

@@ -9,8 +9,9 @@ import pytest
 
 from shepherd_memory import tools
 from shepherd_memory.errors import NotFound
-from shepherd_memory.memory import rejections
+from shepherd_memory.memory import rejections, unconfirmed
 from shepherd_memory.memory.rejections import NewRejection
+from shepherd_memory.memory.unconfirmed import NewUnconfirmed
 from shepherd_memory.service import Service
 from shepherd_memory.storage import users
 from shepherd_memory.storage.rows import Provenance
@@ -44,6 +45,8 @@ def furnish(service: Service, clock: ManualClock, group: str) -> None:
     with service.database.write() as tx:
         refused = NewRejection("fact", "pet", word(group), "not said", "", where)
         rejections.insert(tx, "ada", users.lock(tx, "ada", clock()), refused, clock())
+        kept = NewUnconfirmed("fact", "pet", word(group), "reworded", "", word(group), "self", where)
+        unconfirmed.insert(tx, "ada", users.lock(tx, "ada", clock()), kept, clock())
     service.inject("ada", [user_says(f"Where do I live? {group}")], session_id="chat", group=group)
 
 
@@ -63,6 +66,7 @@ READS: dict[str, Callable[[Service, str], Any]] = {
     "get_message": lambda service, group: service.get_message("ada", "chat", "m1", group=group),
     "conversations": lambda service, group: service.conversations("ada", group=group),
     "rejected": lambda service, group: service.rejected("ada", group=group),
+    "unconfirmed": lambda service, group: service.unconfirmed("ada", group=group),
     "why": lambda service, group: service.why("ada", group=group),
     "export": lambda service, group: b"".join(service.export("ada", group=group)),
     "recall": lambda service, group: service.recall(
@@ -71,6 +75,7 @@ READS: dict[str, Callable[[Service, str], Any]] = {
     "inject": lambda service, group: service.inject(
         "ada", [user_says("What do I like, and where do I live?")], group=group
     ),
+    "profile": lambda service, group: service.profile("ada", group=group),
     "search_memory": lambda service, group: tools.execute(
         service, "ada", "search_memory", {"query": "Where do I live?", "max_results": 20}, group
     ),
@@ -92,6 +97,7 @@ OF_ONE_GROUP = (
     "get_fact tool",
     "fact_history tool",
     "inject",
+    "profile",
 )
 """What is looked for by a key is that of the nearest group; a prompt has room for the best only."""
 
@@ -162,6 +168,10 @@ def test_forgetting_acts_in_its_own_group(url: str, clock: ManualClock, actor: s
         assert not service.forget("ada", context=pair.id, group=actor).total
         with pytest.raises(NotFound):
             service.accept("ada", refused.id, group=actor)
+        (kept,) = [one for one in service.unconfirmed("ada", group="a") if one.group_name == "a"]
+        for decide in (service.confirm, service.refuse):
+            with pytest.raises(NotFound):
+                decide("ada", kept.id, group=actor)
         with pytest.raises(NotFound):
             service.replace_answer("ada", pair.id, "elsewhere", group=actor)
         assert service.forget("ada", fact="city", group=actor).facts == 1

@@ -44,12 +44,21 @@ from shepherd_memory.injection.handing_on import HandingRules, PreviousRequest
 from shepherd_memory.injection.log import LoggedPrompt
 from shepherd_memory.injection.stored_blocks import GivenBlock, StoredBlock
 from shepherd_memory.injection.turns import UserTurn
-from shepherd_memory.intake import store
+from shepherd_memory.intake import alignment, store
 from shepherd_memory.intake.exchange import AnsweredExchange, Exchange, ResponseLink
 from shepherd_memory.intake.messages import Message
 from shepherd_memory.intake.store import IntakeOptions
-from shepherd_memory.maintenance import erasure, forgetting, portability, reindexing, session_lines
+from shepherd_memory.maintenance import (
+    erasure,
+    forgetting,
+    portability,
+    reindexing,
+    related,
+    session_lines,
+)
 from shepherd_memory.maintenance.exported_conversations import conversation_rows, insert_conversation
+from shepherd_memory.maintenance.related import Target
+from shepherd_memory.maintenance.same_said import find_same
 from shepherd_memory.memory import (
     api_keys,
     context,
@@ -58,17 +67,20 @@ from shepherd_memory.memory import (
     facts,
     rejections,
     responses,
+    restatements,
     saved_chats,
     session_lives,
     sessions,
     threads,
     twins,
+    unconfirmed,
 )
 from shepherd_memory.memory.documents import Facets, NewDocument
 from shepherd_memory.memory.rejections import NewRejection
 from shepherd_memory.memory.responses import StoredResponse
 from shepherd_memory.memory.saved_chats import InputHistory, SavedChat
 from shepherd_memory.memory.session_lives import IdleRule, NewSession
+from shepherd_memory.memory.unconfirmed import NewUnconfirmed
 from shepherd_memory.recall import Hit, Recalled, rows, user_index
 from shepherd_memory.recall import filters as recall_within
 from shepherd_memory.recall.hits import Scope
@@ -99,7 +111,7 @@ from tests.transcripts import BEGAN, agent_line, exchange, user_line, write
 
 NOW = NOON + 1_000_000
 WHERE = Provenance(NOW, "test", "chat", "m1")
-PARKED, WAITING, RUNNING, REFUSED, LOGGED, CONVERSATION = 5000, 5001, 5002, 5003, 5004, 5005
+PARKED, WAITING, RUNNING, REFUSED, LOGGED, CONVERSATION, RESTATED, KEPT = range(5000, 5008)
 """Ids that both users have."""
 
 TURN = UserTurn(0, "Where?", "key", "start")
@@ -142,8 +154,12 @@ def pair(service: Service) -> Pair:
 def _insert_rows(service: Service, user_id: str, word: str) -> None:
     with service.database.write() as tx:
         rejections.insert(tx, user_id, REFUSED, NewRejection("fact", "pet", word, "not said", "", WHERE), NOW)
+        kept = NewUnconfirmed("fact", "pet", word, "reworded", "", word, "self", WHERE)
+        unconfirmed.insert(tx, user_id, KEPT, kept, NOW)
         ledger.record(tx, user_id, ledger.EXTRACTION, ledger.TokenCost(1, 0, 5, 5), NOW)
         tombstones.add(tx, user_id, tombstones.FACT, "gone", NOW)
+        tombstones.add(tx, user_id, tombstones.WORDS, "gone", NOW)
+        restatements.add(tx, user_id, RESTATED, "fact", "city", word, WHERE)
         for job_id, status in ((PARKED, "failed"), (WAITING, "waiting"), (RUNNING, "running")):
             tx.execute(
                 "insert into jobs (user_id, id, kind, key, status, turn, claims, tries_left, queued_at,"
@@ -272,6 +288,12 @@ def _accept_by_hand(pair: Pair) -> Any:
         return guard.admit_by_hand(tx, pair.me, 9000, refused, NOW)
 
 
+def _refuse_by_hand(pair: Pair) -> Any:
+    with pair.database.write() as tx:
+        (kept,) = unconfirmed.listing(tx, pair.me, NOW)
+        return guard.refuse_by_hand(tx, pair.me, 9000, kept, NOW)
+
+
 def _index_again(pair: Pair) -> Any:
     with pair.database.write() as tx:
         tx.execute("delete from entries where user_id = :me", me=pair.me)
@@ -362,6 +384,28 @@ def _settle_life(pair: Pair) -> Any:
 
 Case = Callable[[Pair], Any]
 
+FORGETTABLE = [
+    Target("fact", "city"),
+    Target("context", str(FIRST_PAIR)),
+    Target("document", str(FIRST_DOCUMENT)),
+    Target("question", "Where?"),
+    Target("session", "chat"),
+]
+
+
+def _find_same(pair: Pair) -> Any:
+    with pair.database.read() as connection:
+        bundle = related.gather(connection, pair.me, FORGETTABLE[:-1])
+        return find_same(connection, pair.me, bundle)
+
+
+def _statements_of_pair(pair: Pair) -> Any:
+    with pair.database.read() as connection:
+        found = context.get(connection, pair.me, FIRST_PAIR)
+        assert found is not None
+        return context.statements_of(connection, pair.me, found)
+
+
 CORE: dict[str, list[Case]] = {
     "memory.context.delete": [in_transaction(context.delete, FIRST_PAIR, NOW)],
     "memory.context.get": [in_transaction(context.get, FIRST_PAIR)],
@@ -380,6 +424,11 @@ CORE: dict[str, list[Case]] = {
         in_transaction(context.replace_answer, FIRST_PAIR, 9000, "BobsPlace", WHERE, NOW),
         in_transaction(context.replace_answer, 9999, 9000, "Nowhere", WHERE, NOW),
     ],
+    "intake.alignment.align": [in_transaction(alignment.align, [NEW], [True], 9000)],
+    "memory.documents.deleted_messages": [in_transaction(documents.deleted_messages, "chat")],
+    "memory.twins.last_messages": [in_transaction(twins.last_messages, "chat", 10)],
+    "memory.documents.last_said": [in_transaction(documents.last_said, "chat")],
+    "memory.documents.last_messages": [in_transaction(documents.last_messages, "chat", 10)],
     "memory.documents.delete": [in_transaction(documents.delete, FIRST_DOCUMENT)],
     "memory.documents.delete_session": [in_transaction(documents.delete_session, "chat")],
     "memory.documents.get": [in_transaction(documents.get, FIRST_DOCUMENT)],
@@ -414,13 +463,47 @@ CORE: dict[str, list[Case]] = {
     "memory.facts.put_by_hand": [in_transaction(facts.put_by_hand, "city", "Rome", WHERE, NOW, 9000)],
     "storage.erasures.record": [in_transaction(erasures.record, NOW)],
     "storage.erasures.is_erased_since": [in_transaction(erasures.is_erased_since, NOW)],
-    "maintenance.forgetting.forget_context": [on_database(forgetting.forget_context, FIRST_PAIR, NOW)],
-    "maintenance.forgetting.forget_document": [on_database(forgetting.forget_document, FIRST_DOCUMENT, NOW)],
-    "maintenance.forgetting.forget_fact": [on_database(forgetting.forget_fact, "city", NOW)],
-    "maintenance.forgetting.forget_question": [on_database(forgetting.forget_question, "Where?", NOW)],
-    "maintenance.forgetting.forget_session": [on_database(forgetting.forget_session, "chat", NOW)],
+    "maintenance.forgetting.forget": [
+        on_database(forgetting.forget, target, NOW, "main", only, same)
+        for target in FORGETTABLE
+        for only, same in ((False, False), (True, False), (False, True))
+    ],
+    "maintenance.forgetting.messages_to_go": [
+        on_database(forgetting.messages_to_go, target, "main", True) for target in FORGETTABLE
+    ],
+    "maintenance.forgetting.plan": [on_database(forgetting.plan, target) for target in FORGETTABLE],
+    "maintenance.related.gather": [in_transaction(related.gather, FORGETTABLE[:-1])],
+    "maintenance.related.take": [in_transaction(related.take, FORGETTABLE[:-1])],
+    "maintenance.same_said.find_same": [_find_same],
+    "memory.context.of_question": [in_transaction(context.of_question, "Where?")],
+    "memory.context.statements_of": [_statements_of_pair],
+    "memory.documents.last_calls": [in_transaction(documents.last_calls, "chat", 10)],
+    "memory.documents.notes_of": [in_transaction(documents.notes_of, "chat", "m1")],
+    "memory.facts.delete_statement": [in_transaction(facts.delete_statement, "chat", "m1", NOW)],
+    "memory.facts.past_of_message": [in_transaction(facts.past_of_message, "chat", "m1")],
+    "memory.facts.statements_of": [in_transaction(facts.statements_of, "city")],
+    "memory.rejections.delete_statement": [in_transaction(rejections.delete_statement, "chat", "m1")],
+    "memory.restatements.add": [in_transaction(restatements.add, 9000, "fact", "city", "Rome", WHERE)],
+    "memory.restatements.delete_key": [in_transaction(restatements.delete_key, "fact", "city")],
+    "memory.restatements.delete_statements": [
+        in_transaction(restatements.delete_statements, "chat"),
+        in_transaction(restatements.delete_statements, "chat", "m1"),
+    ],
+    "memory.restatements.of_key": [in_transaction(restatements.of_key, "fact", "city")],
+    "memory.restatements.of_message": [in_transaction(restatements.of_message, "chat", "m1")],
+    "memory.restatements.rename": [in_transaction(restatements.rename, "fact", "city", "town")],
+    "storage.tombstones.add_all": [in_transaction(tombstones.add_all, tombstones.FACT, [("city", "", NOW)])],
+    "storage.tombstones.buried_messages": [in_transaction(tombstones.buried_messages, "chat")],
+    "storage.tombstones.buried_words": [in_transaction(tombstones.buried_words, ["gone"])],
+    "storage.tombstones.deleted_at": [in_transaction(tombstones.deleted_at, tombstones.FACT, "gone")],
+    "storage.tombstones.is_buried": [in_transaction(tombstones.is_buried, WHERE)],
+    "storage.tombstones.spared_messages": [in_transaction(tombstones.spared_messages, "chat")],
+    "storage.tombstones.take_back": [in_transaction(tombstones.take_back, tombstones.FACT, "gone", -1)],
+    "storage.transcript_stops.forget_file": [in_transaction(transcript_stops.forget_file, "file", 7)],
     "extraction.guard.admit": [in_transaction(guard.admit, 9000, REVIEW, NOW)],
     "extraction.guard.admit_by_hand": [_accept_by_hand],
+    "extraction.guard.refuse_by_hand": [_refuse_by_hand],
+    "extraction.queue.retry": [on_database(queue.retry, PARKED, NOW)],
     "extraction.guard.review": [
         in_transaction(
             guard.review, "chat", SAID, ExtractionAnswer((("city", "AdasWord"),), (("Where?", "AdasWord"),))
@@ -454,6 +537,7 @@ CORE: dict[str, list[Case]] = {
         in_transaction(jobs.listing, KIND),
         in_transaction(jobs.listing, KIND, "failed"),
     ],
+    "work.jobs.next_turn": [in_transaction(jobs.next_turn, KIND, NOW)],
     "work.jobs.oldest_waiting_of": [in_transaction(jobs.oldest_waiting_of, KIND, 10)],
     "work.jobs.put": [in_transaction(jobs.put, 9000, KIND, "chat", NOW)],
     "work.jobs.retry": [on_database(jobs.retry, PARKED, NOW)],
@@ -518,6 +602,18 @@ CORE: dict[str, list[Case]] = {
     ],
     "memory.rejections.listing": [in_transaction(rejections.listing)],
     "memory.rejections.take": [in_transaction(rejections.take, REFUSED)],
+    "memory.unconfirmed.delete": [in_transaction(unconfirmed.delete, KEPT)],
+    "memory.unconfirmed.delete_message": [in_transaction(unconfirmed.delete_message, "chat", "m1")],
+    "memory.unconfirmed.delete_named": [in_transaction(unconfirmed.delete_named, "fact", "pet")],
+    "memory.unconfirmed.delete_session": [in_transaction(unconfirmed.delete_session, "chat")],
+    "memory.unconfirmed.insert": [
+        in_transaction(
+            unconfirmed.insert, 9000, NewUnconfirmed("fact", "a", "b", "c", "", "q", "self", WHERE), NOW
+        )
+    ],
+    "memory.unconfirmed.like": [in_transaction(unconfirmed.like, "fact", "pet", "BobsWord", NOW)],
+    "memory.unconfirmed.listing": [in_transaction(unconfirmed.listing, NOW)],
+    "memory.unconfirmed.take": [in_transaction(unconfirmed.take, KEPT, NOW)],
     "injection.stored_blocks.has_news": [in_transaction(stored_blocks.has_news, 0, "Where?")],
     "injection.stored_blocks.load": [in_transaction(stored_blocks.load, "main", ["key"])],
     "injection.stored_blocks.load_chain": [in_transaction(stored_blocks.load_chain, "main", "key")],
@@ -616,6 +712,7 @@ CORE: dict[str, list[Case]] = {
         by_tool(advanced.forget, kind="context", id=str(FIRST_PAIR)),
         by_tool(advanced.forget, kind="document", id=str(FIRST_DOCUMENT)),
         by_tool(advanced.forget, kind="session", id="chat"),
+        by_tool(advanced.forget, kind="session", id="chat", preview=True, same=True),
     ],
     "tools.advanced.list_facts": [by_tool(advanced.list_facts)],
     "tools.advanced.recall": [by_tool(advanced.recall, query="Where? my city", min_confidence=0)],
@@ -637,6 +734,7 @@ SERVICE: dict[str, list[Case]] = {
     "add_document": [on_service("add_document", "text", session_id="files", message_id="d1")],
     "archive": [lambda pair: b"".join(pair.service.archive(pair.me, "chat"))],
     "context": [on_service("context")],
+    "confirm": [on_service("confirm", KEPT)],
     "count_archives": [on_service("count_archives")],
     "export_archives": [_export_archives],
     "count_items": [
@@ -656,8 +754,17 @@ SERVICE: dict[str, list[Case]] = {
     "extract": [on_service("extract", "stored only")],
     "fact_history": [on_service("fact_history", "city")],
     "facts": [on_service("facts")],
+    "plan_forgetting": [
+        on_service("plan_forgetting", fact="city"),
+        on_service("plan_forgetting", context=FIRST_PAIR),
+        on_service("plan_forgetting", document=FIRST_DOCUMENT),
+        on_service("plan_forgetting", session="chat"),
+        on_service("plan_forgetting", question="Where?", only=True),
+    ],
     "forget": [
         on_service("forget", fact="city"),
+        on_service("forget", fact="city", only=True),
+        on_service("forget", session="chat", same=True),
         on_service("forget", context=FIRST_PAIR),
         on_service("forget", document=FIRST_DOCUMENT),
         on_service("forget", session="chat"),
@@ -674,6 +781,7 @@ SERVICE: dict[str, list[Case]] = {
         on_service("inject", [user_says("Where is my city, AdasWord or bobsword?")]),
         on_service("inject", [user_says("bobsword")], session_id="chat"),
     ],
+    "profile": [on_service("profile"), on_service("profile", budget_tokens=0)],
     "items": [on_service("items"), on_service("items", "failed")],
     "made_of": [on_service("made_of", "chat", "m1"), on_service("made_of", "", "")],
     "message_ids": [on_service("message_ids", "chat")],
@@ -681,7 +789,9 @@ SERVICE: dict[str, list[Case]] = {
         on_service("recall", "AdasWord", threshold=0, explain=True),
         on_service("recall", "Where is BobsWord? The same city", 50, 0.0),
     ],
+    "refuse": [on_service("refuse", KEPT)],
     "rejected": [on_service("rejected")],
+    "unconfirmed": [on_service("unconfirmed")],
     "replace_answer": [on_service("replace_answer", FIRST_PAIR, "BobsPlace")],
     "remember": [
         on_service("remember", [MESSAGE], "chat"),
@@ -717,6 +827,7 @@ SERVICE: dict[str, list[Case]] = {
     "use_session": [on_service("use_session", "life"), on_service("use_session", "chat")],
     "set_fact": [on_service("set_fact", "city", "Rome")],
     "tokens_spent_today": [on_service("tokens_spent_today")],
+    "embed_own": [on_service("embed_own")],
     "unembedded": [on_service("unembedded")],
     "usage": [on_service("usage")],
     "why": [on_service("why"), on_service("why", "r")],
@@ -1048,10 +1159,16 @@ READING = [
     "memory.facts.of_message",
     "memory.facts.history",
     "memory.facts.listing",
+    "maintenance.forgetting.plan",
+    "maintenance.related.gather",
+    "memory.context.of_question",
+    "memory.restatements.of_key",
+    "memory.restatements.of_message",
     "work.jobs.get",
     "work.jobs.listing",
     "maintenance.portability.export",
     "memory.rejections.listing",
+    "memory.unconfirmed.listing",
 ]
 
 
@@ -1081,6 +1198,9 @@ def test_ids_that_only_another_user_has_are_not_found(service: Service) -> None:
     before = everything_of(service.database, owner)
     with pytest.raises(NotFound):
         service.accept(curious, REFUSED)
+    for decide in (service.confirm, service.refuse):
+        with pytest.raises(NotFound):
+            decide(curious, KEPT)
     assert not service.retry(curious, PARKED)
     assert not service.drop(curious, WAITING)
     assert not service.extract(curious, "stored only")

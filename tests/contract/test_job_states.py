@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
 
 from shepherd_memory.storage import users
-from shepherd_memory.storage.clock import to_us
+from shepherd_memory.storage.clock import DAY, to_us
 from shepherd_memory.storage.database import Connection, Database
 from shepherd_memory.work import claims, jobs, upkeep
 from shepherd_memory.work.claims import ClaimLimits
@@ -20,6 +20,8 @@ from shepherd_memory.work.jobs import (
     DONE,
     DROPPED,
     FAILED,
+    FAILED_AGAIN,
+    FAILED_ONCE,
     RUNNING,
     STATUSES,
     TRIES,
@@ -365,9 +367,39 @@ class JobTable(RuleBasedStateMachine):
             "hold",
             lambda tx, job: claims.hold(tx, job, "400", now),
             lambda row: self.let_go(
-                row, status=FAILED, tries_left=0, last_error="400", outcome="failed", ended_at=now
+                row,
+                status=FAILED,
+                tries_left=0,
+                last_error="400",
+                outcome=FAILED_AGAIN if row.outcome in (FAILED_ONCE, FAILED_AGAIN) else FAILED_ONCE,
+                ended_at=now,
             ),
         )
+
+    @rule(kind=KINDS, days=st.sampled_from([0, 1, 7]))
+    def revive(self, kind: str, days: int) -> None:
+        self.now += days * DAY
+        now = self.tick()
+        due = [
+            row
+            for row in self.rows.values()
+            if (row.kind, row.status) == (kind, FAILED)
+            and row.ended_at is not None
+            and row.ended_at <= now - (DAY if row.outcome == FAILED_ONCE else 7 * DAY)
+        ]
+        assert upkeep.revive(self.database, kind, now) == len(due)
+        for row in sorted(due, key=lambda row: (row.user_id, row.id)):
+            again = replace(
+                row,
+                status=WAITING,
+                run_at=0,
+                turn=self.next_turn(kind, row.user_id),
+                tries_left=1,
+                successes_seen=None,
+                claims=row.claims + 1,
+                ended_at=None,
+            )
+            self.follow("revive", [again])
 
     @rule(data=st.data())
     def split(self, data: st.DataObject) -> None:
@@ -447,10 +479,10 @@ class JobTable(RuleBasedStateMachine):
         assert upkeep.bring_forward(self.database, kind, now, new, old) == len(after)
         self.follow("bring_forward", after)
 
-    @rule(kind=KINDS, retry=st.integers(0, 1), lease=st.integers(0, 30))
+    @rule(kind=KINDS, retry=st.sampled_from([0, 60]), lease=st.integers(0, 30))
     def mend_times(self, kind: str, retry: int, lease: int) -> None:
         now = self.tick()
-        waiting = [replace(row, run_at=now) for row in self.waiting(kind) if row.run_at > now + 60 * retry]
+        waiting = [replace(row, run_at=now) for row in self.waiting(kind) if row.run_at > now + retry]
         running = [
             replace(row, lease_until=now + lease)
             for row in self.running(kind)

@@ -368,6 +368,7 @@ def test_jobs_that_ended_long_ago_are_forgotten_and_failed_ones_are_kept(
         with service.database.write() as tx:
             claims.hold(tx, held, "no", clock())
         work(service)
+        endpoint.default = status(422)
         clock.advance((KEEP_ENDED_DAYS - 1) * 86_400)
         work(service)
         assert service.status().items == {"waiting": 0, "running": 0, "done": 1, "failed": 1, "dropped": 1}

@@ -2,6 +2,7 @@
 
 import io
 from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -351,3 +352,54 @@ def test_random_writes_and_deletions_leave_indexes_and_rows_in_step(url: str, cl
                 suppress_health_check=list(HealthCheck),
             ),
         )
+
+
+MONTHS = {1: "the boiler broke", 2: "we went skiing in Davos", 3: "the new kitchen was fitted"}
+
+
+def said_each_month(service: Service, user_id: str, group: str = "main") -> None:
+    for month, words in MONTHS.items():
+        said = user_says(f"{words}, {user_id} {group}", created_at=f"2027-0{month}-11T12:00:00Z")
+        service.remember(user_id, [said], f"chat{month}", group=group)
+
+
+@pytest.mark.every_scheme
+@pytest.mark.parametrize(
+    ("query", "month"),
+    [
+        ("what happened in February?", 2),
+        ("Was war im März?", 3),
+        ("what did I tell you on 2027-01-11?", 1),
+        ("¿Qué pasó en enero de 2027?", 1),
+    ],
+)
+def test_a_question_about_a_time_alone_finds_what_was_said_then_and_nothing_else(
+    service: Service, query: str, month: int
+) -> None:
+    said_each_month(service, "ada")
+    said_each_month(service, "bob")
+    said_each_month(service, "ada", "work")
+    asked_at = datetime(2027, 3, 20, tzinfo=UTC)
+    for group in ("work", "home"):
+        found = service.recall("ada", query, now=asked_at, group=group)
+        own = [f"{MONTHS[month]}, ada work"] if group == "work" else []
+        assert [hit.text for hit in found.hits] == own
+        assert found.abstained == (not own)
+    assert service.recall("nobody", query, now=asked_at).abstained
+
+
+def test_a_time_in_which_nothing_was_said_is_told(service: Service) -> None:
+    said_each_month(service, "ada")
+    found = service.recall("ada", "what happened in 2019?")
+    assert (found.hits, found.abstained) == ((), True)
+    assert "in the time" in found.reason
+
+
+def test_the_filters_of_a_recall_hold_for_a_time_as_well(service: Service) -> None:
+    said_each_month(service, "ada")
+    service.set_fact("ada", "kitchen", "oak")
+    asked_at = datetime(2027, 3, 20, tzinfo=UTC)
+    in_march = service.recall("ada", "what happened in March?", now=asked_at)
+    assert {hit.kind for hit in in_march.hits} >= {"document"}
+    assert service.recall("ada", "what happened in March?", now=asked_at, kinds=["context"]).abstained
+    assert service.recall("ada", "what happened in March?", now=asked_at, until="2027-03-01").abstained

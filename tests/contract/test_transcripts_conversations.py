@@ -224,7 +224,7 @@ def test_two_files_of_the_same_name_are_two_sessions(service: Service, tmp_path:
     found = service.transcripts.files(ADA)
     assert len({file.session_id for file in found}) == 2
     assert [len(list(service.transcripts.read(ADA, file.session_id))) for file in found] == [6, 6]
-    assert service.transcripts.session(ADA, "teapot/session.jsonl") == found[1].session_id
+    assert service.transcripts.session(ADA, "teapot/session.jsonl") == (found[1].session_id, "main")
 
 
 def test_conversations_whose_times_are_not_in_order_are_extracted_once(

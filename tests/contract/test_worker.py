@@ -2,10 +2,13 @@
 
 import itertools
 import logging
+import random
+import re
 from collections.abc import Callable
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -14,7 +17,7 @@ from shepherd_memory.extraction import queue
 from shepherd_memory.extraction.extractor import extraction_client
 from shepherd_memory.extraction.worker import Worker
 from shepherd_memory.service import Service, open_service
-from shepherd_memory.storage.clock import SECOND
+from shepherd_memory.storage.clock import SECOND, to_us
 from shepherd_memory.storage.database import Database
 from shepherd_memory.work import claims, jobs, upkeep
 from shepherd_memory.work.lane import LOST
@@ -138,14 +141,14 @@ def test_retry_after_is_honoured_even_beyond_the_retry_interval(
         assert [outcome.status for outcome in work(service)] == [jobs.DONE, jobs.DONE]
 
 
-@pytest.mark.parametrize("code", [401, 403, 404])
+@pytest.mark.parametrize(("code", "asked"), [(401, 1), (402, 2), (403, 2), (404, 2)])
 def test_a_misconfigured_endpoint_pauses_and_says_why(
-    url: str, clock: ManualClock, endpoint: ScriptedEndpoint, code: int
+    url: str, clock: ManualClock, endpoint: ScriptedEndpoint, code: int, asked: int
 ) -> None:
     with memory(url, clock, endpoint.url) as service:
         queue_items(service, clock, 1, 2)
-        endpoint.script(*[status(code)] * 3)
-        assert len(work(service)) == 1
+        endpoint.script(*[status(code)] * 5)
+        assert len(work(service)) == asked, "what may be about one item is asked for another"
         found = service.status()
         assert (found.endpoint.state, found.healthy) == ("paused", False)
         assert str(code) in found.endpoint.reason
@@ -214,6 +217,119 @@ def test_a_changed_retry_interval_takes_effect_while_waiting(
         assert facts_of(service, "user3") == {"city": "Town3"}
 
 
+@pytest.mark.parametrize("code", [402, 403, 404])
+def test_an_item_that_alone_is_refused_like_a_key_delays_nobody_and_is_parked(
+    url: str, clock: ManualClock, endpoint: ScriptedEndpoint, code: int
+) -> None:
+    endpoint.default = refusing("Town100", status(code))
+    with memory(url, clock, endpoint.url) as service:
+        queue_items(service, clock, *range(100, 129))
+        outcomes = work(service)
+        assert [outcome.status for outcome in outcomes] == [jobs.WAITING] + [jobs.DONE] * 28
+        assert service.status().healthy, "the endpoint takes what others send"
+        for number in range(130, 140):
+            clock.advance(6)
+            queue_items(service, clock, number)
+            assert jobs.DONE in {outcome.status for outcome in work(service)}
+        assert item(service, "user100").status == jobs.FAILED
+        assert str(code) in item(service, "user100").last_error
+
+
+@pytest.mark.parametrize("code", [402, 403, 404])
+def test_an_endpoint_that_gives_everybody_the_same_refusal_parks_nothing(
+    url: str, clock: ManualClock, endpoint: ScriptedEndpoint, code: int
+) -> None:
+    with memory(url, clock, endpoint.url) as service:
+        queue_items(service, clock, 1)
+        work(service)
+        endpoint.default = status(code)
+        queue_items(service, clock, *range(2, 12))
+        for _ in range(50):
+            work(service)
+            clock.advance(61)
+        found = service.status()
+        assert (found.items["waiting"], found.items["failed"]) == (10, 0)
+        assert (found.endpoint.state, found.healthy) == ("paused", False)
+        assert len(endpoint.requests) < 70, "an endpoint that is paused is asked now and then"
+
+
+@pytest.mark.parametrize(
+    "trouble", [status(502), status(503), status(504), status(429), status(529), close()], ids=repr
+)
+def test_an_endpoint_that_is_away_every_other_time_parks_nothing(
+    url: str, clock: ManualClock, endpoint: ScriptedEndpoint, trouble: Step
+) -> None:
+    odds = random.Random(7)
+    endpoint.default = by_content(lambda body: odds.choice((trouble, echo())))
+    with memory(url, clock, endpoint.url) as service:
+        started = clock()
+        for number in range(60):
+            queue_items(service, clock, number)
+            work(service)
+            clock.advance(60)
+        assert clock() - started >= 3600 * SECOND
+        drain(service, clock, seconds=10)
+        assert service.status().items["done"] == 60
+        assert service.status().healthy
+
+
+def test_an_item_that_alone_finds_the_endpoint_away_is_asked_for_ever_less_often_and_loses_no_try(
+    url: str, clock: ManualClock, endpoint: ScriptedEndpoint
+) -> None:
+    endpoint.default = refusing("Town0", status(503))
+    with memory(url, clock, endpoint.url) as service:
+        queue_items(service, clock, 0)
+        for number in range(1, 80):
+            queue_items(service, clock, number)
+            work(service)
+            clock.advance(450)
+        alone = item(service, "user0")
+        assert (alone.status, alone.tries_left) == (jobs.WAITING, jobs.TRIES)
+        assert len(endpoint.requests) - 79 < 25, "ten hours, and an hour between two tries at last"
+        assert to_us(alone.run_at) - clock() <= 3600 * SECOND
+
+
+@pytest.mark.every_scheme
+def test_what_has_failed_is_tried_again_by_itself_after_a_day_and_then_each_week(
+    url: str, clock: ManualClock, endpoint: ScriptedEndpoint
+) -> None:
+    endpoint.default = refusing("Town1", status(400))
+    with memory(url, clock, endpoint.url) as service:
+        queue_items(service, clock, 1, 2)
+        drain(service, clock)
+        (problem,) = service.status().problems
+        assert "1 item has failed" in problem
+        assert service.problems() == (problem,)
+        for days in (1, 7, 7):
+            clock.advance(days * 86_400 - 60)
+            assert work(service) == []
+            clock.advance(120)
+            assert [outcome.status for outcome in work(service)] == [jobs.FAILED], "one try is enough"
+        clock.advance(7 * 86_400)
+        endpoint.default = echo()
+        assert [outcome.status for outcome in work(service)] == [jobs.DONE]
+        assert facts_of(service, "user1") == {"city": "Town1"}
+        assert service.status().healthy
+
+
+def test_everything_that_has_failed_is_retried_at_once_for_all_users(
+    url: str, clock: ManualClock, endpoint: ScriptedEndpoint
+) -> None:
+    endpoint.default = by_content(lambda body: echo() if "Town9" in user_text(body) else status(422))
+    with memory(url, clock, endpoint.url) as service:
+        queue_items(service, clock, 9, 1, 9, 2, 9)
+        drain(service, clock)
+        assert service.status().items["failed"] == 2
+        endpoint.default = echo()
+        assert [(job.user_id, job.status) for job in service.retry_all_failed()] == [
+            ("user1", jobs.FAILED),
+            ("user2", jobs.FAILED),
+        ]
+        drain(service, clock)
+        assert facts_of(service, "user1") | facts_of(service, "user2") == {"city": "Town2"}
+        assert service.retry_all_failed() == []
+
+
 @pytest.mark.parametrize("code", [400, 413, 422])
 def test_an_item_that_is_refused_three_times_is_parked_and_delays_nobody(
     url: str, clock: ManualClock, endpoint: ScriptedEndpoint, code: int
@@ -227,7 +343,7 @@ def test_an_item_that_is_refused_three_times_is_parked_and_delays_nobody(
         failed = item(service, "user1")
         assert (failed.status, failed.tries_left) == (jobs.FAILED, 0)
         assert str(code) in failed.last_error
-        assert service.status().healthy, "a parked item is no illness"
+        assert not service.status().healthy, "somebody should know"
         endpoint.default = echo()
         assert service.retry("user1", failed.id)
         work(service)
@@ -375,6 +491,71 @@ def test_a_slice_that_fails_for_good_is_parked_alone(
         drain(service, clock)
         assert len(endpoint.requests) == before + 1, "only the parked slice is asked for again"
         assert len(facts_of(service, "user1")) == 10
+
+
+def room_for(number: int, marker: str = " is Value") -> Step:
+    """An endpoint whose answers have room for so many entries, and are cut off within the next."""
+
+    def choose(body: dict[str, Any]) -> Step:
+        said = re.findall(rf"my (\w+){marker}(\w+)", user_text(body))
+        facts = ", ".join(f'{{"key": "{key}", "value": "Value{value}"}}' for key, value in said[:number])
+        if len(said) <= number:
+            return raw_reply(f'{{"facts": [{facts}]}}')
+        return raw_reply(f'{{"facts": [{facts}, {{"key": "pl', finish_reason="length")
+
+    return by_content(choose)
+
+
+@pytest.mark.every_scheme
+@pytest.mark.parametrize("keeps", [True, False], ids=["documents", "carried"])
+def test_an_answer_that_is_cut_off_is_asked_for_again_with_fewer_statements(
+    url: str, clock: ManualClock, endpoint: ScriptedEndpoint, keeps: bool
+) -> None:
+    endpoint.default = room_for(3)
+    with memory(url, clock, endpoint.url, memory_documents=keeps) as service:
+        service.remember("user1", [user_says(f"my plan{n} is Value{n}") for n in range(10)], "chat")
+        drain(service, clock)
+        assert facts_of(service, "user1") == {f"plan{n}": f"Value{n}" for n in range(10)}
+        done = item(service, "user1")
+        assert (done.status, done.tries_left, done.payload) == (jobs.DONE, jobs.TRIES, "")
+        assert "cut off" not in done.outcome
+
+
+def test_the_answer_to_a_single_statement_that_is_cut_off_gives_what_came_and_says_so(
+    url: str, clock: ManualClock, endpoint: ScriptedEndpoint
+) -> None:
+    endpoint.default = room_for(1)
+    with memory(url, clock, endpoint.url) as service:
+        service.remember("user1", [user_says("my plan1 is Value1, my plan2 is Value2")], "chat")
+        drain(service, clock)
+        assert facts_of(service, "user1") == {"plan1": "Value1"}
+        assert item(service, "user1").outcome == "1 stored; skipped: the answer was cut off"
+
+
+def test_a_statement_for_whose_answer_there_is_no_room_is_parked_alone(
+    url: str, clock: ManualClock, endpoint: ScriptedEndpoint
+) -> None:
+    """All that the model has tokens for, it thinks."""
+    endpoint.default = refusing("Value4", raw_reply("<think>hm", finish_reason="length"))
+    with memory(url, clock, endpoint.url) as service:
+        service.remember("user1", [user_says(f"my plan{n} is Value{n}") for n in range(6)], "chat")
+        drain(service, clock)
+        assert sorted(facts_of(service, "user1")) == ["plan0", "plan1", "plan2", "plan3", "plan5"]
+        (failed,) = service.items("user1", jobs.FAILED)
+        assert "memory_extraction_max_tokens" in failed.last_error
+
+
+def test_what_was_skipped_in_an_answer_is_part_of_the_outcome(
+    url: str, clock: ManualClock, endpoint: ScriptedEndpoint
+) -> None:
+    endpoint.script(
+        raw_reply('{"facts": [{"key": "city", "value": "Ulm"}, {"key": "age"}], "context": ["?"]}')
+    )
+    with memory(url, clock, endpoint.url, memory_extraction_max_turns=1) as service:
+        service.remember("user1", [user_says("my city is Ulm"), user_says("my dog is Rex")], "chat")
+        drain(service, clock)
+        skipped = "1 stored; skipped: fact 2: no value, context 1: not a pair"
+        assert item(service, "user1").outcome == f"{skipped}; then 2 stored"
 
 
 @pytest.mark.every_scheme

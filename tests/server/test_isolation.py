@@ -11,8 +11,9 @@ from starlette.routing import Route
 
 from shepherd_memory import tools
 from shepherd_memory.frontends.api.app import ROUTES
-from shepherd_memory.memory import api_keys, rejections
+from shepherd_memory.memory import api_keys, rejections, unconfirmed
 from shepherd_memory.memory.rejections import NewRejection
+from shepherd_memory.memory.unconfirmed import NewUnconfirmed
 from shepherd_memory.service import Service
 from shepherd_memory.storage import users
 from shepherd_memory.storage.clock import now_us
@@ -97,7 +98,7 @@ def cases(ids: Mapping[str, Any]) -> list[Case]:
     said = [{"role": "user", "content": WORDS}]
     chat = {"model": "m", "max_tokens": 9, "messages": said, "input": said}
     export = b'{"format":"shepherd-memory","version":1}\n'
-    fact, row = f"{memory}/facts/{{key}}", "{id}"
+    fact, row, waiting = f"{memory}/facts/{{key}}", "{id}", f"{memory}/unconfirmed"
     return [
         *(Case("POST", path, path, chat) for path in CHATS.values()),
         Case("GET", "/v1/models", "/v1/models"),
@@ -118,6 +119,9 @@ def cases(ids: Mapping[str, Any]) -> list[Case]:
         Case("GET", f"{memory}/documents", f"{memory}/documents?session_id={SESSION}", shows=True),
         Case("GET", f"{memory}/documents", f"{memory}/documents?newest=true&limit=1000", shows=True),
         Case("GET", f"{memory}/documents/{row}", f"{memory}/documents/{ids['document']}", shows=True),
+        Case("GET", f"{memory}/forget", f"{memory}/forget?fact={KEY}", shows=True),
+        Case("GET", f"{memory}/forget", f"{memory}/forget?document={ids['document']}", shows=True),
+        Case("GET", f"{memory}/forget", f"{memory}/forget?session={SESSION}", shows=True),
         Case("GET", f"{memory}/sessions/active", f"{memory}/sessions/active", shows=True),
         Case("GET", previous, previous),
         Case("GET", previous, f"{previous}?session_id={SESSION}", shows=True),
@@ -131,6 +135,7 @@ def cases(ids: Mapping[str, Any]) -> list[Case]:
         Case("GET", f"{memory}/stats", f"{memory}/stats"),
         Case("GET", f"{memory}/conversations", f"{memory}/conversations?source=live", shows=True),
         Case("GET", f"{memory}/rejected", f"{memory}/rejected", shows=True),
+        Case("GET", f"{memory}/unconfirmed", f"{memory}/unconfirmed", shows=True),
         Case("GET", f"{memory}/why", f"{memory}/why", shows=True),
         Case("GET", f"{memory}/why", f"{memory}/why?request={ids['request']}", shows=True),
         Case("GET", f"{memory}/export", f"{memory}/export", shows=True),
@@ -153,13 +158,16 @@ def cases(ids: Mapping[str, Any]) -> list[Case]:
         mcp("forget", {"kind": "context", "id": str(ids["context"])}),
         mcp("forget", {"kind": "document", "id": str(ids["document"])}),
         mcp("forget", {"kind": "fact", "id": KEY}),
-        mcp("forget", {"kind": "session", "id": SESSION}),
+        mcp("forget", {"kind": "session", "id": SESSION, "preview": True}, shows=True),
+        mcp("forget", {"kind": "session", "id": SESSION, "same": True}),
         Case("POST", f"{memory}/remember", f"{memory}/remember", {"messages": said, "session_id": SESSION}),
         Case("PUT", fact, f"{memory}/facts/{KEY}", {"value": "none"}),
         Case("POST", f"{memory}/context", f"{memory}/context", {"question": QUESTION, "answer": "none"}),
         Case("POST", f"{memory}/documents", f"{memory}/documents", {"text": "none", "session_id": SESSION}),
         Case("POST", f"{memory}/import", f"{memory}/import", export),
         Case("POST", f"{memory}/rejected/{row}/accept", f"{memory}/rejected/{ids['rejection']}/accept", {}),
+        Case("POST", f"{waiting}/{row}/confirm", f"{waiting}/{ids['unconfirmed']}/confirm", {}),
+        Case("POST", f"{waiting}/{row}/refuse", f"{waiting}/{ids['unconfirmed']}/refuse", {}),
         Case("DELETE", fact, f"{memory}/facts/{KEY}"),
         Case("DELETE", f"{memory}/context/{row}", f"{memory}/context/{ids['context']}"),
         Case("DELETE", f"{memory}/documents/{row}", f"{memory}/documents/{ids['document']}"),
@@ -179,6 +187,9 @@ def seed(service: Service, user_id: str, first_id: int = 1) -> dict[str, Any]:
         where = Provenance(now_us(), "chat", SESSION, "m1")
         refused = NewRejection("fact", f"{secret}_key", f"a {secret}", "unsure", f"{secret}?", where)
         rejections.insert(tx, user_id, rejection, refused, now_us())
+        kept = users.lock(tx, user_id, now_us())
+        waiting = NewUnconfirmed("fact", f"{secret}_home", f"a {secret}", "unsure", "", secret, "self", where)
+        unconfirmed.insert(tx, user_id, kept, waiting, now_us())
     service.set_fact(user_id, KEY, f"a young {secret}")
     service.set_fact(user_id, KEY, f"an old {secret}")
     service.set_fact(user_id, f"{secret}_count", "seven")
@@ -197,6 +208,7 @@ def seed(service: Service, user_id: str, first_id: int = 1) -> dict[str, Any]:
         "context": service.context(user_id)[0].id,
         "document": document,
         "rejection": rejection,
+        "unconfirmed": kept,
         "request": injected.request,
     }
 
@@ -208,6 +220,7 @@ def everything_of(service: Service, user_id: str) -> tuple[Any, ...]:
         exported,
         service.row_counts(user_id),
         service.rejected(user_id),
+        service.unconfirmed(user_id),
         service.why(user_id),
         service.usage(user_id),
         service.items(user_id),

@@ -11,15 +11,16 @@ import requests
 from starlette.routing import Route
 
 from shepherd_memory.frontends.api.memory_routes import MEMORY_OPERATIONS, MEMORY_ROUTES
-from shepherd_memory.memory import api_keys, rejections
+from shepherd_memory.memory import api_keys, rejections, unconfirmed
 from shepherd_memory.memory.rejections import NewRejection
+from shepherd_memory.memory.unconfirmed import NewUnconfirmed
 from shepherd_memory.storage.clock import now_us
 from shepherd_memory.storage.rows import Provenance
 from tests.provider import ScriptedProvider
 from tests.server.memory_client import NDJSON, Client
 from tests.server.serving import Running, StartServer, serving, write_config
 
-REFUSED = 9000
+REFUSED, KEPT = 9000, 9001
 numbers = itertools.count()
 
 
@@ -65,6 +66,8 @@ def refuse(client: Client, word: str) -> None:
         rejections.insert(
             tx, client.user, REFUSED, NewRejection("fact", "pet", word, "not said", "", where), now_us()
         )
+        kept = NewUnconfirmed("fact", "breed", word, "reworded", "", word, "dog", where)
+        unconfirmed.insert(tx, client.user, KEPT, kept, now_us())
 
 
 def test_messages_are_remembered_once_and_recalled(ada: Client) -> None:
@@ -236,6 +239,23 @@ def test_what_the_guard_refused_is_listed_and_can_be_accepted(ada: Client) -> No
     assert error(ada.post(f"/rejected/{REFUSED}/accept", {}), 404)
 
 
+def test_what_waits_to_be_confirmed_is_listed_confirmed_and_refused(ada: Client) -> None:
+    refuse(ada, "poodle")
+    assert [one["content"] for one in ok(ada.get("/unconfirmed"))["unconfirmed"]] == ["poodle"]
+    assert error(ada.get("/facts/breed"), 404)
+    assert ok(ada.post(f"/unconfirmed/{KEPT}/confirm", {}))["quote"] == "poodle"
+    assert ok(ada.get("/facts/breed"))["value"] == "poodle"
+    assert error(ada.post(f"/unconfirmed/{KEPT}/refuse", {}), 404)
+
+
+def test_what_is_refused_by_hand_is_listed_with_the_refusals(ada: Client) -> None:
+    refuse(ada, "poodle")
+    ok(ada.post(f"/unconfirmed/{KEPT}/refuse", {}))
+    assert ok(ada.get("/unconfirmed"))["unconfirmed"] == []
+    reasons = {one["reason"] for one in ok(ada.get("/rejected"))["rejected"]}
+    assert reasons == {"not said", "refused by hand"}
+
+
 def test_why_tells_what_was_put_into_prompts(ada: Client) -> None:
     ok(ada.put("/facts/city", {"value": "Rome"}))
     request = ada.running.service.inject(ada.user, [says("Where do I live?")]).request
@@ -309,6 +329,7 @@ def place(path: str, client: Client) -> str:
         "/context/{id}": f"/context/{client.running.service.context(client.user)[0].id}",
         "/documents/{id}": f"/documents/{client.running.service.documents(client.user)[0].id}",
         "/rejected/{id}": f"/rejected/{REFUSED}",
+        "/unconfirmed/{id}": f"/unconfirmed/{KEPT}",
     }
     for name, value in ids.items():
         path = path.replace(name, value)
@@ -324,6 +345,9 @@ BODIES: dict[str, dict[str, Any]] = {
 }
 
 
+QUERIES: dict[str, dict[str, Any]] = {"recall": BODIES["recall"], "forget": {"session": "chat"}}
+
+
 def send(client: Client, method: str, path: str) -> requests.Response:
     """A request that does something if the client's own rows are as `furnish` made them."""
     if path.endswith("/import"):
@@ -335,7 +359,7 @@ def send(client: Client, method: str, path: str) -> requests.Response:
         return getattr(client, method.lower())(path, BODIES.get(noun, {}))
     if method == "DELETE":
         return client.delete(path)
-    return client.get(path, **(BODIES["recall"] if noun == "recall" else {}))
+    return client.get(path, **QUERIES.get(noun, {}))
 
 
 EVERY_OPERATION = [(one.method, one.path) for one in MEMORY_OPERATIONS]

@@ -4,6 +4,7 @@ import http.server
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -174,6 +175,22 @@ def test_clear_begins_a_new_session(share: StartSharing, provider: ScriptedProvi
         session.clear()
         assert session.messages == []
         assert session.session_id == shared.show()["session_id"] != before
+
+
+def test_a_client_is_told_how_old_the_session_is_and_that_it_was_ended_elsewhere(share: StartSharing) -> None:
+    shared = share()
+    with open_remote(shared.url) as session:
+        assert session.life() == (None, "")
+        begun = shared.post("/session/start").json
+        session.refresh()
+        assert session.life() == (datetime.fromisoformat(begun["started_at"]), "active")
+        shared.post("/session/end")
+        session.refresh()
+        assert session.life()[1] == "ended (client)"
+        shared.post("/session/start")
+        shared.service.start_session(shared.show()["user_id"], takeover=True)
+        session.refresh()
+        assert session.life()[1] == "ended elsewhere"
 
 
 def test_a_problem_of_the_provider_is_told_as_one(share: StartSharing, provider: ScriptedProvider) -> None:

@@ -649,6 +649,22 @@ def test_a_chat_goes_on_where_it_was_left(lab: Lab) -> None:
     assert roles(lab.bodies()[-1]["messages"]) == ["user", "assistant", "user"]
 
 
+def test_a_chat_of_one_group_is_neither_continued_nor_forgotten_in_another(lab: Lab) -> None:
+    with lab.chat(SAVING, group="team") as talk:
+        talk.answer("one")
+        first = talk.session.session_id
+    for group in ("main", "other"):
+        with lab.service(group=group) as service, open_chat(service, "ann", SAVING, resume=True) as session:
+            assert session.messages == []
+            service.forget("ann", session=first, group=group)
+    with lab.service(group="team") as service, open_chat(service, "ann", SAVING, resume=True) as session:
+        assert (session.session_id, session.group) == (first, "team")
+        assert [one["content"] for one in session.messages] == ["one", "Hello there."]
+        assert service.forget("ann", session=first, group="team").documents == 2
+    with lab.service(group="team") as service, open_chat(service, "ann", SAVING, resume=True) as session:
+        assert session.messages == []
+
+
 def test_what_memory_was_off_for_is_saved_nowhere(lab: Lab) -> None:
     with lab.chat(SAVING) as talk:
         talk.answer("private", memory=False)

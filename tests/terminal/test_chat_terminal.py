@@ -2,6 +2,7 @@
 
 import signal
 import socket
+import subprocess
 import threading
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -558,7 +559,9 @@ def test_the_wait_at_the_end_is_visible_and_has_a_bound(site: ChatSite, extracti
         screen.type("exit\r")
         screen.wait_for("1 item waits for extraction; it goes on at the next start")
         assert screen.exit_code() == 0
-        assert b"s at most (Ctrl-C leaves it for later)" in screen.raw
+        assert (
+            "remembering … extracting 1 item, 2 s at most (Ctrl-C leaves it for later)".encode() in screen.raw
+        )
     assert site.said() == ["my home city is Lisbon"]
 
 
@@ -573,6 +576,24 @@ def test_ctrl_c_ends_the_wait_at_the_end(site: ChatSite, extracting: ScriptedEnd
         screen.type(ctrl("c"))
         assert screen.exit_code() == 0
         screen.wait_for("it goes on at the next start")
+    with site.service() as service:
+        assert len(service.items("ann")) == 1
+
+
+def test_the_wait_after_one_question_is_said_in_a_pipe_too_and_ctrl_c_ends_it(
+    site: ChatSite, extracting: ScriptedEndpoint
+) -> None:
+    site.configure(chat_flush_timeout=600)
+    extracting.default = held(threading.Event(), reply())
+    with site.open_pipes("my home city is Lisbon", stdin=subprocess.DEVNULL) as process:
+        assert process.stdout is not None and process.stderr is not None  # noqa: PT018
+        waiting = process.stderr.readline().decode()
+        assert waiting.startswith("remembering … extracting 1 item, ")
+        assert waiting.endswith(" s at most (Ctrl-C leaves it for later)\n")
+        process.send_signal(signal.SIGINT)
+        assert process.stderr.read() == b"not everything is extracted yet; it goes on at the next start\n"
+        assert process.stdout.read() == b"Hello there.\n"
+    assert process.returncode == 0
     with site.service() as service:
         assert len(service.items("ann")) == 1
 
@@ -611,6 +632,12 @@ def test_clear_begins_anew_and_what_was_said_is_kept(site: ChatSite, provider: S
         screen.wait_for("1 messages")
         screen.wait_for_line(PROMPT)
         say(screen, "/clear")
+        screen.wait_for("Start a new conversation? What you talked about is remembered. [y/N]:")
+        screen.type("n\r")
+        screen.wait_for_line(PROMPT)
+        say(screen, "/clear")
+        screen.wait_until(lambda lines: sum("[y/N]" in line for line in lines) == 2, "the question again")
+        screen.type("y\r")
         screen.wait_for("a new session begins")
         say(screen, "two")
         screen.wait_until(lambda lines: lines.count("1 messages") == 2, "second answer")

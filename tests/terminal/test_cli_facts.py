@@ -12,7 +12,7 @@ def test_a_fact_lives_from_set_to_delete() -> None:
     assert [row[:2] for row in rows("facts")] == [["city", "Porto"]]
     assert [row[2] for row in rows("facts", "history", "city")] == ["Lisbon", "Porto"]
     assert rows("facts", "history", "city")[1][1] == "now"
-    assert "deleted the fact city" in good("facts", "delete", "city").stderr
+    assert "forgot fact 'city' of ann" in good("facts", "delete", "city", "--yes").stderr
     assert good("facts").stdout == ""
 
 
@@ -23,7 +23,7 @@ def test_facts_as_json_have_their_provenance() -> None:
     assert data("facts", "get", "city") == stored
     assert data("facts") == data("facts", "list") == [stored]
     assert data("facts", "history", "city")[0]["ended_at"] is None
-    assert data("facts", "delete", "city") == {"facts": 1, "context": 0, "documents": 0}
+    assert data("facts", "delete", "city", "--yes") == {"facts": 1, "context": 0, "documents": 0}
 
 
 def test_context_lives_from_add_to_delete() -> None:
@@ -32,7 +32,7 @@ def test_context_lives_from_add_to_delete() -> None:
     ((row_id, _, question, answer),) = rows("context")
     assert (question, answer) == ("Where does ann live?", "Porto")
     assert data("context")[0]["answer"] == "Porto"
-    assert "deleted" in good("context", "delete", row_id).stderr
+    assert "forgot" in good("context", "delete", row_id, "--yes").stderr
     assert data("context") == []
 
 
@@ -45,7 +45,7 @@ def test_a_document_lives_from_add_to_delete() -> None:
     assert shown.endswith("\n\nline one\nline two\n")
     assert "type\tlearning\n" in shown
     assert data("documents", "show", document_id)["text"] == "line one\nline two"
-    assert "deleted" in good("documents", "delete", document_id).stderr
+    assert "forgot" in good("documents", "delete", document_id, "--yes").stderr
     assert data("documents") == []
 
 

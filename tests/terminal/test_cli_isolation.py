@@ -10,7 +10,11 @@ import click
 import pytest
 
 from shepherd_memory.frontends.cli import cli
+from shepherd_memory.memory import unconfirmed
+from shepherd_memory.memory.unconfirmed import NewUnconfirmed
 from shepherd_memory.service import Service
+from shepherd_memory.storage.clock import now_us
+from shepherd_memory.storage.rows import Provenance
 from shepherd_memory.work.jobs import STATUSES
 from tests.terminal.shell import data, good, run, with_service
 
@@ -48,32 +52,36 @@ COMMANDS = {
     "sessions export": ["{folder}"],
     "memory rejected list": [],
     "memory rejected accept": ["{rejection}"],
+    "memory unconfirmed list": [],
+    "memory unconfirmed confirm": ["{unconfirmed}"],
+    "memory unconfirmed refuse": ["{unconfirmed}"],
     "queue list": ["--session", "s"],
     "queue retry": ["{item}"],
     "queue drop": ["{item}"],
 }
 """Every command that takes --user and ends by itself, aimed at what is ann's."""
 
-STAYING = {"chat", "tui", "cli-server", "memory watch"}
+STAYING = {"chat", "tui", "cli-server", "memory watch", "mcp"}
 """Commands that stay until they are told to stop: their own tests have two users."""
 
 OPENING_NO_MEMORY = {"mcp install"}
 """Only writes down, in another program's configuration, whose memory that is to use."""
 
 
-def commands_with_user(command: click.Command, path: tuple[str, ...] = ()) -> Iterator[str]:
+def commands_with(option: str, command: click.Command, path: tuple[str, ...] = ()) -> Iterator[str]:
+    """Every command that takes an option."""
     if isinstance(command, click.Group):
         context = click.Context(command)
         for name in command.list_commands(context):
             found = command.get_command(context, name)
             assert found is not None
-            yield from commands_with_user(found, (*path, name))
-    elif any("--user" in option.opts for option in command.params):
+            yield from commands_with(option, found, (*path, name))
+    if path and any(option in parameter.opts for parameter in command.params):
         yield " ".join(path)
 
 
 def test_every_command_that_takes_a_user_is_tried_here() -> None:
-    assert set(commands_with_user(cli)) - STAYING - OPENING_NO_MEMORY == set(COMMANDS)
+    assert set(commands_with("--user", cli)) - STAYING - OPENING_NO_MEMORY == set(COMMANDS)
 
 
 @pytest.fixture(scope="module")
@@ -118,6 +126,7 @@ def _stock(folder: Path) -> dict[str, str]:
         "document": str(data("documents")[0]["id"]),
         "item": str(data("queue", "list")[0]["id"]),
         "rejection": str(data("memory", "rejected")[0]["id"]),
+        "unconfirmed": str(data("memory", "unconfirmed")[0]["id"]),
     }
 
 
@@ -129,6 +138,9 @@ def _reject(service: Service) -> None:
             " 'live', 's', 'm', 0)",
             mark=MARK,
         )
+        where = Provenance(now_us(), "live", "s", "m")
+        kept = NewUnconfirmed("fact", "y", MARK, "reworded", "", MARK, "self", where)
+        unconfirmed.insert(tx, "ann", 901, kept, now_us())
 
 
 def everything_of_ann() -> tuple[Any, ...]:
@@ -153,7 +165,14 @@ def test_bob_neither_sees_nor_changes_what_is_anns(
 
 
 def test_the_mark_is_where_ann_looks(anns: dict[str, str]) -> None:
-    for command in ("facts list", "context list", "documents list", "memory export", "memory rejected list"):
+    listed = (
+        "facts list",
+        "context list",
+        "documents list",
+        "memory rejected list",
+        "memory unconfirmed list",
+    )
+    for command in (*listed, "memory export"):
         assert MARK in good(*command.split()).stdout
     assert MARK in good("recall", "what did ann say?").stdout
     assert MARK in good("memory", "why").stdout

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.endpoint import ScriptedEndpoint, reply
+from tests.endpoint import ScriptedEndpoint, raw_reply, reply
 from tests.terminal.shell import COMMAND, data, good, on_terminal, process, rows, run, with_service
 
 
@@ -16,7 +16,7 @@ def stocked() -> None:
     good("facts", "set", "city", "Lisbon")
     good("facts", "set", "city", "Porto")
     good("facts", "set", "gone", "soon")
-    good("facts", "delete", "gone")
+    good("facts", "delete", "gone", "--yes")
     good("context", "add", "Where?", "Here")
     good("remember", "I moved to Porto", "--session", "s", "--assistant", "Ah")
 
@@ -177,12 +177,39 @@ def test_what_was_refused_is_listed_and_can_be_accepted(endpoint: ScriptedEndpoi
     assert run("memory", "rejected", "accept", rejection_id).exit_code == 3
 
 
+def translated(endpoint: ScriptedEndpoint) -> str:
+    """Have a fact proposed in another language than it was said in; its id."""
+    proposed = {"key": "occupation", "value": "nurse", "n": 1, "quote": "Soy enfermera", "subject": "self"}
+    endpoint.default = raw_reply(json.dumps({"facts": [proposed], "context": []}))
+    good("remember", "Soy enfermera en Sevilla", "--wait", "20", "--session", "s")
+    return rows("memory", "unconfirmed")[0][0]
+
+
+def test_what_waits_to_be_confirmed_is_listed_and_confirmed(endpoint: ScriptedEndpoint) -> None:
+    unconfirmed_id = translated(endpoint)
+    ((_, _, kind, key, value, quote, reason),) = rows("memory", "unconfirmed", "list")
+    assert (kind, key, value) == ("fact", "occupation", "nurse")
+    assert (quote, reason) == ("soy enfermera", "reworded: nurse")
+    assert good("facts").stdout == ""
+    said = good("memory", "unconfirmed", "confirm", unconfirmed_id).stderr
+    assert "confirmed for ann: occupation = nurse" in said
+    assert good("facts", "get", "occupation").stdout == "nurse\n"
+    assert run("memory", "unconfirmed", "confirm", unconfirmed_id).exit_code == 3
+
+
+def test_what_is_not_so_is_refused(endpoint: ScriptedEndpoint) -> None:
+    unconfirmed_id = translated(endpoint)
+    assert "refused for ann" in good("memory", "unconfirmed", "refuse", unconfirmed_id).stderr
+    assert good("memory", "unconfirmed").stdout == ""
+    assert data("memory", "rejected")[0]["reason"] == "refused by hand"
+
+
 def test_a_session_is_forgotten_with_what_was_made_of_it(endpoint: ScriptedEndpoint) -> None:
     good("remember", "my dog is Rex", "--wait", "20", "--session", "s")
-    assert data("memory", "forget", "--session", "s") == {"facts": 1, "context": 1, "documents": 1}
+    assert data("memory", "forget", "--session", "s", "--yes") == {"facts": 1, "context": 1, "documents": 1}
     assert (data("facts"), data("documents")) == ([], [])
     again = run("memory", "forget", "--session", "s")
-    assert (again.exit_code, "nothing of session 's'" in again.stderr) == (3, True)
+    assert (again.exit_code, "there is no session 's'" in again.stderr) == (3, True)
 
 
 @pytest.mark.usefixtures("stocked")

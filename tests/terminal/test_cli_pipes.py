@@ -22,10 +22,10 @@ PRINTS = {
     "facts history": ["town"],
     "facts list": [],
     "facts set": ["street", HOSTILE],
-    "facts delete": ["street"],
+    "facts delete": ["street", "--yes"],
     "context add": [HOSTILE, HOSTILE],
     "context list": [],
-    "context delete": ["CONTEXT"],
+    "context delete": ["CONTEXT", "--yes", "--only"],
     "documents add": [HOSTILE],
     "documents list": [],
     "documents show": ["DOCUMENT"],
@@ -39,8 +39,8 @@ PRINTS = {
     "queue list": [],
     "queue status": [],
     "remember": ["--session", "s" + HOSTILE, HOSTILE],
-    "forget": ["town"],
-    "documents delete": ["DOCUMENT"],
+    "forget": ["town", "--dry-run"],
+    "documents delete": ["DOCUMENT", "--yes"],
     "memory erase": ["--yes"],
 }
 """What is printed of a user's memory, in an order in which each finds something."""

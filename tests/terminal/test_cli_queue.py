@@ -117,6 +117,19 @@ def test_failed_items_are_retried_and_dropped(no_answer: None) -> None:
     assert len(data("documents")) == 3
 
 
+def test_what_has_failed_of_everybody_is_retried_by_the_operator(no_answer: None) -> None:
+    good("remember", "hi", "--session", "a")
+    good("remember", "hi", "--session", "b", "--user", "bob")
+    fail()
+    fail("bob")
+    result = run("queue", "status")
+    assert result.exit_code == 1
+    assert "2 items have failed" in result.stdout
+    assert "put back 2 items of 2 users" in good("queue", "retry", "--all-failed").stderr
+    assert (states(), states("--user", "bob")) == ({"a": "waiting"}, {"b": "waiting"})
+    assert data("queue", "retry", "--all-failed") == {"retried": []}
+
+
 def test_waiting_items_are_dropped_one_by_one_or_all(no_answer: None) -> None:
     for session in "abc":
         good("remember", "hi", "--session", session)
@@ -133,6 +146,8 @@ def test_waiting_items_are_dropped_one_by_one_or_all(no_answer: None) -> None:
     [
         (["retry"], 2),
         (["retry", "1", "--failed"], 2),
+        (["retry", "--failed", "--all-failed"], 2),
+        (["retry", "--all-failed", "--user", "bob"], 2),
         (["retry", "12345"], 3),
         (["drop"], 2),
         (["drop", "--failed", "--all-waiting"], 2),

@@ -61,7 +61,25 @@ def test_what_one_process_remembers_another_recalls_with_no_worker() -> None:
     assert 0 < float(confidence) <= 1
     assert re.fullmatch(r"\d{4}-\d\d-\d\d \d\d:\d\d", said)
     assert (who, kind, text) == ("user", "document", "I moved to Lisbon last month")
-    assert "1 entry not embedded yet, and found by keyword only" in found.stderr
+    assert found.stderr == "", "the command that needs the model embeds what the others have stored"
+
+
+def test_what_other_commands_stored_is_embedded_by_the_first_that_needs_the_model() -> None:
+    good("remember", "I moved to Lisbon last month")
+    good("facts", "set", "pet", "a parrot named Kiwi")
+    good("context", "add", "Where do I work?", "At the harbour")
+    assert data("queue", "status")["embedding"]["waiting"] == 3
+    found = data("recall", "a bird", "--threshold", "0", "--explain")["hits"]
+    assert "Kiwi" in found[0]["text"]
+    assert found[0]["parts"]["vector"] > 0
+    assert data("queue", "status")["embedding"]["waiting"] == 0
+
+
+def test_a_large_backlog_is_left_to_a_worker_and_told_of() -> None:
+    many = [{"role": "user", "content": f"note {number} about the vet"} for number in range(65)]
+    good("remember", "--session", "s", stdin=json.dumps(many))
+    found = good("recall", "vet")
+    assert "65 entries not embedded yet, and found by keyword only" in found.stderr
     assert "memory reembed` embeds them" in found.stderr
 
 
@@ -355,7 +373,7 @@ def test_why_on_a_terminal_is_grouped_by_request() -> None:
 def test_why_says_when_something_is_deleted_since() -> None:
     request = inject("what about the vet?")
     (entry,) = [one["entry_id"] for one in data("memory", "why") if one["text"] == SAID[2]["content"]]
-    good("documents", "delete", str(entry))
+    good("documents", "delete", str(entry), "--yes")
     deleted = [row for row in rows("memory", "why", request) if row[4] == str(entry)]
     assert [row[-1] for row in deleted] == ["(deleted since)"]
     assert [one["text"] for one in data("memory", "why", request) if one["entry_id"] == entry] == [None]

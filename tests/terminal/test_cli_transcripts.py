@@ -317,7 +317,7 @@ def test_an_import_that_was_stopped_goes_on_to_the_same_rows(tmp_path: Path) -> 
 def test_what_was_forgotten_stays_out(projects: Path) -> None:
     good("memory", "ingest", "--yes")
     key = "-home-ann-work-boat/one.jsonl"
-    assert data("memory", "forget", "--file", key)["documents"] == 6
+    assert data("memory", "forget", "--file", key, "--yes")["documents"] == 6
     assert {one["file_key"] for one in data("memory", "conversations")} == {"-home-ann-work-car/two.jsonl"}
     for again in ([], ["--reimport"]):
         good("memory", "ingest", "--yes", *again)
@@ -352,7 +352,7 @@ def test_two_users_take_in_the_same_folder_and_see_their_own(projects: Path) -> 
     assert data("memory", "ingest", "--dry-run", "--user", "bob")["claude-code"]["files"] == {"new": 2}
     assert data("memory", "ingest", "--yes", "--user", "bob")["entries"] == 12
     assert stored("bob") == before
-    good("memory", "forget", "--file", "-home-ann-work-boat/one.jsonl", "--user", "bob")
+    good("memory", "forget", "--file", "-home-ann-work-boat/one.jsonl", "--user", "bob", "--yes")
     assert stored() == before
 
 

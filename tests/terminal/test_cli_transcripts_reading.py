@@ -330,5 +330,5 @@ def test_every_command_works_on_every_backend(database_url: str, tmp_path: Path)
     assert len(data("transcript", "boat")["entries"]) == 6
     (hit,) = data("recall", TALK[2], "--limit", "1", "--project", PROJECT, "--context", "1")["hits"]
     assert [one["text"] for one in hit["context"]] == [TALK[1], TALK[3]]
-    assert data("memory", "forget", "--file", "-home-ann-work-boat/boat-1.jsonl")["documents"] == 6
+    assert data("memory", "forget", "--file", "-home-ann-work-boat/boat-1.jsonl", "--yes")["documents"] == 6
     assert data("memory", "ingest", "--dir", str(folder), "--reimport")["entries"] == 0

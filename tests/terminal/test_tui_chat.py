@@ -4,7 +4,7 @@ import itertools
 import threading
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import ExitStack, asynccontextmanager
+from contextlib import ExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,7 @@ from textual.pilot import Pilot
 
 from shepherd_memory.chat.session import Options, open_chat
 from shepherd_memory.config import load_config, state_folder
-from shepherd_memory.errors import DatabaseError
+from shepherd_memory.errors import DatabaseError, SessionRunning
 from shepherd_memory.frontends.cli import cli
 from shepherd_memory.frontends.terminal.interrupts import InterruptRouter
 from shepherd_memory.frontends.terminal.invocation import Invocation
@@ -115,6 +115,8 @@ async def opened(
         )
         chosen = Options(**{"place": str(site.home), **options})
         session = stack.enter_context(open_chat(service, ANN, chosen, resume=resume))
+        with suppress(SessionRunning):
+            session.start()
         invocation = Invocation(site.path, service=service, user_id=ANN, commands=cli)
         app = TuiApp(
             around(service), around(session), invocation, InputHistory(ANN, chosen.memory), InterruptRouter()
@@ -418,6 +420,13 @@ async def test_clear_begins_a_new_session_on_an_empty_page(
         await hands.sees("Remember me.")
         session_id = hands.app.chat.session.session_id
         await hands.say("/clear")
+        await hands.sees("Start a new conversation? What you talked about is remembered.")
+        await hands.press("escape")
+        await hands.until(lambda: "Start a new" not in hands.seen(), "the chat as it was")
+        assert hands.app.chat.session.session_id == session_id
+        await hands.say("/clear")
+        await hands.sees("Start a new conversation?")
+        await hands.press("y")
         await hands.sees("a new session begins")
         await hands.until(lambda: "Remember me." not in hands.seen(), "an empty page")
         assert hands.app.chat.session.session_id != session_id

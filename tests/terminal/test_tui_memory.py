@@ -17,19 +17,22 @@ from textual.widgets import Button, Input, Tab
 from shepherd_memory.config import Config
 from shepherd_memory.errors import DatabaseUnavailable
 from shepherd_memory.extraction import guard
+from shepherd_memory.frontends.tui.dialog import Dialog
 from shepherd_memory.frontends.tui.memory import MemoryScreen
-from shepherd_memory.frontends.tui.memory.dialogs import Dialog, Editor, ValueArea
+from shepherd_memory.frontends.tui.memory.dialogs import Editor, ValueArea
 from shepherd_memory.frontends.tui.memory.listing import Listing
 from shepherd_memory.frontends.tui.memory.page_parts import Detail
 from shepherd_memory.frontends.tui.memory.user_memory import PAGE, UserMemory
 from shepherd_memory.frontends.tui.memory.views import REASONS
-from shepherd_memory.memory import context, facts, rejections
+from shepherd_memory.memory import context, facts, rejections, unconfirmed
 from shepherd_memory.memory.rejections import NewRejection
+from shepherd_memory.memory.unconfirmed import NewUnconfirmed
 from shepherd_memory.service import Service, open_service
 from shepherd_memory.storage import users
 from shepherd_memory.storage.clock import parse_us
 from shepherd_memory.storage.rows import Provenance
 from tests.endpoint import ScriptedEndpoint, echo
+from tests.grouped_memory import BETA, GLOBAL, MAIN, SEEN, WORDS, furnish, words_in
 from tests.terminal.snapshots import screen_text
 from tests.terminal.tui_driving import PATIENCE_SECONDS, driven, until, until_it_looks_like
 
@@ -44,11 +47,11 @@ class Host(App[None]):
 
     NOTIFICATION_TIMEOUT = 600  # or one is gone before a busy machine comes to look
 
-    def __init__(self, service: Any, user_id: str) -> None:
+    def __init__(self, service: Any, user_id: str, group: str) -> None:
         super().__init__()
         # To draw each step of a movement costs more than most of what is tested.
         self.animation_level = "none"
-        self.memory_screen = MemoryScreen(service, user_id)
+        self.memory_screen = MemoryScreen(service, user_id, group)
 
     def on_mount(self) -> None:
         self.push_screen(self.memory_screen)
@@ -127,8 +130,10 @@ KEYS = {" ": "space", "_": "underscore", ".": "full_stop", ",": "comma"}
 
 
 @asynccontextmanager
-async def opened(service: Any, size: tuple[int, int] = SMALL, user_id: str = "ann") -> AsyncIterator[Hands]:
-    async with Host(service, user_id).run_test(size=size, notifications=True) as pilot:
+async def opened(
+    service: Any, size: tuple[int, int] = SMALL, user_id: str = "ann", group: str = "main"
+) -> AsyncIterator[Hands]:
+    async with Host(service, user_id, group).run_test(size=size, notifications=True) as pilot:
         hands = Hands(pilot)
         await hands.settled()
         yield hands
@@ -222,6 +227,15 @@ def refuse(
     )
     with service.database.write() as tx:
         rejections.insert(tx, user_id, users.lock(tx, user_id, at), refused, at)
+
+
+def keep(service: Service, user_id: str, name: str, content: str, quote: str) -> None:
+    """Keep a fact unconfirmed as the guard does."""
+    now = moment(NOW)
+    where = Provenance(now, "live", "monday", "m1")
+    kept = NewUnconfirmed("fact", name, content, "reworded", content, quote, "self", where)
+    with service.database.write() as tx:
+        unconfirmed.insert(tx, user_id, users.lock(tx, user_id, now), kept, now)
 
 
 class Between:
@@ -441,8 +455,9 @@ async def test_deleting_asks_first_and_escape_leaves_everything(service: Service
         await hands.press("end", "d")
         await hands.asked()
         await hands.sees(
-            "Delete this?", "home_city", "Lisbon", "bring it back; what you say after this does."
-        )
+            "Delete this?", "home_city", "Lisbon", "bring it back; what you say after this does.",
+            "It goes with what hangs together:", "fact employer", "Only this (o)",
+        )  # fmt: skip
         await hands.press("escape")
         await hands.answered()
         assert service.get_fact("ann", "home_city") is not None
@@ -450,9 +465,22 @@ async def test_deleting_asks_first_and_escape_leaves_everything(service: Service
         await hands.asked()
         await hands.press("d")
         await hands.answered()
-        await hands.sees("Facts 2 ", "home_city: deleted")
+        await hands.sees("Facts 1 ", "home_city: deleted")
     assert service.get_fact("ann", "home_city") is None
     assert service.fact_history("ann", "home_city") == []
+
+
+@driven
+async def test_one_row_can_be_deleted_alone(service: Service) -> None:
+    before = len(service.documents("ann"))
+    async with opened(service) as hands:
+        await hands.press("end", "d")
+        await hands.asked()
+        await hands.press("o")
+        await hands.answered()
+        await hands.sees("Facts 2 ", "home_city: deleted")
+    assert service.get_fact("ann", "home_city") is None
+    assert len(service.documents("ann")) == before
 
 
 @driven
@@ -533,6 +561,23 @@ async def test_what_was_refused_is_accepted_after_the_reason_was_shown(service: 
     assert fact.value == "Jobs"
 
 
+@driven
+async def test_what_waits_is_confirmed_or_refused_with_one_key(service: Service) -> None:
+    keep(service, "ann", "occupation", "nurse", "soy enfermera")
+    keep(service, "ann", "hobby", "sailing", "I love the sea")
+    async with opened(service) as hands:
+        await hands.press("5")
+        await hands.sees("Unconfirmed 2", "hobby", "sailing")
+        assert "reworded: sailing" in hands.page
+        await hands.press("w")
+        await hands.sees("Unconfirmed 1", "Rejected 3")
+        await hands.press("a")
+        await hands.sees("Unconfirmed 0", "Facts 4")
+    fact = service.get_fact("ann", "occupation")
+    assert fact is not None
+    assert fact.value == "nurse"
+
+
 def test_every_reason_of_the_guard_is_put_into_words() -> None:
     reasons = {
         guard.SECRET,
@@ -541,6 +586,7 @@ def test_every_reason_of_the_guard_is_put_into_words() -> None:
         guard.TRANSIENT,
         guard.DELETED,
         guard.UNUSABLE,
+        guard.BY_HAND,
     }
     assert set(REASONS) == reasons
 
@@ -718,6 +764,7 @@ async def test_a_megabyte_is_shown_in_part_with_the_way_to_the_rest(empty: Servi
 @driven
 async def test_an_empty_tab_says_what_to_do(empty: Service) -> None:
     hints = {"1": "No facts yet", "2": "No context yet", "3": "No documents yet", "4": "Nothing was refused"}
+    hints["5"] = "Nothing waits to be confirmed"
     async with opened(empty) as hands:
         for tab, hint in hints.items():
             await hands.press(tab)
@@ -745,15 +792,16 @@ async def test_nothing_of_another_user_shows_anywhere(service: Service) -> None:
     service.set_fact("bob", "zebra_key", "zebra value")
     service.add_context("bob", "Why did Ann move to zebra?", "zebra")
     refuse(service, "bob", "zebra", "zebra", guard.NOT_SAID, "zebra", "monday", "m1")
+    keep(service, "bob", "zebra", "zebra", "zebra")
     before = service.row_counts("bob")
     async with opened(service, LARGE) as hands:
-        for tab in "1234":
+        for tab in "12345":
             await hands.press(tab)
             assert "zebra" not in hands.seen
             for _ in range(4):
                 assert "zebra" not in hands.page
                 await hands.press("down")
-        for tab in "1234":
+        for tab in "12345":
             await hands.press(tab)
             await hands.search("zebra")
             assert "zebra" not in hands.seen.replace(" zebra\n", "").replace("“zebra”", "") + hands.page
@@ -766,6 +814,47 @@ async def test_nothing_of_another_user_shows_anywhere(service: Service) -> None:
         await hands.press("x")
         await hands.answered()
     assert service.row_counts("bob") == before
+
+
+@driven
+@pytest.mark.parametrize("group", [BETA, MAIN])
+async def test_a_group_is_shown_what_it_sees_labelled(empty: Service, tmp_path: Path, group: str) -> None:
+    for each in WORDS:
+        furnish(empty, each, tmp_path)
+    async with opened(empty, LARGE, group=group) as hands:
+        assert ("group beta" in hands.seen) == (group == BETA)
+        for tab in "1234":
+            await hands.press(tab, "home")
+            shown = hands.seen
+            for _ in range(3 * len(WORDS)):
+                shown += hands.page
+                await hands.press("down")
+            assert words_in(shown) == SEEN[group]
+            assert {each for each in WORDS if f"[{each}]" in shown} == SEEN[group] - {MAIN}
+
+
+@driven
+async def test_what_is_of_another_group_is_changed_there_or_from_main(empty: Service) -> None:
+    for group in (BETA, GLOBAL):
+        empty.set_fact("ann", "city", f"of {group}", group=group)
+    async with opened(empty, LARGE, group=BETA) as hands:
+        await hands.press("end")
+        await hands.until(lambda: "of global" in hands.page)
+        await hands.press("d")
+        await hands.sees("This is of the group global")
+        await hands.press("home")
+        await hands.until(lambda: "of beta" in hands.page)
+        await hands.press("d")
+        await hands.asked()
+        await hands.press("d")
+        await hands.answered()
+    assert [fact.value for fact in empty.facts("ann")] == ["of global"]
+    async with opened(empty, LARGE) as hands:
+        await hands.press("d")
+        await hands.asked()
+        await hands.press("d")
+        await hands.answered()
+    assert empty.facts("ann") == []
 
 
 @driven

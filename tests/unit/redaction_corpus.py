@@ -114,6 +114,16 @@ def make_card(rng: random.Random, separator: str = " ") -> str:
     return separator.join(digits[i : i + 4] for i in range(0, 16, 4))
 
 
+def make_iban(country: str, length: int, separator: str = "") -> Maker:
+    def make(rng: random.Random) -> str:
+        account = chars(rng, string.digits, length - 4)
+        rest = int("".join(str(int(c, 36)) for c in f"{account}{country}00")) % 97
+        whole = f"{country}{98 - rest:02}{account}"
+        return separator.join(whole[i : i + 4] for i in range(0, length, 4))
+
+    return make
+
+
 def make_zero_width(rng: random.Random) -> str:
     key = "sk-proj-" + chars(rng, URLSAFE, 60) + "a1"
     return "\u200b".join(key[i : i + 9] for i in range(0, len(key), 9))
@@ -192,6 +202,10 @@ MAKERS: dict[str, Maker] = {
     "otp": prefixed("", string.digits[1:], 6),
     "card": make_card,
     "card_plain": lambda rng: make_card(rng, ""),
+    "iban": make_iban("DE", 22),
+    "iban_spaced": make_iban("FR", 27, " "),
+    "ssn": spelled("2", (string.digits[1:], 2), "-", (string.digits[1:], 2), "-", (string.digits[1:], 4)),
+    "ssn_plain": spelled("4", (string.digits[1:], 8)),
     "zero_width": make_zero_width,
     "base32": prefixed("JB", BASE32, 30),
     "xprv": prefixed("xprv9s21ZrQH143K", BASE58, 95),
@@ -450,6 +464,23 @@ TUNED: list[Template] = [
     ("connection-string", "hard", "jdbc:mysql://db/shop?user=app&password=§&useSSL=true"),
     ("card", "card_plain", "card number: §"),
     ("card", "card", "Visa §"),
+    ("account", "iban", "My IBAN is §, please use it for the refund."),
+    ("account", "iban_spaced", "Virement sur § avant vendredi"),
+    ("account", "iban", "IBAN:§"),
+    ("account", "ssn", "my social security number is §"),
+    ("account", "ssn", "§ is what the form wants"),
+    ("account", "ssn_plain", "SSN: §"),
+    ("cookie", "hex32", "Cookie: sessionid=§; theme=dark"),
+    ("cookie", "hex32", "Set-Cookie: connect.sid=§; Path=/; HttpOnly"),
+    ("cookie", "opaque", "my session cookie is §"),
+    ("cookie", "hex32", "curl -b 'session=§' https://shop.example.com/cart"),
+    ("cookie", "hex32", 'curl --cookie "lang=en; auth=§" https://shop.example.com/cart'),
+    ("cookie", "hex32", "PHPSESSID=§"),
+    ("cookie", "hex32", 'document.cookie = "sid=§"'),
+    ("speech", "password", "a minha palavra-passe é §"),
+    ("assignment", "password", "palavra-passe: §"),
+    ("assignment", "password", "db pass: §"),
+    ("assignment", "password", "USER: bob\nPASS: §"),
     ("seed", "words12", "the recovery phrase is §"),
     ("seed", "xprv", "wallet root: §"),
     ("hash", "bcrypt", "bob:§"),

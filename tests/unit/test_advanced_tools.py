@@ -76,6 +76,35 @@ def test_a_session_is_forgotten_with_all_that_was_said_in_it(service: Service, u
     assert [document.session_id for document in service.documents(user)] == ["day"]
 
 
+def test_a_preview_deletes_nothing_and_says_what_goes_together(service: Service, user: str) -> None:
+    service.remember(user, [{"role": "user", "content": "I like the night", "id": "m1"}], "night")
+    service.add_document(user, "A night owl.", session_id="night", made_of="m1")
+    service.add_document(user, "I like the night!", session_id="later")
+    said = str(service.documents(user)[0].id)
+    shown = text(service, user, "forget", kind="document", id=said, preview="true")
+    assert shown.startswith("Nothing is deleted yet. This would go (2 documents):\n- document ")
+    assert "A night owl." in shown
+    assert shown.endswith(": I like the night!")
+    assert len(service.documents(user)) == 3
+    gone = text(service, user, "forget", kind="document", id=said)
+    assert gone.startswith(f"Deleted document {said}.\nWith all that hangs together: 2 documents.")
+    assert "\nSaying the same, and still there: document " in gone
+    (left,) = service.documents(user)
+    assert left.session_id == "later"
+
+
+def test_one_row_is_deleted_alone_or_with_what_says_the_same(service: Service, user: str) -> None:
+    service.set_fact(user, "favorite_color", "teal")
+    service.set_fact(user, "color_preference", "teal")
+    forget = {"kind": "fact", "id": "favorite_color"}
+    assert text(service, user, "forget", **forget, only=True) == "Deleted fact favorite_color."
+    service.set_fact(user, "favorite_color", "teal")
+    assert text(service, user, "forget", **forget, only=True, same=True).startswith("Error:")
+    assert text(service, user, "forget", **forget, same="maybe").startswith("Error:")
+    text(service, user, "forget", **forget, same=True)
+    assert service.facts(user) == []
+
+
 @pytest.mark.parametrize(
     "arguments",
     [

@@ -15,6 +15,7 @@ from shepherd_memory.extraction.answer import (
     ExtractionAnswer,
     read_answer,
 )
+from shepherd_memory.extraction.evidence import Evidence
 
 STEVE = ExtractionAnswer(facts=(("name", "Steve"),))
 PLAIN = '{"facts": {"name": "Steve"}, "context": []}'
@@ -39,6 +40,24 @@ PLAIN = '{"facts": {"name": "Steve"}, "context": []}'
         '{"facts": {"name": "Steve"}, "context": "none"}',
         '{"facts": {"name": "\\u0053teve"}}',
         '{"facts": {"name": "Draft"}}\nOn reflection:\n' + PLAIN,
+        '{"facts": ["name: Steve"]}',
+        '{"facts": ["- name = Steve"]}',
+        '{"facts": "name: Steve"}',
+        '{"facts": [["name", "Steve"]]}',
+        '{"facts": [{"attribute": "name", "value": "Steve"}]}',
+        '{"facts": {"attribute": "name", "value": "Steve"}}',
+        '{"facts": [{"fact": "name: Steve"}]}',
+        '{"attribute": "name", "value": "Steve"}',
+        '{"memories": {"name": "Steve"}}',
+        '{"memories": ["name: Steve"]}',
+        '{"memories": [{"key": "name", "value": "Steve"}]}',
+        f'{{"result": {PLAIN}}}',
+        '{"result": [{"key": "name", "value": "Steve"}]}',
+        '[{"key": "name", "value": "Steve"}]',
+        '[{"name": "Steve"}]',
+        '["name: Steve"]',
+        'Here [as asked]:\n```json\n[{"key": "name", "value": "Steve"}]\n```',
+        PLAIN + '\nSources: [{"q": "who?", "a": "me"}]',
     ],
 )
 def test_a_fact_is_read_however_it_is_dressed_up(text: str) -> None:
@@ -65,6 +84,9 @@ def test_a_fact_is_read_however_it_is_dressed_up(text: str) -> None:
         '{"facts": {}, "context": []}',
         '{"facts": [], "context": []}',
         '{"facts": null, "context": null}',
+        '{"memories": []}',
+        '{"result": null}',
+        '{"result": "NONE"}',
     ],
 )
 def test_nothing_to_remember_is_an_empty_answer(text: str) -> None:
@@ -152,10 +174,21 @@ def test_a_nested_object_gives_a_fact_for_each_of_its_values() -> None:
         '[["Which editor?", "vim"]]',
         '{"q": "Which editor?", "a": "vim"}',
         '[{"q": "Which editor?", "a": "vim"}, {"q": "Which editor?", "a": "vim"}]',
+        '{"Which editor?": "vim"}',
     ],
 )
 def test_context_is_read_in_its_usual_shapes(entry: str) -> None:
     assert read_answer(f'{{"context": {entry}}}') == ExtractionAnswer(context=(("Which editor?", "vim"),))
+
+
+def test_facts_and_pairs_of_a_bare_list_are_told_apart() -> None:
+    answer = read_answer('[{"key": "name", "value": "Steve"}, {"q": "Which editor?", "a": "vim"}]')
+    assert answer == ExtractionAnswer(facts=(("name", "Steve"),), context=(("Which editor?", "vim"),))
+
+
+def test_an_object_on_each_line_is_an_entry() -> None:
+    answer = read_answer('{"key": "name", "value": "Steve"}\n{"key": "city", "value": "Ulm"}')
+    assert answer.facts == (("name", "Steve"), ("city", "Ulm"))
 
 
 @pytest.mark.parametrize(
@@ -192,6 +225,7 @@ def test_a_cut_off_answer_gives_its_complete_entries(text: str, facts: list[str]
     assert [key for key, _ in answer.facts] == facts
     assert len(answer.context) == context
     assert answer.skipped == ("the answer was cut off",)
+    assert answer.cut_off
 
 
 def test_a_model_that_runs_away_is_bounded() -> None:
@@ -265,3 +299,39 @@ def test_python_literals_come_back_too(facts: dict[str, str]) -> None:
     text = repr({"facts": list({"key": k, "value": v} for k, v in facts.items())})
     if "\\x" not in text and "\\U" not in text:
         assert dict(read_answer(text).facts) == facts
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [
+        '{"key": "city", "value": "Ulm", "n": 2, "quote": "I live in Ulm", "subject": "self"}',
+        '{"key": "city", "value": "Ulm", "statement": "2", "evidence": "I live in Ulm", "about": "self"}',
+        '{"Key": "city", "Value": "Ulm", "Number": "[2]", "Quote": " I live in Ulm ", "who": ["self"]}',
+    ],
+)
+def test_what_a_fact_rests_on_is_read_under_several_names(entry: str) -> None:
+    answer = read_answer(f'{{"facts": [{entry}], "context": []}}')
+    assert answer == ExtractionAnswer(facts=(("city", "Ulm"),))
+    assert answer.evidence == {("city", "Ulm"): Evidence(2, "I live in Ulm", "self")}
+
+
+def test_what_a_pair_rests_on_is_read() -> None:
+    answer = read_answer(
+        '{"context": [{"q": "Where?", "a": "Ulm", "n": 1, "quote": "in Ulm", "subject": "self"}]}'
+    )
+    assert answer.evidence == {("Where?", "Ulm"): Evidence(1, "in Ulm", "self")}
+
+
+def test_a_subject_may_be_an_object() -> None:
+    text = '{"facts": [{"key": "a", "value": "b", "subject": {"relation": "daughter", "name": "Lena"}}]}'
+    assert read_answer(text).evidence[("a", "b")].subject == "daughter Lena"
+
+
+def test_a_value_with_its_evidence_may_stand_in_a_map() -> None:
+    answer = read_answer('{"facts": {"city": {"value": "Ulm", "quote": "I live in Ulm", "n": 1}}}')
+    assert answer.facts == (("city", "Ulm"),)
+    assert answer.evidence == {("city", "Ulm"): Evidence(1, "I live in Ulm", "")}
+
+
+def test_an_answer_without_evidence_is_read_as_before() -> None:
+    assert read_answer('{"facts": {"city": "Ulm"}}').evidence == {}

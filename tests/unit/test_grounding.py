@@ -4,49 +4,184 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shepherd_memory.text.grounding import ground
-from tests.bench.report_grounding import false_accepts, false_refusals, refused_questions, swapped_cases
-from tests.unit.grounding_corpus import FORGED_QUESTIONS, GROUNDED, HONEST_QUESTIONS, REFUSED, Case
+from shepherd_memory.text.grounding import REFUSED, STORED, UNCONFIRMED, Claim, judge
+from shepherd_memory.text.grounding.languages import LANGUAGES, pattern, table
+from tests.bench.report_grounding import decision_on, decisions_on_questions, swapped_cases
+from tests.unit.grounding_corpus import FORGED_QUESTIONS, GROUNDED, HONEST_QUESTIONS
+from tests.unit.grounding_corpus import REFUSED as UNGROUNDED
+from tests.unit.verdict_corpus import TUNED, WRITTEN_LAST, Example, examples, measure
+
+SAID_ON = datetime(2026, 2, 10, tzinfo=UTC)
 
 
-def _part(cases: list[Case], held_out: bool) -> list[Case]:
-    return [case for case in cases if case.held_out is held_out]
+def decide(said: str, key: str, value: str, quote: str = "", subject: str = "self") -> str:
+    """The verdict on a fact that quotes the whole statement, unless another quote is given."""
+    claim = Claim(key, value, key.endswith("?"), 1, quote or said, subject)
+    return judge(claim, [said], [SAID_ON]).decision
 
 
-def test_the_corpus_is_large_enough_and_a_third_of_it_is_held_out() -> None:
-    for cases in (GROUNDED, REFUSED):
-        assert len(cases) >= 150
-        assert len(_part(cases, held_out=True)) >= len(cases) / 3
+def part(name: str) -> list[Example]:
+    return [one for one in examples() if one.part == name]
 
 
-@pytest.mark.parametrize(("held_out", "most"), [(False, 0.01), (True, 0.03)])
-def test_what_the_user_said_is_rarely_refused(held_out: bool, most: float) -> None:
-    cases = _part(GROUNDED, held_out)
-    assert len(false_refusals(cases)) <= most * len(cases)
+def test_the_corpus_is_large_enough_and_a_quarter_of_it_was_written_last() -> None:
+    found = list(examples())
+    assert len(found) >= 400
+    assert len(part(WRITTEN_LAST)) >= len(found) / 4
+    assert {one.verdict for one in found} == {STORED, UNCONFIRMED, REFUSED}
 
 
-@pytest.mark.parametrize(("held_out", "most"), [(False, 0.01), (True, 0.04)])
-def test_what_the_user_did_not_say_is_rarely_accepted(held_out: bool, most: float) -> None:
-    cases = _part(REFUSED, held_out)
-    assert len(false_accepts(cases)) <= most * len(cases)
+@pytest.mark.parametrize("name", [TUNED, WRITTEN_LAST])
+def test_what_is_stored_should_be_and_little_is_lost(name: str) -> None:
+    figures = measure(part(name))
+    assert figures.precision >= 0.97
+    assert figures.recall >= 0.93
+
+
+def test_what_was_said_is_rarely_refused_without_quote_and_subject() -> None:
+    refused = [case for case in GROUNDED if decision_on(case) == REFUSED]
+    assert len(refused) <= 0.02 * len(GROUNDED)
+
+
+def test_what_was_not_said_is_rarely_stored_without_quote_and_subject() -> None:
+    stored = [case for case in UNGROUNDED if decision_on(case) == STORED]
+    assert len(stored) <= 0.02 * len(UNGROUNDED)
 
 
 @pytest.mark.parametrize("why", ["invented", "embellished", "about the assistant", "transient"])
-def test_nothing_invented_is_accepted(why: str) -> None:
-    assert false_accepts(case for case in REFUSED if case.why == why) == []
+def test_nothing_invented_is_stored(why: str) -> None:
+    assert [case for case in UNGROUNDED if case.why == why and decision_on(case) == STORED] == []
 
 
-def test_a_value_from_another_conversation_is_refused() -> None:
-    cases = list(swapped_cases())[::7]
-    assert len(false_accepts(cases)) <= 0.002 * len(cases)
+def test_a_value_from_another_conversation_is_not_stored() -> None:
+    cases = list(swapped_cases())[::53]
+    assert sum(decision_on(case) == STORED for case in cases) <= 0.002 * len(cases)
 
 
 def test_a_question_asks_in_words_of_its_own() -> None:
-    assert refused_questions(HONEST_QUESTIONS) == []
+    assert REFUSED not in decisions_on_questions(HONEST_QUESTIONS)
 
 
 def test_a_question_says_nothing_that_the_user_did_not() -> None:
-    assert refused_questions(FORGED_QUESTIONS) == FORGED_QUESTIONS
+    assert STORED not in decisions_on_questions(FORGED_QUESTIONS)
+
+
+@pytest.mark.parametrize(
+    ("said", "key", "value", "quote", "subject", "verdict"),
+    [
+        ("Meine Tochter heißt Lena", "daughter_name", "Lena", "Meine Tochter heißt Lena", "daughter", STORED),
+        (
+            "We adopted a puppy. He's called Biscuit",
+            "dog_name",
+            "Biscuit",
+            "He's called Biscuit",
+            "dog",
+            STORED,
+        ),
+        (
+            "My manager Joost met my husband Erik",
+            "husband_name",
+            "Erik",
+            "my husband Erik",
+            "husband",
+            STORED,
+        ),
+        (
+            "My manager Joost met my husband Erik",
+            "husband_name",
+            "Joost",
+            "My manager Joost met my husband Erik",
+            "husband",
+            REFUSED,
+        ),
+        ("A minha irmã mora em Faro", "location", "Faro", "A minha irmã mora em Faro", "self", REFUSED),
+        ("A minha irmã mora em Faro", "location", "Faro", "A minha irmã mora em Faro", "sister", REFUSED),
+        ("I don't drink alcohol", "alcohol", "does not drink", "I don't drink alcohol", "self", STORED),
+        ("Soy enfermera", "occupation", "nurse", "Soy enfermera", "self", UNCONFIRMED),
+        (
+            "From: Ann Lee\nTo: bob@example.org\nSubject: hi\n\nI live in Miami.",
+            "city",
+            "Miami",
+            "I live in Miami",
+            "self",
+            REFUSED,
+        ),
+        ("$ whoami\nalice\n\nWhy is that?", "name", "alice", "alice", "self", REFUSED),
+    ],
+)
+def test_quote_subject_and_key_must_agree(
+    said: str, key: str, value: str, quote: str, subject: str, verdict: str
+) -> None:
+    assert decide(said, key, value, quote, subject) == verdict
+
+
+def test_a_claim_of_two_neighbouring_statements_is_never_stored() -> None:
+    said = ["I'm Rex's owner.", "I'm allergic to chicken."]
+    for quote in ("", "I'm Rex. I'm allergic to chicken."):
+        assert judge(Claim("info", "I'm Rex. I'm allergic to chicken.", quote=quote), said).decision != STORED
+
+
+def test_a_quote_is_found_whatever_its_spaces_case_and_marks() -> None:
+    said = "Well,  I live\nin “Old” Oslo."
+    assert decide(said, "city", "Oslo", "i live in “old” oslo") == STORED
+    assert decide(said, "city", "Oslo", "'I live in “Old” Oslo'") == STORED
+
+
+def test_a_quote_that_is_not_there_or_not_in_one_piece_is_refused() -> None:
+    said = "I live in Oslo, I work in Bergen."
+    assert decide(said, "city", "Oslo", "I live in Bergen") == REFUSED
+    assert decide(said, "city", "Oslo", "I live in Oslo ... in Bergen") == REFUSED
+
+
+def test_a_quote_from_another_statement_than_the_one_named_is_not_stored() -> None:
+    said = ["Hello there", "I live in Oslo"]
+    verdicts = [
+        judge(Claim("city", "Oslo", statement=n, quote="I live in Oslo"), said).decision for n in (1, 2)
+    ]
+    assert verdicts == [UNCONFIRMED, STORED]
+
+
+def test_a_quote_is_supplied_where_the_value_stands_in_exactly_one_sentence() -> None:
+    assert judge(Claim("city", "Oslo"), ["Hi! I live in Oslo. Bye."]).decision == STORED
+    twice = judge(Claim("city", "Oslo"), ["I live in Oslo.", "I love to live in Oslo."])
+    assert (twice.decision, twice.reason) == (UNCONFIRMED, "without a quote")
+    assert judge(Claim("surname", "Jobs"), ["I'm Steve"]).decision == REFUSED
+
+
+def test_a_value_much_longer_than_its_quote_is_refused() -> None:
+    assert decide("I like hiking", "hobby", "hiking " * 6) == REFUSED
+
+
+def test_an_address_that_is_not_in_the_quote_is_refused() -> None:
+    said = "Our wiki is at https://wiki.example.org/home"
+    assert decide(said, "wiki", "https://wiki.example.org/home") == STORED
+    assert decide(said, "wiki", "https://evil.example.org/home") == REFUSED
+
+
+def test_the_named_statement_is_the_one_it_rests_on() -> None:
+    said = ["I live in Oslo", "How is the weather?", "As I said, I live in Oslo", "Thanks"]
+    assert judge(Claim("city", "Oslo", statement=1, quote="I live in Oslo"), said).statement == 0
+    assert judge(Claim("city", "Oslo", quote="I live in Oslo"), said).statement == 2
+
+
+@pytest.mark.parametrize("subject", ["assistant", "somebody else", "stranger"])
+def test_what_is_about_somebody_else_is_refused(subject: str) -> None:
+    assert decide("I live in Oslo", "city", "Oslo", subject=subject) == REFUSED
+
+
+@pytest.mark.parametrize("subject", ["self", "user", "The user", "I", ""])
+def test_the_user_is_named_in_many_ways(subject: str) -> None:
+    assert (
+        judge(Claim("city", "Oslo", False, 1, "I live in Oslo", subject), ["I live in Oslo"]).decision
+        == STORED
+    )
+
+
+@pytest.mark.parametrize(
+    "subject", ["daughter", "daughter Lena", "Lena", "relative: daughter (Lena)", "self"]
+)
+def test_a_relative_is_named_in_many_ways(subject: str) -> None:
+    assert decide("My daughter Lena is 7", "daughter_age", "7", subject=subject) == STORED
 
 
 @pytest.mark.parametrize(
@@ -63,10 +198,13 @@ def test_a_question_says_nothing_that_the_user_did_not() -> None:
         ("we raised $1.5M", "1,500,000 dollars"),
         ("we raised 1.5 million dollars", "$1.5M"),
         ("I'm twenty-five", "25"),
+        ("Ich wiege 82 Kilo", "82 kg"),
+        ("Corro 40 kilómetros por semana", "40 km per week"),
+        ("每周一开会", "Monday"),
     ],
 )
 def test_quantities_are_found_in_another_format(said: str, claim: str) -> None:
-    assert ground(claim, [said]).grounded
+    assert decide(said, "thing", claim) == STORED
 
 
 @pytest.mark.parametrize(
@@ -82,11 +220,11 @@ def test_quantities_are_found_in_another_format(said: str, claim: str) -> None:
     ],
 )
 def test_other_quantities_are_not(said: str, claim: str) -> None:
-    assert not ground(claim, [said]).grounded
+    assert decide(said, "thing", claim) != STORED
 
 
 @pytest.mark.parametrize(
-    ("said", "claim", "grounded"),
+    ("said", "claim", "is_said"),
     [
         ("I started last month", "2026-01", True),
         ("I started last month", "2025-12", False),
@@ -99,70 +237,58 @@ def test_other_quantities_are_not(said: str, claim: str) -> None:
     ],
 )
 def test_relative_dates_are_resolved_against_the_day_of_the_statement(
-    said: str, claim: str, grounded: bool
+    said: str, claim: str, is_said: bool
 ) -> None:
-    said_on = datetime(2026, 2, 10, tzinfo=UTC)
-    assert ground(claim, [said], dates=[said_on]).grounded is grounded
-
-
-def test_relative_dates_need_the_day_of_the_statement() -> None:
-    assert not ground("2026-01", ["I started last month"]).grounded
-    assert not ground("2026-01", ["I started last month"], dates=[None]).grounded
-
-
-def test_the_newest_of_equal_statements_is_named() -> None:
-    said = ["I live in Oslo", "How is the weather?", "As I said, I live in Oslo", "Thanks"]
-    assert ground("Oslo", said, key="city").statement == 2
-
-
-def test_words_may_come_from_neighbouring_statements_but_not_from_distant_ones() -> None:
-    neighbours = ["I'm a nurse.", "I work at Charité."]
-    assert ground("nurse at Charité", neighbours).statement == 1
-    distant = [neighbours[0], "ok", "thanks", neighbours[1]]
-    assert ground("nurse at Charité", distant).missing == ("nurse", "charite")
-
-
-def test_entries_of_a_list_may_come_from_anywhere() -> None:
-    assert ground("pottery, chess", ["I do pottery", "ok", "thanks", "I also play chess"]).grounded
+    assert (decide(said, "thing", claim) == STORED) is is_said
 
 
 def test_missing_words_are_named() -> None:
-    assert ground("senior engineer at ACME", ["I'm an engineer at ACME"]).missing == ("senior",)
+    said = "I'm an engineer at ACME"
+    assert judge(Claim("job", "senior engineer at ACME", quote=said), [said]).detail == "senior"
 
 
-@pytest.mark.parametrize("claim", ["", "  ", "unknown", "N/A", "not specified"])
-def test_a_claim_that_says_nothing_is_refused(claim: str) -> None:
-    assert not ground(claim, ["unknown, not specified, N/A"], key="name").grounded
+@pytest.mark.parametrize("value", ["", "  ", "unknown", "N/A", "not specified"])
+def test_a_claim_that_says_nothing_is_refused(value: str) -> None:
+    assert decide("unknown, not specified, N/A", "name", value) == REFUSED
 
 
 def test_yes_and_no_stand_for_the_key() -> None:
-    said = ["I'm vegetarian, and I don't have a car."]
-    assert ground("yes", said, key="vegetarian").grounded
-    assert ground("No", said, key="has_car").grounded
-    assert not ground("true", said, key="has_car").grounded
-    assert not ground("yes", said, key="married").grounded
-    assert not ground("yes", said).grounded
+    said = "I'm vegetarian, and I don't have a car."
+    assert decide(said, "vegetarian", "yes") == STORED
+    assert decide(said, "has_car", "No") == STORED
+    assert decide(said, "has_car", "true") == REFUSED
+    assert decide(said, "married", "yes") == UNCONFIRMED
 
 
 def test_names_are_never_taken_for_derived_words() -> None:
-    assert not ground("Walker", ["I walk a lot"], key="surname").grounded
-    assert ground("teacher", ["I teach maths"], key="occupation").grounded
+    assert decide("I walk a lot", "surname", "Walker") != STORED
+    assert decide("I teach maths", "occupation", "teacher") == STORED
 
 
 def test_compounds_are_found_in_either_spelling() -> None:
-    assert ground("VSCode", ["I use VS Code"]).grounded
-    assert ground("VS Code", ["I use VSCode"]).grounded
+    assert decide("I use VS Code", "editor", "VSCode") == STORED
+    assert decide("I use VSCode", "editor", "VS Code") == STORED
 
 
 def test_the_middle_of_a_very_long_message_is_taken_for_a_paste() -> None:
     paste = "lorem ipsum. " * 20_000
-    assert ground("Steve", [f"I'm Steve. {paste}"]).grounded
-    assert ground("Steve", [f"{paste} I'm Steve."]).grounded
-    assert not ground("Steve", [f"{paste} I'm Steve. {paste}"]).grounded
+    assert decide(f"I'm Steve. {paste}", "name", "Steve", "I'm Steve") == STORED
+    assert decide(f"{paste} I'm Steve. {paste}", "name", "Steve", "I'm Steve") == REFUSED
 
 
-@given(st.text(), st.lists(st.text(), max_size=3), st.text())
-def test_any_text_gets_an_answer(claim: str, statements: list[str], key: str) -> None:
-    result = ground(claim, statements, key=key)
-    assert result.grounded is (not result.missing)
-    assert result.grounded is (result.statement is not None)
+@pytest.mark.parametrize("name", ["relations", "persons", "moods", "denial", "cues", "words", "mail"])
+def test_every_phrase_of_the_tables_is_a_pattern_of_a_known_language(name: str) -> None:
+    for entry, phrases in table(name).items():
+        if entry not in ("unit", "weekday"):
+            assert set(phrases) <= {*LANGUAGES, "within", "key", "noun"}
+        assert pattern(name, entry).search("") is None
+
+
+@given(st.text(), st.lists(st.text(), max_size=3), st.text(), st.text(), st.text())
+def test_any_text_gets_a_verdict(
+    value: str, statements: list[str], key: str, quote: str, subject: str
+) -> None:
+    verdict = judge(Claim(key, value, quote=quote, subject=subject), statements)
+    assert verdict.decision in (STORED, UNCONFIRMED, REFUSED)
+    assert (verdict.decision == STORED) is (verdict.reason == "")
+    assert verdict.decision == REFUSED or verdict.statement is not None

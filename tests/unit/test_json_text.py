@@ -6,7 +6,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shepherd_memory.frontends.mcp.json_text import with_member, without_member
+from shepherd_memory.frontends.agent_settings.json_text import with_element, with_member, without
 
 PATH = ("mcpServers", "shepherd")
 VALUE = {"command": "/bin/shepherd", "args": ["mcp"], "env": {}}
@@ -36,7 +36,7 @@ def files(draw: st.DrawFn) -> bytes:
 @given(files())
 def test_a_member_that_is_added_and_removed_leaves_the_file_as_it_was(text: bytes) -> None:
     changed = with_member(text, PATH, VALUE)
-    assert without_member(changed, PATH) == text
+    assert without(changed, PATH) == text
 
 
 @given(files())
@@ -62,3 +62,25 @@ def test_an_empty_object_gets_its_first_member() -> None:
 def test_of_a_key_that_is_there_twice_the_last_one_counts() -> None:
     changed = with_member(b'{"mcpServers": {"a": 1}, "mcpServers": {"b": 2}}', PATH, VALUE)
     assert set(json.loads(changed)["mcpServers"]) == {"b", "shepherd"}
+
+
+LIST = ("hooks", "SessionStart")
+lists = st.dictionaries(st.text(), st.lists(values, min_size=1, max_size=3), min_size=1, max_size=3)
+
+
+@given(settings.filter(lambda whole: LIST[0] not in whole), lists, st.booleans(), layouts)
+def test_an_element_comes_behind_the_others_and_leaves_them_as_they_were(
+    whole: dict[str, Any], known: dict[str, list[Any]], is_there: bool, layout: dict[str, Any]
+) -> None:
+    events = {**known, **({LIST[1]: [1, {"a": []}]} if is_there else {})}
+    text = json.dumps({**whole, LIST[0]: events}, **layout).encode()
+    changed = with_element(text, LIST, VALUE)
+    elements = json.loads(changed)[LIST[0]][LIST[1]]
+    assert elements == [*events.get(LIST[1], []), VALUE]
+    assert without(changed, (*LIST, len(elements) - 1)) == text
+
+
+def test_what_held_nothing_but_the_removed_goes_too() -> None:
+    assert without(b'{"a": 1, "b": {"c": [[{"d": 2}]]}}', ("b", "c", 0, 0, "d")) == b'{"a": 1}'
+    assert without(b'{"b": {"c": [1, {"d": 2}]}}', ("b", "c", 1, "d")) == b'{"b": {"c": [1]}}'
+    assert without(b'{"b": [1]}', ("b", 3)) == b'{"b": [1]}'

@@ -33,7 +33,7 @@ def test_what_has_no_column_is_kept() -> None:
     assert (message.speaker_name, message.speaker_type) == ("Max", "agent")
 
 
-def test_a_derived_id_depends_on_session_position_role_time_and_content() -> None:
+def test_what_a_message_without_an_id_says_depends_on_session_role_time_and_content() -> None:
     base = {"role": "user", "content": "hello"}
     variants = [
         read(base).message_id,
@@ -42,10 +42,10 @@ def test_a_derived_id_depends_on_session_position_role_time_and_content() -> Non
         read({**base, "role": "assistant"}).message_id,
         read({**base, "created_at": "2026-01-01"}).message_id,
         read({**base, "more": 1}).message_id,
-        read_messages([base, base], "s", NOW)[0][1].message_id,
     ]
     assert len(set(variants)) == len(variants)
     assert read(base).message_id == read(dict(base)).message_id
+    assert (read(base).is_unnamed, read({**base, "id": 7}).is_unnamed) == (True, False)
 
 
 def test_a_derived_id_does_not_depend_on_when_the_message_is_handed_in() -> None:

@@ -232,6 +232,38 @@ def test_forgetting_a_session_removes_its_chats_and_what_cannot_be_read() -> Non
     assert saved_chats.load("bob", PLACE, "lab") == CHAT
 
 
+def test_a_groups_chats_and_what_was_typed_are_its_own() -> None:
+    theirs = SavedChat("s1", [said("user", "of the team", 1)])
+    saved_chats.save("ada", PLACE, "lab", CHAT)
+    saved_chats.save("ada", PLACE, "lab", theirs, "team")
+    InputHistory("ada").add("of main")
+    InputHistory("ada", group="team").add("of the team")
+    assert saved_chats.load("ada", PLACE, "lab") == CHAT
+    assert saved_chats.load("ada", PLACE, "lab", "team") == theirs
+    assert saved_chats.load("ada", PLACE, "lab", "other") is None
+    assert InputHistory("ada").entries() == ["of main"]
+    assert InputHistory("ada", group="team").entries() == ["of the team"]
+    assert InputHistory("ada", group="other").entries() == []
+    saved_chats.forget_said("ada", {"m1"}, {"of main", "of the team"}, "other")
+    assert saved_chats.forget("ada", "s1", "other") == 0
+    saved_chats.forget_said("ada", {"m1"}, {"of main", "of the team"}, "team")
+    assert saved_chats.load("ada", PLACE, "lab", "team") == SavedChat("s1", [])
+    assert InputHistory("ada", group="team").entries() == []
+    assert saved_chats.load("ada", PLACE, "lab") == CHAT
+    assert InputHistory("ada").entries() == ["of main"]
+
+
+def test_a_chat_that_cannot_be_read_is_forgotten_with_a_session_of_its_group_alone() -> None:
+    saved_chats.save("ada", PLACE, "lab", CHAT, "team")
+    (file,) = [path for path in files() if path.suffix == ".json"]
+    file.write_bytes(b"{")
+    assert saved_chats.forget("ada", "s1") == 0
+    assert saved_chats.forget("ada", "s1", "other") == 0
+    assert saved_chats.forget("ada", "s1", "team") == 1
+    saved_chats.save("ada", PLACE, "lab", CHAT, "team")
+    assert saved_chats.forget("ada") == 1
+
+
 def test_deleted_texts_leave_chats_and_history() -> None:
     saved_chats.save("ada", PLACE, "lab", CHAT)
     history = InputHistory("ada")

@@ -10,6 +10,7 @@ from typing import Any, BinaryIO
 
 import pytest
 
+from shepherd_memory.text.groups import MAIN_GROUP
 from shepherd_memory.transcripts import files, reading
 from shepherd_memory.transcripts.changes import GROWN, REWRITTEN, UNCHANGED, compare, recognised
 from shepherd_memory.transcripts.files import File
@@ -160,7 +161,8 @@ def as_read(path: Path, source: Source) -> File:
         check = reading.check_of(lines, size)
     began = datetime.fromtimestamp(0, UTC)
     return File(
-        *(path.name, "session", source.name, "", "", 0, files.IDLE, "", began, 0, size, size, began),
+        *(path.name, "session", MAIN_GROUP, "session", source.name, "", "", 0, files.IDLE),
+        *("", began, 0, size, size, began),
         *(check, "", began, 2, "{}", "", began, began),
     )
 

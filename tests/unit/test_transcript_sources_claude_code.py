@@ -105,6 +105,12 @@ def test_of_a_users_message_what_was_typed_is_kept(content: object, said: str) -
     assert entry(user(content)).text == said
 
 
+def test_what_the_program_answers_in_the_place_of_a_model_is_passed_over() -> None:
+    line = assistant(text("No response requested."))
+    line["message"]["model"] = "<synthetic>"
+    assert reason(line) == "meta"
+
+
 @pytest.mark.parametrize(
     "fields",
     [

@@ -16,7 +16,9 @@ from shepherd_memory.frontends.api.memory_shapes import (
     FactKey,
     FactOf,
     Facts,
+    FactToForget,
     FactValue,
+    ForgettingOf,
     History,
     Injections,
     Page,
@@ -27,7 +29,10 @@ from shepherd_memory.frontends.api.memory_shapes import (
     Remember,
     RowId,
     RowOf,
+    RowToForget,
+    SessionToForget,
     Stats,
+    UnconfirmedList,
     Why,
 )
 from shepherd_memory.frontends.api.operations import (
@@ -39,16 +44,16 @@ from shepherd_memory.frontends.api.operations import (
     routes_of,
 )
 from shepherd_memory.frontends.api.session_routes import SESSION_OPERATIONS
-from shepherd_memory.frontends.api.session_shapes import SessionOf
 from shepherd_memory.frontends.web.http_errors import HttpError
 from shepherd_memory.intake.store import Remembered
 from shepherd_memory.maintenance.erasure import Receipt
-from shepherd_memory.maintenance.forgetting import Forgotten
+from shepherd_memory.maintenance.forgetting import ForgettingPlan, Forgotten
 from shepherd_memory.maintenance.portability import Imported
 from shepherd_memory.memory.context import Context
 from shepherd_memory.memory.documents import Document
 from shepherd_memory.memory.facts import Fact
 from shepherd_memory.memory.rejections import Rejection
+from shepherd_memory.memory.unconfirmed import Unconfirmed
 from shepherd_memory.recall import Recalled
 from shepherd_memory.text.groups import MAIN_GROUP
 
@@ -98,9 +103,12 @@ def put_fact(given: BodyInput[FactKey, FactValue]) -> Fact:
     return given.service.set_fact(given.user_id, given.parameters.key, given.body.value, group=given.group)
 
 
-def delete_fact(given: BodyInput[FactOf, None]) -> Forgotten:
-    gone = given.service.forget(given.user_id, fact=given.parameters.key, group=given.group)
-    return _forgotten(gone, "fact", given.parameters.key)
+def delete_fact(given: BodyInput[FactToForget, None]) -> Forgotten:
+    asked = given.parameters
+    gone = given.service.forget(
+        given.user_id, fact=asked.key, only=asked.only, same=asked.same, group=given.group
+    )
+    return _forgotten(gone, "fact", asked.key)
 
 
 def fact_history(given: BodyInput[FactOf, None]) -> History:
@@ -126,9 +134,12 @@ def get_context(given: BodyInput[RowOf, None]) -> Context:
     return _found(pair, "context", given.parameters.id)
 
 
-def delete_context(given: BodyInput[RowOf, None]) -> Forgotten:
-    gone = given.service.forget(given.user_id, context=given.parameters.id, group=given.group)
-    return _forgotten(gone, "context", given.parameters.id)
+def delete_context(given: BodyInput[RowToForget, None]) -> Forgotten:
+    asked = given.parameters
+    gone = given.service.forget(
+        given.user_id, context=asked.id, only=asked.only, same=asked.same, group=given.group
+    )
+    return _forgotten(gone, "context", asked.id)
 
 
 def list_documents(given: BodyInput[DocumentPage, None]) -> Documents:
@@ -169,6 +180,7 @@ def add_document(given: BodyInput[OperationInput, DocumentGiven]) -> DocumentSto
         source_file=document.source_file,
         tool_names=document.tool_names,
         cwd=document.cwd,
+        made_of=document.made_of,
         extra=document.extra,
     )
     return DocumentStored(document_id or None)
@@ -179,9 +191,12 @@ def get_document(given: BodyInput[RowOf, None]) -> Document:
     return _found(document, "document", given.parameters.id)
 
 
-def delete_document(given: BodyInput[RowOf, None]) -> Forgotten:
-    gone = given.service.forget(given.user_id, document=given.parameters.id, group=given.group)
-    return _forgotten(gone, "document", given.parameters.id)
+def delete_document(given: BodyInput[RowToForget, None]) -> Forgotten:
+    asked = given.parameters
+    gone = given.service.forget(
+        given.user_id, document=asked.id, only=asked.only, same=asked.same, group=given.group
+    )
+    return _forgotten(gone, "document", asked.id)
 
 
 def list_conversations(given: BodyInput[ConversationsAsked, None]) -> Conversations:
@@ -192,9 +207,29 @@ def list_conversations(given: BodyInput[ConversationsAsked, None]) -> Conversati
     return Conversations(found)
 
 
-def delete_session(given: BodyInput[SessionOf, None]) -> Forgotten:
-    gone = given.service.forget(given.user_id, session=given.parameters.session_id, group=given.group)
-    return _forgotten(gone, "session", given.parameters.session_id)
+def delete_session(given: BodyInput[SessionToForget, None]) -> Forgotten:
+    asked = given.parameters
+    gone = given.service.forget(
+        given.user_id, session=asked.session_id, only=asked.only, same=asked.same, group=given.group
+    )
+    return _forgotten(gone, "session", asked.session_id)
+
+
+def plan_forgetting(given: BodyInput[ForgettingOf, None]) -> ForgettingPlan:
+    asked = given.parameters
+    plan = given.service.plan_forgetting(
+        given.user_id,
+        fact=asked.fact,
+        context=asked.context,
+        document=asked.document,
+        session=asked.session,
+        question=asked.question,
+        only=asked.only,
+        group=given.group,
+    )
+    if not plan.total:
+        raise HttpError(404, "this user has no such memory")
+    return plan
 
 
 def stats(given: BodyInput[ForUser, None]) -> Stats:
@@ -212,6 +247,18 @@ def rejected(given: BodyInput[ForUser, None]) -> Rejected:
 
 def accept(given: BodyInput[RowId, ForUser]) -> Rejection:
     return given.service.accept(given.user_id, given.parameters.id, group=given.group)
+
+
+def unconfirmed(given: BodyInput[ForUser, None]) -> UnconfirmedList:
+    return UnconfirmedList(given.service.unconfirmed(given.user_id, group=given.group))
+
+
+def confirm(given: BodyInput[RowId, ForUser]) -> Unconfirmed:
+    return given.service.confirm(given.user_id, given.parameters.id, group=given.group)
+
+
+def refuse(given: BodyInput[RowId, ForUser]) -> Unconfirmed:
+    return given.service.refuse(given.user_id, given.parameters.id, group=given.group)
 
 
 def why(given: BodyInput[Why, None]) -> Injections:
@@ -265,17 +312,19 @@ MEMORY_OPERATIONS = [
     Operation("GET", f"{ROOT}/facts/{{key}}/history", "All values of a fact.", History, fact_history, FactOf),
     Operation("GET", f"{ROOT}/facts/{{key}}", "Get a fact.", Fact, get_fact, FactOf),
     Operation("PUT", f"{ROOT}/facts/{{key}}", "Set a fact.", Fact, put_fact, FactKey, FactValue),
-    Operation("DELETE", f"{ROOT}/facts/{{key}}", "Delete a fact.", Forgotten, delete_fact, FactOf),
+    Operation("DELETE", f"{ROOT}/facts/{{key}}", "Delete a fact.", Forgotten, delete_fact, FactToForget),
     Operation("GET", f"{ROOT}/context", "List questions and answers.", ContextPage, list_context, Page),
     Operation("POST", f"{ROOT}/context", "Store a question and answer.", PairStored, add_context, body=Pair),
     Operation("GET", f"{ROOT}/context/{{id}}", "Get a question and answer.", Context, get_context, RowOf),
-    Operation("DELETE", f"{ROOT}/context/{{id}}", "Delete a pair.", Forgotten, delete_context, RowOf),
+    Operation("DELETE", f"{ROOT}/context/{{id}}", "Delete a pair.", Forgotten, delete_context, RowToForget),
     Operation("GET", f"{ROOT}/documents", "List documents.", Documents, list_documents, DocumentPage),
     Operation(
         "POST", f"{ROOT}/documents", "Store a document.", DocumentStored, add_document, body=DocumentGiven
     ),
     Operation("GET", f"{ROOT}/documents/{{id}}", "Get a document.", Document, get_document, RowOf),
-    Operation("DELETE", f"{ROOT}/documents/{{id}}", "Delete a document.", Forgotten, delete_document, RowOf),
+    Operation(
+        "DELETE", f"{ROOT}/documents/{{id}}", "Delete a document.", Forgotten, delete_document, RowToForget
+    ),
     Operation(
         "GET",
         f"{ROOT}/conversations",
@@ -290,12 +339,35 @@ MEMORY_OPERATIONS = [
         "Forget a session and what was made of it.",
         Forgotten,
         delete_session,
-        SessionOf,
+        SessionToForget,
+    ),
+    Operation(
+        "GET",
+        f"{ROOT}/forget",
+        "What forgetting one thing would take.",
+        ForgettingPlan,
+        plan_forgetting,
+        ForgettingOf,
     ),
     Operation("GET", f"{ROOT}/stats", "How much is stored, and its cost.", Stats, stats, ForUser),
     Operation("GET", f"{ROOT}/rejected", "What the guard refused.", Rejected, rejected, ForUser),
     Operation(
         "POST", f"{ROOT}/rejected/{{id}}/accept", "Store it all the same.", Rejection, accept, RowId, ForUser
+    ),
+    Operation(
+        "GET", f"{ROOT}/unconfirmed", "What waits to be confirmed.", UnconfirmedList, unconfirmed, ForUser
+    ),
+    Operation(
+        "POST",
+        f"{ROOT}/unconfirmed/{{id}}/confirm",
+        "It is so: store it.",
+        Unconfirmed,
+        confirm,
+        RowId,
+        ForUser,
+    ),
+    Operation(
+        "POST", f"{ROOT}/unconfirmed/{{id}}/refuse", "It is not so.", Unconfirmed, refuse, RowId, ForUser
     ),
     Operation("GET", f"{ROOT}/why", "What was put into prompts.", Injections, why, Why),
     Operation(

@@ -13,6 +13,7 @@ from shepherd_memory.memory.context import Context
 from shepherd_memory.memory.documents import CATEGORIES, SPEAKER_TYPES, TYPES, Document
 from shepherd_memory.memory.facts import Fact, PastFact
 from shepherd_memory.memory.rejections import Rejection
+from shepherd_memory.memory.unconfirmed import Unconfirmed
 from shepherd_memory.work.ledger import Usage
 
 MAX_ID = 2**63 - 1
@@ -65,6 +66,37 @@ class FactKey(OperationInput, frozen=True, kw_only=True):
 
 class FactOf(ForUser, frozen=True, kw_only=True):
     key: Name
+
+
+class Forgetting(ForUser, frozen=True, kw_only=True):
+    """How much goes with the one thing that is to be deleted."""
+
+    only: Annotated[bool, Meta(description="The one row, and nothing that hangs together with it.")] = False
+    same: Annotated[bool, Meta(description="Also what says the same elsewhere.")] = False
+
+
+class FactToForget(Forgetting, frozen=True, kw_only=True):
+    key: Name
+
+
+class RowToForget(Forgetting, frozen=True, kw_only=True):
+    id: Id
+
+
+class SessionToForget(Forgetting, frozen=True, kw_only=True):
+    # Not empty: that is where everything belongs that was not said in a session.
+    session_id: Annotated[str, Meta(min_length=1)]
+
+
+class ForgettingOf(ForUser, frozen=True, kw_only=True):
+    """One thing that might be forgotten: exactly one of the first five."""
+
+    fact: Annotated[Name | None, Meta(description="The key of a fact.")] = None
+    context: Annotated[Id | None, Meta(description="The id of a question with its answer.")] = None
+    document: Annotated[Id | None, Meta(description="The id of a document.")] = None
+    session: Annotated[Name | None, Meta(description="A session.")] = None
+    question: Annotated[Said | None, Meta(description="A question, with every answer to it.")] = None
+    only: Annotated[bool, Meta(description="The one row alone.")] = False
 
 
 class FactValue(ForUser, frozen=True, kw_only=True):
@@ -127,6 +159,10 @@ class DocumentGiven(ForUser, frozen=True, kw_only=True):
     source_file: str = ""
     tool_names: str = ""
     cwd: str = ""
+    made_of: Annotated[
+        str,
+        Meta(description="The message of its session that a note was made of, and is forgotten with."),
+    ] = ""
     extra: Annotated[Any, Meta(description="Any JSON, kept with it.")] = None
 
 
@@ -193,6 +229,13 @@ class Rejected:
     """What the guard refused, oldest first."""
 
     rejected: list[Rejection]
+
+
+@dataclass(frozen=True)
+class UnconfirmedList:
+    """What the guard could not vouch for and nobody has confirmed, oldest first."""
+
+    unconfirmed: list[Unconfirmed]
 
 
 @dataclass(frozen=True)

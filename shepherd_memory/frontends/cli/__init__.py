@@ -33,6 +33,7 @@ COMMANDS = {
     "cli-server": (".cli_server:cli_server", "Share one chat among clients over HTTP."),
     "worker": (".worker:worker", "Extract and embed in the foreground, until told to stop."),
     "mcp": (".mcp:mcp", "Serve the memory tools to an agent, over MCP."),
+    "hooks": (".hooks:hooks", "Hand sessions of an agent on, by hooks that it runs itself."),
     "apikey": (".apikey:apikey", "Make, show and revoke keys of the API server."),
     "provider": (".provider:provider", SHARED["provider"]),
     "model": (".model:model", SHARED["model"]),

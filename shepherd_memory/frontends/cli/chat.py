@@ -1,18 +1,18 @@
 """`shepherd chat`: chat with the provider in use, and be remembered."""
 
 import sys
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import click
 from click.core import ParameterSource
 
-from shepherd_memory.errors import DatabaseError, EndpointError, InvalidInput
+from shepherd_memory.errors import EndpointError, InvalidInput
 from shepherd_memory.frontends.cli.opening import user_of, user_option
 from shepherd_memory.frontends.cli.streams import stdin_lines, stdin_text
 from shepherd_memory.frontends.terminal.invocation import Invocation, pass_invocation
 from shepherd_memory.frontends.terminal.output import is_terminal, print_message, print_note
-from shepherd_memory.frontends.terminal.safe_text import escape_line
 from shepherd_memory.frontends.terminal.signals import INTERRUPTED, interrupted
 from shepherd_memory.text.canonical import canonical_text
 
@@ -22,12 +22,13 @@ if TYPE_CHECKING:
     from shepherd_memory.chat.session import ChatSession, Options
     from shepherd_memory.frontends.terminal.interrupts import InterruptRouter
     from shepherd_memory.memory.saved_chats import InputHistory
-    from shepherd_memory.service import Service
 
 
 @click.command()
 @click.argument("prompt", required=False, type=canonical_text)
 @click.option("--continue", "resume", is_flag=True, help="Go on with the last chat in this folder.")
+@click.option("--fresh", is_flag=True, help="Begin without a word of the last conversation.")
+@click.option("--wake", is_flag=True, help="Have the model greet first, and take up the last conversation.")
 @click.option("--nomemory", is_flag=True, help="Recall nothing, and remember nothing.")
 @click.option("--memtools", is_flag=True, help="Let the model search and change the memory by itself.")
 @click.option("--server", metavar="URL", help="Chat in the shared session of a `shepherd cli-server`.")
@@ -39,6 +40,8 @@ def chat(
     invocation: Invocation,
     prompt: str | None,
     resume: bool,
+    fresh: bool,
+    wake: bool,
     nomemory: bool,
     memtools: bool,
     server: str | None,
@@ -56,19 +59,27 @@ def chat(
     from shepherd_memory.frontends.terminal.interrupts import InterruptRouter, exit_on_hangup
 
     log_quietly(invocation.debug)
-    if server is None and _is_key_typed():
-        raise InvalidInput("--key is for a server: give its URL with --server")
-    if server is not None and (resume or nomemory or memtools or user is not None):
-        raise InvalidInput("--continue, --nomemory, --memtools and --user are for the server to say")
+    _check_options(server, fresh and resume, resume or fresh or wake or nomemory or memtools or bool(user))
     signals = InterruptRouter()
     with interrupted(), signals.handled(), exit_on_hangup():
-        talk = _Talk(prompt, as_json, signals)
+        talk = _Talk(prompt, as_json, wake, signals)
         if server is None:
-            options = Options(memory=not nomemory, memtools=memtools, place=here())
+            options = Options(memory=not nomemory, memtools=memtools, place=here(), lives=True, fresh=fresh)
             last = _chat_here(invocation, options, user, resume, talk)
         else:
             last = _chat_there(server, key, talk)
     _conclude(last, as_json)
+
+
+def _check_options(server: str | None, is_contrary: bool, is_of_server: bool) -> None:
+    if is_contrary:
+        raise InvalidInput("--fresh begins anew, and --continue goes on: give one of them")
+    if server is None and _is_key_typed():
+        raise InvalidInput("--key is for a server: give its URL with --server")
+    if server is not None and is_of_server:
+        raise InvalidInput(
+            "--continue, --fresh, --wake, --nomemory, --memtools and --user are for the server to say"
+        )
 
 
 def _is_key_typed() -> bool:
@@ -82,6 +93,7 @@ class _Talk:
 
     prompt: str | None
     as_json: bool
+    wakes: bool
     signals: "InterruptRouter"
 
     def is_typed(self) -> bool:
@@ -92,15 +104,31 @@ class _Talk:
         self, session: "ChatSession | RemoteSession", invocation: Invocation | None, history: "InputHistory"
     ) -> "TurnEnd | None":
         """All of it, until its end."""
-        from shepherd_memory.frontends.repl.loop import Repl, ask_once, serve_json_lines
+        from shepherd_memory.chat.session import ChatSession
+        from shepherd_memory.frontends.repl.loop import Repl
 
+        greeting = session if self.wakes and isinstance(session, ChatSession) else None
+        if not self.is_typed():
+            return self._hold_unseen(session, greeting)
+        Repl(session, invocation, history, self.signals).hold(greeting)
+        return None
+
+    def _hold_unseen(
+        self, session: "ChatSession | RemoteSession", greeting: "ChatSession | None"
+    ) -> "TurnEnd | None":
+        """For a program, or a person who asks one thing."""
+        from shepherd_memory.frontends.repl.loop import ask_once, greet, serve_json_lines
+
+        greeted = greet(greeting, self.signals, self.as_json) if greeting else None
         if self.as_json:
             lines = [self.prompt.encode()] if self.prompt is not None else stdin_lines()
-            return serve_json_lines(session, lines, self.signals)
-        if not self.is_typed():
-            return ask_once(session, _piped(self.prompt), self.signals)
-        Repl(session, invocation, history, self.signals).hold()
-        return None
+            return serve_json_lines(session, lines, self.signals) or greeted
+        question = _piped(self.prompt)
+        if question:
+            return ask_once(session, question, self.signals)
+        if greeted is None:
+            raise InvalidInput("there is nothing to ask: give PROMPT, or text on stdin")
+        return greeted
 
 
 def _chat_here(
@@ -119,36 +147,61 @@ def _chat_here(
     with talk.signals.opened(opening) as service:
         inner = replace(invocation, service=service, user_id=user_id)
         with talk.signals.opened(open_chat(service, user_id, options, resume=resume)) as session:
+            start_session(session, may_ask=talk.is_typed())
             if talk.is_typed():
                 _greet(session)
-            history = InputHistory(user_id, options.memory and service.config.memory_documents)
+            is_kept = options.memory and service.config.memory_documents
+            history = InputHistory(user_id, is_kept, session.group)
             last = talk.hold(session, inner, history)
         if session.problem:
             print_note(f"shepherd: {session.problem}")
         if session.remembers():
-            wait_for_memory(service, user_id)
+            from shepherd_memory.frontends.cli.leaving import wait_for_memory
+
+            wait_for_memory(service, user_id, session.group)
     return last
 
 
 def _chat_there(server: str, key: str, talk: _Talk) -> "TurnEnd | None":
     from shepherd_memory.chat.remote import open_remote
+    from shepherd_memory.frontends.terminal.session_words import session_words
     from shepherd_memory.memory.saved_chats import InputHistory
 
     with open_remote(server, key) as session:
         if talk.is_typed():
-            print_message(
-                f"in the shared session at {session.place}; /help lists what there is, `exit` leaves"
-            )
+            words = session_words(session.session_id, *session.life())
+            print_note(f"in the shared session at {session.place} ({words}); /help lists what there is")
         return talk.hold(session, None, InputHistory("", is_kept=False))
 
 
 def _piped(prompt: str | None) -> str:
-    """The question: what was given, what came on stdin, or the one about the other."""
+    """The question: what was given, what came on stdin, or the one about the other; it may be empty."""
     text = stdin_text(asked=False).strip()
-    question = "\n\n".join(part for part in (prompt, text) if part and part.strip())
-    if not question:
-        raise InvalidInput("there is nothing to ask: give PROMPT, or text on stdin")
-    return canonical_text(question)
+    return canonical_text("\n\n".join(part for part in (prompt, text) if part and part.strip()))
+
+
+def start_session(session: "ChatSession", may_ask: bool) -> None:
+    """Start the chat's session; if another is active it is ended only if the person says so."""
+    from shepherd_memory.errors import SessionRunning
+
+    try:
+        session.start()
+    except SessionRunning as running:
+        if may_ask and _is_taken_over(session, running.session_id):
+            session.start(takeover=True)
+
+
+def _is_taken_over(session: "ChatSession", running_id: str) -> bool:
+    from shepherd_memory.frontends.terminal.session_words import NEW_CONVERSATION, session_words
+
+    active = session.service.active_session(session.user_id, group=session.group)
+    started_at = active.started_at if active else None
+    print_message(f"a conversation is running elsewhere: {session_words(running_id, started_at)}")
+    with suppress(click.Abort):
+        if click.confirm(NEW_CONVERSATION, err=True):
+            return True
+    print_message("then this chat stays beside it, and is told nothing of it")
+    return False
 
 
 def _greet(session: "ChatSession") -> None:
@@ -165,34 +218,11 @@ def _greet(session: "ChatSession") -> None:
     if session.remembers():
         memory = f"remembered as {session.user_id}"
     earlier = f"; {len(session.messages)} messages of last time" if session.messages else ""
+    if not session.messages and session.life.previous_session and session.config.session_rehydration_tokens:
+        earlier = "; it is told of your last conversation"
     print_note(
         f"{provider.display_name or provider.name}{model}, {memory}{earlier}; /help lists what there is"
     )
-
-
-def wait_for_memory(service: "Service", user_id: str) -> None:
-    """Wait a little for what was said to be extracted, and say so; Ctrl-C leaves it for the next time."""
-    from shepherd_memory.chat.flush import wait_for_worker
-
-    is_seen = is_terminal(sys.stderr)
-
-    def waiting(seconds: float) -> None:
-        if is_seen:
-            click.echo(
-                f"\rremembering … {seconds:.0f} s at most (Ctrl-C leaves it for later) ", nl=False, err=True
-            )
-
-    try:
-        left = wait_for_worker(service, user_id, waiting)
-    except KeyboardInterrupt:
-        left = "not everything is extracted yet"
-    except DatabaseError as error:
-        # What was said is stored, or was said not to be; how far extraction is, is not worth an error.
-        left = f"how much waits for extraction cannot be seen ({escape_line(str(error))})"
-    if is_seen:
-        click.echo("\r\x1b[K", nl=False, err=True, color=True)
-        if left:
-            print_message(f"{left}; it goes on at the next start")
 
 
 def _conclude(last: "TurnEnd | None", as_json: bool) -> None:

@@ -64,11 +64,11 @@ def cli_server(
                 ready=lambda url: _greet(invocation, service, user_id, url, as_json),
             )
         if not as_json:
-            is_saved = _is_saved(service, user_id, session.session_id)
+            is_saved = _is_saved(service, user_id, session.session_id, session.group)
             print_message("stopped; `--continue` goes on with this session" if is_saved else "stopped")
 
 
-def _is_saved(service: "Service", user_id: str, session_id: str) -> bool:
+def _is_saved(service: "Service", user_id: str, session_id: str, group: str) -> bool:
     """Whether it is there to be gone on with: not if nothing was said, or nothing is kept of this user."""
     from shepherd_memory.chat.session import here
     from shepherd_memory.config.providers import current_provider
@@ -78,7 +78,7 @@ def _is_saved(service: "Service", user_id: str, session_id: str) -> bool:
     provider = current_provider(service.config)
     # The folder may be gone, or the file broken.
     with suppress(ShepherdError, OSError):
-        saved = load(user_id, os.path.join(here(), PLACE), provider.name if provider else "")
+        saved = load(user_id, os.path.join(here(), PLACE), provider.name if provider else "", group)
         return saved is not None and saved.session_id == session_id
     return False
 

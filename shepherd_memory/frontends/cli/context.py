@@ -2,7 +2,7 @@
 
 import click
 
-from shepherd_memory.errors import NotFound
+from shepherd_memory.frontends.cli.forgetting import ForgettingChoice, forget_one, forgetting_options
 from shepherd_memory.frontends.cli.groups import ListedGroup
 from shepherd_memory.frontends.cli.opening import (
     ROW_ID,
@@ -60,20 +60,29 @@ def add(
 
 @context.command()
 @click.argument("context_id", metavar="ID", type=ROW_ID)
+@forgetting_options
 @user_option
 @group_option
 @json_option
 @pass_invocation
-def delete(invocation: Invocation, context_id: int, user: str | None, group: str, as_json: bool) -> None:
+def delete(
+    invocation: Invocation,
+    context_id: int,
+    only: bool,
+    same: bool,
+    dry_run: bool,
+    yes: bool,
+    user: str | None,
+    group: str,
+    as_json: bool,
+) -> None:
     """Delete a pair.
 
-    Older statements do not bring it back, newer ones do.
+    The statements that it rests on go too, and what else was made of them; that is shown first. Older
+    statements do not bring it back, newer ones do.
     """
-    with open_for_writing(invocation, user) as (service, user_id):
-        gone = service.forget(user_id, context=context_id, group=group)
-    if not gone.total:
-        raise NotFound(f"there is no context {context_id} of {user_id!r}; `shepherd context` lists them")
-    emit_result(as_json, plain(gone), f"deleted context {context_id} of {user_id}")
+    choice, name = ForgettingChoice(only, same, dry_run, yes), f"context {context_id}"
+    forget_one(invocation, user, group, as_json, choice, lambda *_: {"context": context_id}, name)
 
 
 def _row(pair: Context) -> tuple[str, ...]:

@@ -7,6 +7,7 @@ from typing import Any
 import click
 
 from shepherd_memory.errors import InvalidInput, NotFound
+from shepherd_memory.frontends.cli.forgetting import ForgettingChoice, forget_one, forgetting_options
 from shepherd_memory.frontends.cli.groups import ListedGroup
 from shepherd_memory.frontends.cli.opening import (
     LIMIT,
@@ -124,6 +125,13 @@ def show(invocation: Invocation, document_id: int, user: str | None, group: str,
     help="What said it.",
 )
 @click.option("--created-at", type=moment, metavar="TIME", help="When it was said (ISO 8601; local time).")
+@click.option(
+    "--made-of",
+    type=canonical_text,
+    default="",
+    metavar="MESSAGE_ID",
+    help="The message of its session that a note was made of.",
+)
 @user_option
 @group_option
 @json_option
@@ -152,20 +160,29 @@ def add(
 
 @documents.command()
 @id_argument
+@forgetting_options
 @user_option
 @group_option
 @json_option
 @pass_invocation
-def delete(invocation: Invocation, document_id: int, user: str | None, group: str, as_json: bool) -> None:
+def delete(
+    invocation: Invocation,
+    document_id: int,
+    only: bool,
+    same: bool,
+    dry_run: bool,
+    yes: bool,
+    user: str | None,
+    group: str,
+    as_json: bool,
+) -> None:
     """Delete a document.
 
-    The same message handed in again stays out.
+    The facts, pairs and notes that were made of it go too; that is shown first. The same message handed in
+    again stays out.
     """
-    with open_for_writing(invocation, user) as (service, user_id):
-        gone = service.forget(user_id, document=document_id, group=group)
-    if not gone.total:
-        raise _no_such(document_id, user_id)
-    emit_result(as_json, plain(gone), f"deleted document {document_id} of {user_id}")
+    choice, name = ForgettingChoice(only, same, dry_run, yes), f"document {document_id}"
+    forget_one(invocation, user, group, as_json, choice, lambda *_: {"document": document_id}, name)
 
 
 def _remark(user_id: str, found: int, limit: int) -> None:

@@ -3,6 +3,7 @@
 import click
 
 from shepherd_memory.errors import NotFound
+from shepherd_memory.frontends.cli.forgetting import ForgettingChoice, forget_one, forgetting_options
 from shepherd_memory.frontends.cli.groups import ListedGroup
 from shepherd_memory.frontends.cli.opening import (
     group_option,
@@ -101,20 +102,29 @@ def history(invocation: Invocation, key: str, user: str | None, group: str, as_j
 
 @facts.command()
 @key_argument
+@forgetting_options
 @user_option
 @group_option
 @json_option
 @pass_invocation
-def delete(invocation: Invocation, key: str, user: str | None, group: str, as_json: bool) -> None:
+def delete(
+    invocation: Invocation,
+    key: str,
+    only: bool,
+    same: bool,
+    dry_run: bool,
+    yes: bool,
+    user: str | None,
+    group: str,
+    as_json: bool,
+) -> None:
     """Delete a fact and its history.
 
-    Older statements do not bring it back, newer ones do.
+    The statements that it rests on go too, and what else was made of them; that is shown first. Older
+    statements do not bring it back, newer ones do.
     """
-    with open_for_writing(invocation, user) as (service, user_id):
-        gone = service.forget(user_id, fact=key, group=group)
-    if not gone.total:
-        raise _no_such(key, user_id)
-    emit_result(as_json, plain(gone), f"deleted the fact {key} of {user_id}")
+    choice = ForgettingChoice(only, same, dry_run, yes)
+    forget_one(invocation, user, group, as_json, choice, lambda *_: {"fact": key}, f"fact {key!r}")
 
 
 def _row(fact: Fact) -> tuple[str, ...]:

@@ -4,15 +4,18 @@ import json
 import logging
 import sys
 import time
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
 
+from shepherd_memory.config import private_files
 from shepherd_memory.frontends.terminal.safe_text import escape_line, safe_json
 
 REPEAT_SECONDS = 600
 """The same line again within this time is left out."""
 
+MAX_FILE_BYTES = 1_000_000
 PACKAGE = "shepherd_memory"
 
 
@@ -31,6 +34,24 @@ def log_quietly(debug: bool) -> None:
         log_to_stderr(as_json=False, debug=True)
     else:
         logging.getLogger(PACKAGE).addHandler(logging.NullHandler())
+
+
+def log_to_file(path: Path, debug: bool, level: int) -> None:
+    """Send what this package logs, and the warnings of others, to a file that only its owner can read.
+
+    One that has grown large makes room for another.
+    """
+    private_files.make_folder(path.parent)
+    with suppress(FileNotFoundError):
+        if path.stat().st_size > MAX_FILE_BYTES:
+            path.replace(path.with_suffix(".old.log"))
+    # Before it is written, also where an earlier one was left open to others: it may say what users asked.
+    path.touch(mode=0o600)
+    path.chmod(0o600)
+    handler = logging.FileHandler(path)
+    handler.setFormatter(LogFormatter(debug))
+    logging.basicConfig(level=logging.WARNING, handlers=[handler], force=True)
+    logging.getLogger(PACKAGE).setLevel(logging.DEBUG if debug else level)
 
 
 class LogFormatter(logging.Formatter):

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 import click
 
 from shepherd_memory.errors import InvalidInput, NotFound, ShepherdError
+from shepherd_memory.frontends.cli.forgetting import ForgettingChoice, forget_one
 from shepherd_memory.frontends.cli.groups import CommandGroup
 from shepherd_memory.frontends.cli.health import engine_line
 from shepherd_memory.frontends.cli.opening import (
@@ -22,9 +23,10 @@ from shepherd_memory.frontends.cli.transcripts.ingest import ingest
 from shepherd_memory.frontends.cli.transcripts.process import process
 from shepherd_memory.frontends.cli.transcripts.watch import watch
 from shepherd_memory.frontends.cli.transfer import export, import_
+from shepherd_memory.frontends.cli.unconfirmed import unconfirmed
 from shepherd_memory.frontends.cli.why import why
 from shepherd_memory.frontends.terminal.invocation import Invocation, pass_invocation
-from shepherd_memory.frontends.terminal.output import emit_json, emit_result, json_option, print_note
+from shepherd_memory.frontends.terminal.output import emit_json, json_option, print_note
 from shepherd_memory.frontends.terminal.tables import emit_pairs
 from shepherd_memory.frontends.terminal.times import local
 from shepherd_memory.maintenance.erasure import Receipt
@@ -47,6 +49,7 @@ def memory() -> None:
 memory.add_command(export)
 memory.add_command(import_)
 memory.add_command(rejected)
+memory.add_command(unconfirmed)
 memory.add_command(reembed)
 memory.add_command(why)
 memory.add_command(ingest)
@@ -80,13 +83,16 @@ def stats(invocation: Invocation, user: str | None, group: str, as_json: bool) -
 @memory.command()
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @user_option
+@group_option
 @json_option
 @pass_invocation
-def erase(invocation: Invocation, yes: bool, user: str | None, as_json: bool) -> None:
-    """Remove everything of a user.
+def erase(invocation: Invocation, yes: bool, user: str | None, group: str, as_json: bool) -> None:
+    """Remove everything of a user, in all groups.
 
-    The user id is to be typed first. Prints a receipt.
+    The user id is to be typed first. Prints a receipt. Only the group main may ask for it.
     """
+    if group != MAIN_GROUP:
+        raise InvalidInput(f"erasing removes all groups: it is asked for from {MAIN_GROUP}")
     with open_for_writing(invocation, user) as (service, user_id):
         rows = service.row_counts(user_id)
         if not any(rows.values()):
@@ -102,6 +108,9 @@ def erase(invocation: Invocation, yes: bool, user: str | None, as_json: bool) ->
 @memory.command()
 @click.option("--session", type=canonical_text, metavar="ID", help="The session to forget.")
 @click.option("--file", "file_key", type=canonical_text, metavar="KEY", help="The transcript to forget.")
+@click.option("--same", is_flag=True, help="Also what says the same elsewhere.")
+@click.option("--dry-run", is_flag=True, help="Only show what would go.")
+@click.option("--yes", is_flag=True, help="Do not ask.")
 @user_option
 @group_option
 @json_option
@@ -110,30 +119,32 @@ def forget(
     invocation: Invocation,
     session: str | None,
     file_key: str | None,
+    same: bool,
+    dry_run: bool,
+    yes: bool,
     user: str | None,
     group: str,
     as_json: bool,
 ) -> None:
     """Forget a session, or what was taken in from a transcript.
 
-    Deletes its documents, and the facts and context that were made of them. The same lines of a transcript
-    stay out, however often it is taken in.
+    Deletes its documents, and the facts and context that were made of them; that is shown first. The same
+    lines of a transcript stay out, however often it is taken in.
     """
     if (session is None) == (file_key is None):
         raise InvalidInput("say what to forget: --session ID or --file KEY")
-    with open_for_writing(invocation, user) as (service, user_id):
-        wanted = _session_of(service, user_id, file_key) if session is None else session
-        gone = service.forget(user_id, session=wanted, group=group)
-    kind, name = ("session", session) if file_key is None else ("transcript", file_key)
-    if not gone.total:
-        raise NotFound(f"there is nothing of {kind} {name!r} of {user_id!r}")
-    counts = f"{gone.documents} documents, {gone.facts} facts, {gone.context} context"
-    emit_result(as_json, plain(gone), f"forgot {kind} {name} of {user_id}: {counts}")
+
+    def wanted(service: "Service", user_id: str) -> dict[str, str]:
+        return {"session": _session_of(service, user_id, file_key, group) if session is None else session}
+
+    name = f"session {session!r}" if file_key is None else f"transcript {file_key!r}"
+    choice = ForgettingChoice(False, same, dry_run, yes)
+    forget_one(invocation, user, group, as_json, choice, wanted, name)
 
 
-def _session_of(service: "Service", user_id: str, file_key: str | None) -> str:
-    for file in service.transcripts.files(user_id):
-        if file.file_key == file_key:
+def _session_of(service: "Service", user_id: str, file_key: str | None, group: str) -> str:
+    for file in service.transcripts.files(user_id, group=group):
+        if (file.file_key, file.group_name) == (file_key, group):
             return file.session_id
     raise NotFound(
         f"there is no transcript {file_key!r} of {user_id!r}; `shepherd memory conversations --json`"

@@ -2,12 +2,14 @@
 
 import logging
 import os
+from contextlib import suppress
 from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING
 
 import click
 
+from shepherd_memory.embedding import Unavailable
 from shepherd_memory.frontends.cli.advice import program
 from shepherd_memory.frontends.cli.opening import LIMIT, group_option, moment, opened, user_of, user_option
 from shepherd_memory.frontends.cli.recall_output import emit_hits, emit_nearest, neighbours, recall_as_json
@@ -19,6 +21,9 @@ from shepherd_memory.text.canonical import canonical_text
 
 if TYPE_CHECKING:
     from shepherd_memory.service import Service
+
+MAX_EMBEDDED_FIRST = 64
+"""Entries of one batch: the model that the query needs has them embedded in half a second."""
 
 MAX_NEAREST = 3
 """As many hits that are not certain enough are shown."""
@@ -96,6 +101,8 @@ def recall(
     logging.getLogger("shepherd_memory.embedding").addHandler(logging.NullHandler())
     with opened(invocation) as service:
         user_id = user_of(invocation, user)
+        if invocation.service is None:
+            _embed_what_waits(service, user_id, group)
         asked = partial(
             service.recall,
             user_id,
@@ -112,7 +119,9 @@ def recall(
         found = asked(limit=limit, threshold=threshold)
         is_guessed = found.abstained and found.words and threshold != 0 and not as_json
         nearest = asked(limit=min(limit, MAX_NEAREST), threshold=0.0).hits if is_guessed else ()
-        around = {hit.id: neighbours(service, user_id, hit, turns) for hit in found.hits} if turns else {}
+        around = (
+            {hit.id: neighbours(service, user_id, hit, turns, group) for hit in found.hits} if turns else {}
+        )
         _say_what_is_missing(invocation, service, user_id, group)
     if as_json:
         emit_json(recall_as_json(found, around))
@@ -120,6 +129,15 @@ def recall(
         emit_nearest(found, nearest)
     else:
         emit_hits(found, explain, around)
+
+
+def _embed_what_waits(service: "Service", user_id: str, group: str) -> None:
+    """What commands have stored since: none of them loads the model, and this one has to."""
+    waiting = service.unembedded(user_id, group=group)
+    if 0 < waiting <= MAX_EMBEDDED_FIRST:
+        # An engine that is away is told of below.
+        with suppress(Unavailable):
+            service.embed_own(user_id)
 
 
 def _folder(project: str) -> str:

@@ -69,11 +69,11 @@ class Neighbours:
 NOBODY = Neighbours()
 
 
-def neighbours(service: "Service", user_id: str, hit: Hit, turns: int) -> Neighbours:
+def neighbours(service: "Service", user_id: str, hit: Hit, turns: int, group: str) -> Neighbours:
     """So many turns before a hit and after it; none of a fact, or of what was said in no session."""
     if hit.kind != DOCUMENT or not hit.session_id:
         return NOBODY
-    found = service.transcripts.around(user_id, hit.id, turns)
+    found = service.transcripts.around(user_id, hit.id, turns, group=group)
     return Neighbours(
         [one for one in found if one.id < hit.id],
         [one for one in found if one.id > hit.id],

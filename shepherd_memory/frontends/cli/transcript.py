@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from shepherd_memory.errors import NotFound
-from shepherd_memory.frontends.cli.opening import open_for_reading, user_option
+from shepherd_memory.frontends.cli.opening import group_option, open_for_reading, user_option
 from shepherd_memory.frontends.terminal.invocation import Invocation, pass_invocation
 from shepherd_memory.frontends.terminal.output import emit, json_option
 from shepherd_memory.frontends.terminal.safe_text import escape_line, safe_json
@@ -17,6 +17,7 @@ from shepherd_memory.memory.documents import Document
 from shepherd_memory.storage.clock import iso, to_us
 from shepherd_memory.storage.rows import as_json as plain
 from shepherd_memory.text.canonical import canonical_text
+from shepherd_memory.text.groups import MAIN_GROUP
 from shepherd_memory.text.ids import storable_id
 
 if TYPE_CHECKING:
@@ -40,16 +41,18 @@ class KeyedCommand(click.Command):
 @click.command(cls=KeyedCommand)
 @click.argument("session", type=canonical_text)
 @user_option
+@group_option
 @json_option
 @pass_invocation
-def transcript(invocation: Invocation, session: str, user: str | None, as_json: bool) -> None:
+def transcript(invocation: Invocation, session: str, user: str | None, group: str, as_json: bool) -> None:
     """Print what was said in a session, as markdown.
 
     SESSION is its id, the beginning of that, or the key of its file.
     """
     with open_for_reading(invocation, user) as (service, user_id):
-        session_id, said = _found(service, user_id, session)
-        file = next((one for one in service.transcripts.files(user_id) if one.session_id == session_id), None)
+        session_id, place, said = _found(service, user_id, session, group)
+        known = service.transcripts.files(user_id, group=place)
+        file = next((one for one in known if (one.session_id, one.group_name) == (session_id, place)), None)
         first = next(said, None)
         if first is None:
             raise NotFound(f"nothing is left of session {session_id!r} of {user_id!r}")
@@ -60,15 +63,23 @@ def transcript(invocation: Invocation, session: str, user: str | None, as_json: 
             _emit_markdown(about, _with(first, said))
 
 
-def _found(service: "Service", user_id: str, name: str) -> tuple[str, Iterator[Document]]:
-    """The session that a name means: of a transcript, or of a live chat by its whole id."""
+def _found(service: "Service", user_id: str, name: str, group: str) -> tuple[str, str, Iterator[Document]]:
+    """The session that a name means, and its group: of a transcript, or of a live chat by its whole id."""
     try:
-        session_id = service.transcripts.session(user_id, name)
+        session_id, place = service.transcripts.session(user_id, name, group=group)
     except NotFound:
-        session_id = storable_id(name)
-        if not service.documents(user_id, session_id=session_id, limit=1):
+        session_id, place = storable_id(name), _group_of_chat(service, user_id, storable_id(name), group)
+        if not place:
             raise
-    return session_id, service.transcripts.read(user_id, session_id)
+    return session_id, place, service.transcripts.read(user_id, session_id, group=place)
+
+
+def _group_of_chat(service: "Service", user_id: str, session_id: str, group: str) -> str:
+    """The group that has a live chat of this id, if possible the named one; empty: none that is seen."""
+    if next(service.transcripts.read(user_id, session_id, group=group), None) is not None:
+        return group
+    found = service.documents(user_id, session_id=session_id, limit=1, group=group)
+    return found[0].group_name if found else ""
 
 
 def _with(first: Document, rest: Iterable[Document]) -> Iterator[Document]:
@@ -79,6 +90,7 @@ def _with(first: Document, rest: Iterable[Document]) -> Iterator[Document]:
 def _about(session_id: str, file: "File | None", first: Document) -> dict[str, Any]:
     return {
         "session_id": session_id,
+        "group": first.group_name,
         "project": file.cwd if file else first.cwd,
         "source": first.source,
         "file_key": file.file_key if file else "",
@@ -92,7 +104,14 @@ def _about(session_id: str, file: "File | None", first: Document) -> dict[str, A
 def _emit_markdown(about: dict[str, Any], said: Iterable[Document]) -> None:
     emit(f"# Session {escape_line(about['session_id'])}\n")
     times = " to ".join(filter(None, (local(about["first_message_at"]), local(about["last_message_at"]))))
-    shown = {"project": about["project"], "source": about["source"], "file": about["file_key"], "said": times}
+    group = "" if about["group"] == MAIN_GROUP else about["group"]
+    shown = {
+        "group": group,
+        "project": about["project"],
+        "source": about["source"],
+        "file": about["file_key"],
+        "said": times,
+    }
     for name, value in shown.items():
         if value:
             emit(f"- {name}: {escape_line(value)}")

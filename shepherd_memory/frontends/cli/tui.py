@@ -4,13 +4,14 @@ import gc
 import logging
 import os
 import sys
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from shepherd_memory.errors import InvalidInput
+from shepherd_memory.errors import InvalidInput, SessionRunning
 from shepherd_memory.frontends.cli.opening import user_of, user_option
 from shepherd_memory.frontends.terminal.invocation import Invocation, pass_invocation
 from shepherd_memory.frontends.terminal.output import is_terminal, print_note
@@ -18,27 +19,35 @@ from shepherd_memory.frontends.terminal.safe_text import escape_line
 from shepherd_memory.frontends.terminal.signals import interrupted
 
 if TYPE_CHECKING:
+    from shepherd_memory.chat.session import Options
     from shepherd_memory.frontends.terminal.interrupts import InterruptRouter
 
 
 @click.command()
 @click.option("--continue", "resume", is_flag=True, help="Go on with the last chat in this folder.")
+@click.option("--fresh", is_flag=True, help="Begin without a word of the last conversation.")
 @click.option("--nomemory", is_flag=True, help="Recall nothing, and remember nothing.")
 @click.option("--memtools", is_flag=True, help="Let the model search and change the memory by itself.")
 @user_option
 @pass_invocation
-def tui(invocation: Invocation, resume: bool, nomemory: bool, memtools: bool, user: str | None) -> None:
+def tui(
+    invocation: Invocation, resume: bool, fresh: bool, nomemory: bool, memtools: bool, user: str | None
+) -> None:
     """Chat on a whole screen, and look at what is remembered.
 
     F1 says what the keys do. Ctrl+Q quits; what is new is remembered first.
     """
     if not (is_terminal(sys.stdin) and is_terminal(sys.stderr)):
         raise InvalidInput("this needs a terminal; `shepherd chat` works without one")
+    if fresh and resume:
+        raise InvalidInput("--fresh begins anew, and --continue goes on: give one of them")
+    from shepherd_memory.chat.session import Options, here
     from shepherd_memory.frontends.terminal.interrupts import InterruptRouter, exit_on_hangup
 
     signals = InterruptRouter()
+    options = Options(memory=not nomemory, memtools=memtools, place=here(), lives=True, fresh=fresh)
     with interrupted(), signals.handled(), exit_on_hangup():
-        code = _run(invocation, user, resume, not nomemory, memtools, signals)
+        code = _run(invocation, user, resume, options, signals)
     if code:
         raise click.exceptions.Exit(code)
 
@@ -47,15 +56,14 @@ def _run(
     invocation: Invocation,
     user: str | None,
     resume: bool,
-    memory: bool,
-    memtools: bool,
+    options: "Options",
     signals: "InterruptRouter",
 ) -> int:
     # Textual reads it when it is imported, and draws at most so often in a second: a key that comes just
     # after the screen was drawn waits for the next time.
     os.environ.setdefault("TEXTUAL_FPS", "120")
-    from shepherd_memory.chat.session import Options, here, open_chat
-    from shepherd_memory.frontends.cli.chat import wait_for_memory
+    from shepherd_memory.chat.session import open_chat
+    from shepherd_memory.frontends.cli.leaving import wait_for_memory
     from shepherd_memory.frontends.tui.app import TuiApp
     from shepherd_memory.memory.saved_chats import InputHistory
     from shepherd_memory.service import open_service
@@ -63,12 +71,15 @@ def _run(
     _log(invocation.debug)
     _put_keys_first()
     user_id = user_of(invocation, user)
-    options = Options(memory=memory, memtools=memtools, place=here())
     opening = open_service(invocation.config, config_path=invocation.config_path)
     with signals.opened(opening) as service:
         inner = replace(invocation, service=service, user_id=user_id)
         with signals.opened(open_chat(service, user_id, options, resume=resume)) as session:
-            history = InputHistory(user_id, memory and service.config.memory_documents)
+            with suppress(SessionRunning):
+                # The screen asks whether that one is to end.
+                session.start()
+            is_kept = options.memory and service.config.memory_documents
+            history = InputHistory(user_id, is_kept, session.group)
             app = TuiApp(service, session, inner, history, signals)
             with signals.taken_by(app.leave):
                 app.run()
@@ -78,7 +89,7 @@ def _run(
             print_note(_told(app.failure, invocation.debug))
         code = app.return_code or 0
         if session.remembers() and not code:
-            wait_for_memory(service, user_id)
+            wait_for_memory(service, user_id, session.group)
     return code
 
 
@@ -100,20 +111,12 @@ def _put_keys_first() -> None:
 
 def _log(debug: bool) -> None:
     """Nowhere, as the screen is taken; with --debug into a file."""
-    from shepherd_memory.config import private_files
-    from shepherd_memory.frontends.cli.logs import PACKAGE, LogFormatter, log_quietly
+    from shepherd_memory.frontends.cli.logs import log_quietly, log_to_file
 
-    if not debug:
-        return log_quietly(debug)
-    path = _log_path()
-    private_files.make_folder(path.parent)
-    # Before it is written, also where an earlier one was left open to others: it may say what users asked.
-    path.touch(mode=0o600)
-    path.chmod(0o600)
-    handler = logging.FileHandler(path)
-    handler.setFormatter(LogFormatter(debug))
-    logging.basicConfig(level=logging.WARNING, handlers=[handler], force=True)
-    logging.getLogger(PACKAGE).setLevel(logging.DEBUG)
+    if debug:
+        log_to_file(_log_path(), debug, logging.DEBUG)
+    else:
+        log_quietly(debug)
 
 
 def _log_path() -> Path:

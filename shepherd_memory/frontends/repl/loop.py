@@ -4,18 +4,23 @@ import inspect
 import json
 import shutil
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from typing import Any
+
+import click
 
 from shepherd_memory.chat.event_json import event_to_json
 from shepherd_memory.chat.events import Event, TurnEnd, TurnFailed
+from shepherd_memory.chat.session import ChatSession
 from shepherd_memory.errors import ShepherdError
 from shepherd_memory.frontends.repl.renderer import Printer
 from shepherd_memory.frontends.repl.typeahead import Keyboard
 from shepherd_memory.frontends.terminal import slash_commands
-from shepherd_memory.frontends.terminal.asking import AnyChat, ask
+from shepherd_memory.frontends.terminal.asking import AnyChat, ask, watch
 from shepherd_memory.frontends.terminal.interrupts import Interrupt, InterruptRouter
 from shepherd_memory.frontends.terminal.invocation import Invocation
 from shepherd_memory.frontends.terminal.output import emit_json_line, print_message, print_note
+from shepherd_memory.frontends.terminal.session_words import NEW_CONVERSATION
 from shepherd_memory.frontends.terminal.tables import aligned
 from shepherd_memory.memory.saved_chats import InputHistory
 from shepherd_memory.text.canonical import canonical_text
@@ -26,6 +31,11 @@ ONCE_MORE = "(Ctrl-C again, Ctrl-D or `exit` leaves)"
 def ask_once(chat: AnyChat, text: str, signals: InterruptRouter) -> TurnEnd:
     """One question; the answer alone goes to stdout."""
     return ask(chat, text, Printer(is_quiet=True).show, signals)
+
+
+def greet(chat: ChatSession, signals: InterruptRouter, as_json: bool = False) -> TurnEnd:
+    """Have the model greet first, before anything is said."""
+    return watch(chat, chat.wake, _emit_shape if as_json else Printer(is_quiet=True).show, signals)
 
 
 def serve_json_lines(chat: AnyChat, lines: Iterable[bytes], signals: InterruptRouter) -> TurnEnd | None:
@@ -84,14 +94,17 @@ class Repl:
         self._line = LineEditor(history, signals)
         self._keyboard = Keyboard()
 
-    def hold(self) -> None:
-        """Until the person leaves."""
+    def hold(self, greets: ChatSession | None = None) -> None:
+        """Until the person leaves; this chat has the model greet first."""
         # A Ctrl-C between two parts of it is for the next, and does not end it.
         with self._keyboard.kept(), self._signals.kept():
-            self._hold()
+            self._hold(greets)
 
-    def _hold(self) -> None:
+    def _hold(self, greets: ChatSession | None) -> None:
         printer = Printer()
+        if greets is not None:
+            self._keyboard.keep()
+            watch(greets, greets.wake, printer.show, self._signals)
         for text in self._lines():
             if slash_commands.own_command(text) == "exit":
                 return
@@ -137,7 +150,14 @@ class Repl:
             # Just before or behind what the command itself does, which takes it for a no.
             print_message("interrupted")
 
+    def _agrees(self, question: str) -> bool:
+        with suppress(click.Abort, KeyboardInterrupt), self._keyboard.shown(), self._signals.raised():
+            return click.confirm(question, err=True)
+        return False
+
     def _clear(self) -> None:
+        if self._chat.is_begun and not self._agrees(NEW_CONVERSATION):
+            return
         try:
             self._chat.clear()
         except ShepherdError as error:

@@ -1,6 +1,6 @@
 """What can be asked of the shared session over HTTP."""
 
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -41,6 +41,7 @@ from shepherd_memory.frontends.web.state import (
     threads_of,
 )
 from shepherd_memory.memory.session_lives import ACTIVE
+from shepherd_memory.storage.rows import as_json
 from shepherd_memory.text.canonical import canonical_text
 
 CREATED, ACCEPTED = 201, 202
@@ -229,9 +230,20 @@ async def _heard(turn: QueuedTurn, request: Request) -> Update:
 async def show(request: Request) -> Response:
     """The session: what was said, and how it is doing."""
     session = (await let_in(request.scope)).session
+    life = await _life_shown(request, session)
     tokens = sum(message["tokens"] for message in session.messages)
     totals = {"messages": len(session.messages), "tokens": tokens, **session.spent}
-    return json_response({**_about(session, request), "messages": session.messages, "totals": totals})
+    about = {**_about(session, request), "life": life}
+    return json_response({**about, "messages": session.messages, "totals": totals})
+
+
+async def _life_shown(request: Request, session: SharedSession) -> dict[str, Any] | None:
+    """Where the session is in its life; None if nobody started it, or while the database is away."""
+    seconds = config_of(request.scope).server_memory_timeout
+    with suppress(ShepherdError, TimeoutError):
+        life = await state_of(request.scope).quick.run_within(seconds, session.life)
+        return as_json(life) if life is not None and life.status else None
+    return None
 
 
 async def updates(request: Request) -> EventStream:

@@ -218,6 +218,11 @@ class SharedSession:
         self.updates.add(told)
         turn.hear(told)
 
+    @property
+    def group(self) -> str:
+        """The group of the memory that the chat is in."""
+        return self._chat.group
+
     def _note(self, update: Update) -> None:
         if update.name == "message_added":
             self.messages.append(_counted(update.fields["message"]))

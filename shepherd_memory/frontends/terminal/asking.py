@@ -15,6 +15,10 @@ class AnyChat(Protocol):
     problem: str
     """What could not be stored or saved at the last clear; empty if all was."""
 
+    @property
+    def is_begun(self) -> bool:
+        """Whether something was said in it."""
+
     def ask(self, text: str, emit: Emit, *, max_tokens: int = 0, memory: bool = True) -> None:
         """Say something, and tell `emit` of all that follows."""
 
@@ -57,6 +61,20 @@ def ask(
     memory: bool = True,
 ) -> TurnEnd:
     """Ask, show what happens, and say how it ended; Ctrl-C cancels the answer, twice it leaves."""
+
+    def say(emit: Emit) -> None:
+        chat.ask(text, emit, max_tokens=max_tokens, memory=memory)
+
+    return watch(chat, say, show, signals)
+
+
+def watch(
+    chat: AnyChat,
+    turn: Callable[[Emit], None],
+    show: Callable[[Event], None],
+    signals: InterruptRouter,
+) -> TurnEnd:
+    """Let a chat do one thing, show what happens, and say how it ended."""
     happening: Happening = queue.SimpleQueue()
     is_left = threading.Event()
 
@@ -68,7 +86,7 @@ def ask(
 
     def work() -> None:
         try:
-            chat.ask(text, emit, max_tokens=max_tokens, memory=memory)
+            turn(emit)
         finally:
             happening.put(None)
 

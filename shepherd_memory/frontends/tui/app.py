@@ -138,7 +138,7 @@ class TuiApp(App[None]):
         from shepherd_memory.frontends.tui.memory import MemoryScreen
 
         if self.screen is self.chat:
-            self.push_screen(MemoryScreen(self._service, self._session.user_id))
+            self.push_screen(MemoryScreen(self._service, self._session.user_id, self._session.group))
         elif isinstance(self.screen, MemoryScreen):
             self.pop_screen()
 

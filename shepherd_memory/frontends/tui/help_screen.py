@@ -53,7 +53,7 @@ MEMORY_KEYS = (
     (
         "Look",
         (
-            ("1-4  ← →", "facts, context, documents, rejected"),
+            ("1-5  ← →", "facts, context, documents, rejected, unconfirmed"),
             ("↑ ↓  PgUp…", "move in the list"),
             ("Enter", "read all about it; Esc goes back to the list"),
             ("/", "search: documents by meaning, the others by word"),
@@ -68,7 +68,7 @@ MEMORY_KEYS = (
             ("w", "it is wrong: delete it, or restore what was before"),
             ("r", "restore the value that a fact had before"),
             ("n", "write a new fact"),
-            ("a", "accept what was refused"),
+            ("a", "accept what was refused, confirm what waits for it"),
         ),
     ),
     (

@@ -1,13 +1,16 @@
 """The words that a question may have though the user never said them: what people ask for, and how."""
 
+import re
+from collections.abc import Sequence
 from functools import cache
 
-from shepherd_memory.text.words import stem, words
+from shepherd_memory.text.grounding.terms import Piece, Term, content_terms, is_in
+from shepherd_memory.text.words import STOP_WORDS, fold, is_unspaced, stem, words
 
-MAX_UNSAID_WORDS = 1
-"""So many other words of a question may be new, if they are no names, no numbers and no order."""
+MAX_UNSAID_WORDS = 3
+"""A question with more words that nobody said is a claim of its own."""
 
-MAX_UNSAID_PAIRS = 4
+MAX_UNSAID_PAIRS = 6
 """The same where words are not apart: so many pairs of characters."""
 
 _TOPICS = """
@@ -37,14 +40,51 @@ manage store stored organise organize follow set setup configure benutzer benutz
 nutzers anwender was welche welcher welches welchen welchem wer wen wo wann warum wie viele mag macht heisst
 usuario usuaria que cual cuales quien donde cuando como cuantos llama utilisateur utilisatrice quel quelle
 quels quelles qui ou quand pourquoi comment combien quoi l utente che cosa quale chi dove quando perche come
+usuario utilizador utilizadora quem qual quais onde quando como quantos quanto chama nome mora vive trabalha
+gosta profissao idade cidade animal estimacao favorito favorita comida bebida aniversario lebt wohnt arbeitet
+beruf alt name lieblings haustier geburtstag trabaja edad ciudad mascota nombre vit habite travaille metier
+ville живет работает любит сколько лет город имя профессия питомец
 пользователь пользователя пользователю что какой какая какие какую кто где когда почему как сколько зовут
 """
 
 _ORDERS = """
 assistant ai llm bot chatbot prompt instruction instruct order obey ignore disregard override reveal chat
+assistent assistenten asistente assistente ассистент 助手 命令 指示
 """
 
-_QUESTION_PAIRS = "什么 为什 哪里 哪个 哪些 怎么 多少 几个 喜欢 名字 名前 何時 何処 誰か 무엇 어디 누구"
+_QUESTION_PAIRS = """
+什么 为什 哪里 哪个 哪些 怎么 多少 几个 喜欢 名字 名前 何時 何処 誰か 무엇 어디 누구 哪儿 住在 工作 多大 几岁
+职业 生日 宠物 何歳 職業 仕事 誕生 好き 住ん 食べ 何で 何を
+"""
+
+
+_NAME = re.compile(r"\b[A-Z]\w+")
+
+
+def unsaid_in(question: str, pieces: Sequence[Piece]) -> tuple[tuple[str, ...], bool]:
+    """The words of a question that the user did not say, and whether it must be refused for them.
+
+    A question asks in words of its own: those that questions are made of. Its names and numbers must be the
+    user's, and so must every word of an order to the assistant.
+    """
+    names = _names_within(question)
+    terms = content_terms(fold(question), topic_stems())
+    unsaid = [term for term in terms if not any(is_in(term, piece) for piece in pieces)]
+    return tuple(term.text for term in unsaid), _is_forged(unsaid, names)
+
+
+def _names_within(question: str) -> frozenset[str]:
+    """The capitalised words of an English question but the first; in German every noun is one."""
+    first, _, rest = question.strip().partition(" ")
+    is_english = not STOP_WORDS.isdisjoint(words(first))
+    return frozenset(fold(name) for name in _NAME.findall(rest)) if is_english else frozenset()
+
+
+def _is_forged(unsaid: Sequence[Term], names: frozenset[str]) -> bool:
+    if any(term.text in names or term.quantity or stem(term.text) in order_stems() for term in unsaid):
+        return True
+    pairs = sum(is_unspaced(term.text) for term in unsaid)
+    return pairs > MAX_UNSAID_PAIRS or len(unsaid) - pairs > MAX_UNSAID_WORDS
 
 
 @cache

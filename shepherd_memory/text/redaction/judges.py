@@ -53,7 +53,30 @@ def _value(match: re.Match[str], span: Span) -> str:
     return match.string[slice(*span)]
 
 
+# In `All tests pass: ...` and `14 pass: ...` it is a verb.
+_PASSING = lazy(
+    r"(?:\b(?:tests?|checks?|suites?|specs?|cases?|examples?|builds?|jobs?|linters?|assertions?|they|all|both"
+    r"|now|still|should|must|will|would|can|to|not|also|ci)|\d[)\]]?)[\s*`]{1,3}pass$",
+    re.IGNORECASE,
+)
+# `--- PASS: TestParse (0.00s)`, `PASS: tests/run.sh`: how test runners report.
+_VERDICT = lazy(r"(?P<ruled>---\s)?\bPASS$")
+_TEST_NAME = lazy(r"(?:Test|test_)\w|[\w.-]++(?:::|/|\.(?:py|sh|js|ts|go|rs|c|t|exe)\b)")
+
+
+def _is_test_passed(match: re.Match[str]) -> bool:
+    before = _before(match)
+    if before[-4:].lower() != "pass":
+        return False
+    if verdict := _VERDICT().search(before):
+        value = match.string[match.start("bare") if match["quoted"] is None else match.start("quoted") :]
+        return verdict["ruled"] is not None or _TEST_NAME().match(value[:MAX_VALUE]) is not None
+    return _PASSING().search(before) is not None
+
+
 def assigned_password(match: re.Match[str]) -> Span | None:
+    if _is_test_passed(match):
+        return None
     if match["quoted"] is not None:
         return match.span("quoted") if is_quoted_password(match["quoted"]) else None
     span = _bare_span(match)
@@ -203,3 +226,63 @@ def card_span(match: re.Match[str]) -> Span | None:
 def _is_luhn(digits: str) -> bool:
     doubled = [int(d) * 2 if i % 2 else int(d) for i, d in enumerate(reversed(digits))]
     return sum(d - 9 if d > 9 else d for d in doubled) % 10 == 0
+
+
+_IBAN_LENGTHS = {
+    code: int(length)
+    for length, codes in (
+        line.split(maxsplit=1)
+        for line in """15 NO
+            16 BE
+            18 DK FI FO GL NL SD FK
+            19 MK SI
+            20 AT BA EE KZ LT LU XK MN
+            21 CH HR LI LV
+            22 BG BH CR DE GB GE IE ME RS VA
+            23 AE GI IL IQ TL OM SO
+            24 AD CZ DZ ES MD PK RO SA SE SK TN VG
+            25 AO CV MZ PT
+            26 IS TR
+            27 BI BF CF CG CM DJ FR GA GR IT MC MG ML MR SM
+            28 AL AZ BJ CI CY DO GT GW HU LB MA NE NI PL SN SV TG BY
+            29 BR EG PS QA UA
+            30 JO KW MU YE
+            31 MT SC
+            32 LC
+            33 RU""".splitlines()
+    )
+    for code in codes.split()
+}
+_ALNUM_PLACE = lazy(r"[A-Za-z0-9]")
+
+
+def iban_span(match: re.Match[str]) -> Span | None:
+    """An account number of its country's length, whose check digits are right."""
+    start = match.start("secret")
+    places = [found.end() for found in _ALNUM_PLACE().finditer(match["secret"])]
+    length = _IBAN_LENGTHS.get(match["secret"][:2].upper(), 0)
+    if not 0 < length <= len(places):
+        return None
+    end = start + places[length - 1]
+    is_whole = not match.string[end : end + 1].isalnum()
+    return (start, end) if is_whole and _is_iban(match.string[start:end]) else None
+
+
+def _is_iban(text: str) -> bool:
+    bare = "".join(_ALNUM_PLACE().findall(text)).upper()
+    return int("".join(str(int(c, 36)) for c in bare[4:] + bare[:4])) % 97 == 1
+
+
+def ssn_span(match: re.Match[str]) -> Span:
+    """The match begins at the first hyphen: that is found fast, and three digits stand before it."""
+    return match.start() - 3, match.end()
+
+
+_COOKIE_VALUE = lazy(r"=\"?([^\s;\"']*+)")
+
+
+def cookies_span(match: re.Match[str]) -> Span | None:
+    """From the first random value of a list of cookies to the last one."""
+    offset = match.start("secret")
+    values = [found.span(1) for found in _COOKIE_VALUE().finditer(match["secret"]) if is_key_like(found[1])]
+    return shifted((values[0][0], values[-1][1]), offset) if values else None

@@ -26,7 +26,8 @@ def _behind(endings: dict[str, list[str]], separator: str, name: str) -> str:
 
 
 PASSWORD_NAME = (
-    r"(?:pass(?:word|wd|phrase|code|wort)|passe(?<=mot de passe)|(?<![^\W_])(?:pass|pwd?|psw)(?![^\W_])"
+    r"(?:pass(?:word|wd|phrase|code|wort)|passe(?:(?<=mot de passe)|(?<=palavra[- ]passe))"
+    r"|(?<![^\W_])(?:pass|pwd?|psw)(?![^\W_])"
     r"|(?-i:(?:Pass|Pwd)(?<=[a-z]....))(?![^\W_])|kennwort|contrase[ñn]a|senha|пароль|密码|密碼|パスワード|비밀번호"
     r"|wachtwoord|hasło|lösenord)"
 )
@@ -38,13 +39,18 @@ _OWNED_KEY = preceded(
     " service consumer subscription hmac webhook deploy admin root jwt cipher crypto aes license ssh server",
     "key",
 )
-KEY_NAME = rf"(?:{_OWNED_KEY}|token|secret|credentials?|(?<![^\W_])(?:auth|creds?)(?![^\W_])|authorization)"
-KEY_ANCHORS = "key token secret cred auth"
+_SESSION_COOKIE = preceded("session auth login sso", "cookie")
+KEY_NAME = (
+    rf"(?:{_OWNED_KEY}|{_SESSION_COOKIE}|token|secret|credentials?|(?<![^\W_])(?:auth|creds?)(?![^\W_])"
+    r"|authorization)"
+)
+KEY_ANCHORS = "key token secret cred auth cookie"
 NAME_SUFFIX = r"(?:[_-]?(?:\d{1,2}|prod|production|dev|staging|test|live|old|new|b64|base64|value))?"
 _NAME_AT_END = lazy(rf"(?:{PASSWORD_NAME}|{KEY_NAME})$", re.IGNORECASE)
 _WHOLE_NAME = lazy(
     rf"(?:(?P<password>{PASSWORD_NAME})s?|{_OWNED_KEY}s?|secrets?|authorization"
     r"|(?:access|auth|refresh|bearer|session|api|bot|security|id|private)[_\-. ]?tokens?|(?:set-)?cookie"
+    r"|phpsessid|jsessionid|asp\.net_sessionid|connect\.sid|laravel_session|(?<![a-z])ssn|(?<![a-z])iban"
     rf"|(?:recovery|backup)[_-]?codes|seed[_-]?phrase|mnemonic){NAME_SUFFIX}$",
     re.IGNORECASE,
 )

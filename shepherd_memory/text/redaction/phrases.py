@@ -63,6 +63,10 @@ _CODE_OWNERS = (
     " confirmation one-time otp 2fa mfa authentication backup"
 )
 _IGNORE_CASE = re.ASCII | re.IGNORECASE
+_COOKIE = r"[\w.!#$%*+^~-]{1,80}+=\"?[^\s;\"']{0,4000}+\"?"
+_COOKIES = rf"(?P<secret>{_COOKIE}(?:;[ ]?{_COOKIE}){{0,50}}+)"
+_IBAN_REST = r"\d\d(?:[ -]?[A-Z0-9]){11,30}+"
+_ACCOUNT_IS = r"[^\w\n]{0,8}+(?:(?:is|ist|es|est|lautet|number|nummer)[^\w\n]{1,8}+){0,2}+"
 _PASSWORD = lazy(PASSWORD_NAME, re.IGNORECASE)
 
 
@@ -150,6 +154,55 @@ PHRASES = table(
         r"[2-6]\d{3}(?<![\w.,/+=-].{4})(?:([ -]?)\d{4}\1\d{4}\1\d{4}|([ -]?)\d{6}\2\d{5})(?![\w/+=-]|[.,]\d)",
         judges.card_span,
         floating=True,
+    ),
+    rule(
+        "iban",
+        "0 1 2 3 4 5 6 7 8 9",
+        rf"(?P<secret>[A-Z](?<![\w+/=-].)[A-Z]{_IBAN_REST})",
+        judges.iban_span,
+        floating=True,
+    ),
+    rule(
+        "iban",
+        "iban",
+        rf"iban{_ACCOUNT_IS}(?P<secret>[A-Z]{{2}}{_IBAN_REST})",
+        judges.iban_span,
+        _IGNORE_CASE,
+    ),
+    rule(
+        "ssn",
+        "-",
+        r"-(?<=[0-8]\d\d-)(?<!000-)(?<!666-)(?!00)\d\d-(?!0000)\d{4}(?<![\w.,/+=-].{11})(?![\w/+=-]|[.,]\d)",
+        judges.ssn_span,
+        floating=True,
+    ),
+    rule(
+        "ssn",
+        "ssn security",
+        rf"(?:(?<![a-z])ssn|security(?<=social.security)(?:\s(?:number|no\.?))?)s?{_ACCOUNT_IS}"
+        r"(?P<secret>\d{3}([ -]?)\d\d\2\d{4})(?![\w-])",
+        flags=_IGNORE_CASE,
+    ),
+    rule(
+        "session-cookie",
+        "cookie",
+        rf"cookies?[\\\"'`]{{0,4}}(?:\s{{0,4}}[:=]|\s++(?:is|was|header|string)\b:?|\s)[\s\\\"'`]{{0,8}}{_COOKIES}",
+        judges.cookies_span,
+        _IGNORE_CASE,
+    ),
+    rule(
+        "session-cookie",
+        "curl",
+        rf"curl\b[^\n|;]{{0,300}}?\s-b[ ]?[\"']?{_COOKIES}",
+        judges.cookies_span,
+        cost=20,
+    ),
+    rule(
+        "session-cookie",
+        "phpsessid jsessionid asp.net_sessionid connect.sid laravel_session",
+        r"[\w.]{1,40}+[\\\"']{0,4}\s{0,4}[:=]\s{0,4}[\\\"']{0,4}(?P<secret>[\w.%~+/=-]{8,4000}+)",
+        judges.if_key,
+        _IGNORE_CASE,
     ),
     rule(
         "card-code",

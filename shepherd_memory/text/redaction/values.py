@@ -29,7 +29,7 @@ _ORDINARY_WORDS = """
     abgelaufen falsch korrekt muss nicht richtig sehr ungültig vergessen zu
     court courte expiré incorrecte oublié trop
     corta demasiado expirada incorrecta incorrecto larga muy vencida
-    correta errada errado inválida muito
+    correta curta errada errado expirada fraca incorreta inválida muito obrigatória secreta
     corretta errata sbagliata scaduta troppo
     niet onjuist te verlopen błędne nieprawidłowe
     неверный неправильный истёк не слишком
@@ -45,9 +45,10 @@ _CODE = lazy(
     r"[A-Za-z_][\w.]*+(?:\(|\[|::|->)|[A-Za-z_]\w*+(?:\??\.[A-Za-z_]\w*+)+$|[A-Z]++(?:_[A-Z]++)+$"
     r"|(?:self|this)\.|[(\[{:]|\w++\]"
 )
-_PLACE = lazy(r"(?:~|\.{1,2}|[A-Za-z]:)?[/\\]{1,2}\w|https?://|[\w.+-]++@[\w-]++\.\w")
+_PLACE = lazy(r"(?:~|\.{1,2}|[A-Za-z]:)?[/\\]{1,2}\.?\w|https?://|[\w.+-]++@[\w-]++\.\w")
 _TECHNICAL = lazy(
-    r"#[0-9a-f]{3,8}$|(?:sha|md|aes|base|utf|bcrypt|argon|pbkdf|scrypt|oauth|rfc|iso|v|ascii|http"
+    r"#[0-9a-f]{3,8}$|id_(?:rsa|dsa|ecdsa|ed25519)(?:_sk)?(?:\.pub)?$"
+    r"|ssh-(?:rsa|dss|ed25519)$|ecdsa-sha2-nistp\d++$|(?:sha|md|aes|base|utf|bcrypt|argon|pbkdf|scrypt|oauth|rfc|iso|v|ascii|http"
     r"|\d++(?:fa|st|nd|rd|th|x|k|m|mb|ms|h|d|-|$))-?\d*+(?:[-_. /][a-z0-9]++)*$",
     re.IGNORECASE,
 )

@@ -94,6 +94,9 @@ HUMAN_ORIGINS = frozenset({"human", "bridge"})
 TOOL_BLOCKS = frozenset({"tool_use", "server_tool_use", "mcp_tool_use"})
 THINKING_BLOCKS = frozenset({"thinking", "redacted_thinking"})
 
+NO_MODEL = "<synthetic>"
+"""Who is said to have answered where the program itself did: that an answer failed, or was not asked for."""
+
 NO_CONTENT = "(no content)"
 """What stands for an answer without text."""
 
@@ -237,6 +240,8 @@ class ClaudeCodeReader:
         content = _content(line, ASSISTANT)
         if content is None:
             return BROKEN
+        if line["message"].get("model") == NO_MODEL:
+            return META
         blocks, reasons = _blocks(content)
         if not blocks:
             return strongest(reasons)

@@ -12,6 +12,7 @@ from shepherd_memory.frontends.terminal.tables import emit_table
 from shepherd_memory.frontends.terminal.times import local
 from shepherd_memory.storage.rows import as_json as plain
 from shepherd_memory.text.canonical import canonical_text
+from shepherd_memory.text.groups import MAIN_GROUP
 
 HEADER = ("LAST MESSAGE", "SOURCE", "PROJECT", "SESSION", "ENTRIES", "STATUS")
 
@@ -45,7 +46,9 @@ def conversations(
     if as_json:
         emit_json([_as_json(one) for one in shown])
     else:
-        emit_table(HEADER, map(_row, shown))
+        with_group = any(one.group_name != MAIN_GROUP for one in shown)
+        rows = (_row(one, with_group) for one in shown)
+        emit_table((*HEADER, "GROUP") if with_group else HEADER, rows)
     if not found:
         print_note(
             f"no such conversations of {user_id}; `shepherd chat` has them, `shepherd memory ingest` takes"
@@ -55,8 +58,8 @@ def conversations(
         print_note(f"the latest {limit}; there are older ones (--limit)")
 
 
-def _row(conversation: Conversation) -> tuple[str, ...]:
-    return (
+def _row(conversation: Conversation, with_group: bool) -> tuple[str, ...]:
+    cells = (
         local(conversation.last_message_at),
         conversation.source,
         conversation.cwd,
@@ -64,6 +67,7 @@ def _row(conversation: Conversation) -> tuple[str, ...]:
         str(conversation.entries),
         conversation.status,
     )
+    return (*cells, conversation.group_name) if with_group else cells
 
 
 def _as_json(conversation: Conversation) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from shepherd_memory.frontends.cli.opening import open_for_reading, user_option
+from shepherd_memory.frontends.cli.opening import group_option, open_for_reading, user_option
 from shepherd_memory.frontends.cli.progress import size
 from shepherd_memory.frontends.terminal.invocation import Invocation, pass_invocation
 from shepherd_memory.frontends.terminal.output import emit_json, json_option
@@ -18,9 +18,10 @@ if TYPE_CHECKING:
 
 @click.command("health-check")
 @user_option
+@group_option
 @json_option
 @pass_invocation
-def health_check(invocation: Invocation, user: str | None, as_json: bool) -> None:
+def health_check(invocation: Invocation, user: str | None, group: str, as_json: bool) -> None:
     """Show how transcripts are doing.
 
     What was taken in, what waits, and what could not be read. The exit code is 0 either way.
@@ -28,15 +29,15 @@ def health_check(invocation: Invocation, user: str | None, as_json: bool) -> Non
     from shepherd_memory.frontends.cli.transcripts.folders import watching_as_json, watching_line
 
     with open_for_reading(invocation, user) as (service, user_id):
-        checked, config = _checked(service, user_id), service.config
+        checked, config = _checked(service, user_id, group), service.config
     if as_json:
         emit_json(checked | {"watching": watching_as_json(config)})
     else:
         emit_pairs([*_pairs(checked), ("watching", watching_line(invocation, config)), *_errors(checked)])
 
 
-def _checked(service: "Service", user_id: str) -> dict[str, Any]:
-    health, embedding = service.transcripts.health(user_id), service.status().embedding
+def _checked(service: "Service", user_id: str, group: str) -> dict[str, Any]:
+    health, embedding = service.transcripts.health(user_id, group=group), service.status().embedding
     return {
         "user_id": user_id,
         "files": health.files,
@@ -49,7 +50,7 @@ def _checked(service: "Service", user_id: str) -> dict[str, Any]:
         "errors": health.errors,
         "embedding": {
             "engine": embedding.engine,
-            "waiting": service.unembedded(user_id),
+            "waiting": service.unembedded(user_id, group=group),
             "lag": round(embedding.lag_seconds, 3),
             "problem": embedding.problem,
         },

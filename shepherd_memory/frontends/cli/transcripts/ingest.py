@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from shepherd_memory.errors import InvalidInput, ShepherdError
-from shepherd_memory.frontends.cli.opening import open_for_writing, user_option
+from shepherd_memory.frontends.cli.opening import group_option, open_for_writing, user_option
 from shepherd_memory.frontends.terminal.invocation import Invocation, pass_invocation
 from shepherd_memory.frontends.terminal.output import emit_json, is_terminal, json_option, print_note
 from shepherd_memory.frontends.terminal.safe_text import escape_line
@@ -31,6 +31,7 @@ A_PATH = click.Path(path_type=Path, readable=False)
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @click.option("--no-embed", is_flag=True, help="Leave embedding to a worker.")
 @user_option
+@group_option
 @json_option
 @pass_invocation
 @click.pass_context
@@ -46,12 +47,14 @@ def ingest(
     yes: bool,
     no_embed: bool,
     user: str | None,
+    group: str,
     as_json: bool,
 ) -> None:
     """Take in the transcripts of agents.
 
     Without --file and --dir it looks in the usual folders of the agents that are installed here, says what it
-    found, and asks. What was taken in before is not taken in again.
+    found, and asks. What was taken in before is not taken in again. A file that is new goes to the group; one
+    that is known stays in the group that it is in.
     """
     from shepherd_memory.frontends.cli.logs import log_quietly
     from shepherd_memory.frontends.cli.transcripts.folders import choose
@@ -60,16 +63,16 @@ def ingest(
     log_quietly(invocation.debug)
     chosen = choose(file, base, folder, invocation.config.transcripts_watch_path)
     with open_for_writing(invocation, user) as (service, user_id):
-        found = _candidates(service, user_id, chosen, reimport)
+        found = _candidates(service, user_id, group, chosen, reimport)
         if dry_run:
             _emit_plan(_plan(service, found, most=None), as_json)
             return
         if file is None and folder is None and not yes:
             _confirm(service, user_id, chosen, found)
-        summary = _take_in(service, user_id, found, reimport)
+        summary = _take_in(service, user_id, group, found, reimport)
         _check_one(chosen, summary)
         embedded, is_done = _embed(service, no_embed or summary.is_stopped)
-        _report(service, user_id, summary, embedded, as_json)
+        _report(service, user_id, group, summary, embedded, as_json)
     if summary.is_stopped or not is_done:
         print_note("stopped: the same command goes on where it was")
     if summary.is_stopped or not is_done or summary.failed:
@@ -77,12 +80,12 @@ def ingest(
 
 
 def _candidates(
-    service: "Service", user_id: str, chosen: "FileSelection", reimport: bool
+    service: "Service", user_id: str, group: str, chosen: "FileSelection", reimport: bool
 ) -> list["Candidate"]:
     """What was chosen, the newest first: so it is also embedded and found first."""
     from shepherd_memory.transcripts.preview import candidates
 
-    known = {file.file_key: file for file in service.transcripts.files(user_id)}
+    known = {file.file_key: file for file in service.transcripts.files(user_id, group=group)}
     found = candidates(chosen.files, known, reimport=reimport)
     return sorted(found, key=lambda one: (-one.modified_at, one.file_key))
 
@@ -123,7 +126,7 @@ def _confirm(service: "Service", user_id: str, chosen: "FileSelection", found: S
 
 
 def _take_in(
-    service: "Service", user_id: str, found: Sequence["Candidate"], reimport: bool
+    service: "Service", user_id: str, group: str, found: Sequence["Candidate"], reimport: bool
 ) -> "ImportSummary":
     """One file after the other; a signal ends it after the batch that is being stored."""
     from shepherd_memory.frontends.cli.progress import progress_bar
@@ -139,7 +142,13 @@ def _take_in(
             tell = _Told(step)
             summary.add(
                 service.transcripts.ingest(
-                    user_id, one.path, one.base, reimport=reimport, should_stop=stop.is_set, progress=tell
+                    user_id,
+                    one.path,
+                    one.base,
+                    reimport=reimport,
+                    should_stop=stop.is_set,
+                    progress=tell,
+                    group=group,
                 )
             )
             step(max(0, one.unread - tell.size))
@@ -192,12 +201,20 @@ def _embed(service: "Service", is_left: bool) -> tuple[int, bool]:
         return 0, True
 
 
-def _report(service: "Service", user_id: str, summary: "ImportSummary", embedded: int, as_json: bool) -> None:
+def _report(
+    service: "Service",
+    user_id: str,
+    group: str,
+    summary: "ImportSummary",
+    embedded: int,
+    as_json: bool,
+) -> None:
     service.transcripts.poll()
-    conversations, waiting = service.transcripts.health(user_id).conversations, service.unembedded(user_id)
+    conversations = service.transcripts.health(user_id, group=group).conversations
+    waiting = service.unembedded(user_id, group=group)
     if as_json:
         rest = {"conversations": conversations, "embedded": embedded, "unembedded": waiting}
-        emit_json({"user_id": user_id, **summary.as_json(), **rest})
+        emit_json({"user_id": user_id, "group": group, **summary.as_json(), **rest})
         return
     for line in summary.lines():
         print_note(line)

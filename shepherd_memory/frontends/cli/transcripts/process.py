@@ -9,7 +9,7 @@ import click
 
 from shepherd_memory.errors import EndpointUnavailable
 from shepherd_memory.frontends.cli.advice import how_to_configure
-from shepherd_memory.frontends.cli.opening import open_for_writing, user_option
+from shepherd_memory.frontends.cli.opening import group_option, open_for_writing, user_option
 from shepherd_memory.frontends.terminal.invocation import Invocation, pass_invocation
 from shepherd_memory.frontends.terminal.output import emit_result, json_option, print_note
 from shepherd_memory.work import endpoint_state, jobs
@@ -48,13 +48,14 @@ class _State:
     help="At most so long; else until nothing is left to do.",
 )
 @user_option
+@group_option
 @json_option
 @pass_invocation
-def process(invocation: Invocation, wait: float | None, user: str | None, as_json: bool) -> None:
+def process(invocation: Invocation, wait: float | None, user: str | None, group: str, as_json: bool) -> None:
     """Extract from conversations that are ready.
 
-    They are worked on in this process, as a worker would. What is left in the end stays, and goes on the next
-    time. Ctrl-C ends it.
+    They are worked on in this process, as a worker would, until none is left that the group sees. What is
+    left in the end stays, and goes on the next time. Ctrl-C ends it.
     """
     from shepherd_memory.extraction.worker import extraction_endpoint
     from shepherd_memory.frontends.cli.logs import log_quietly
@@ -66,12 +67,12 @@ def process(invocation: Invocation, wait: float | None, user: str | None, as_jso
         with open_for_writing(invocation, user) as (service, user_id):
             service.transcripts.recover()
             service.transcripts.poll()
-            before = after = _state(service, user_id)
+            before = after = _state(service, user_id, group)
             endpoint = service.endpoint()
         if is_on and before.open:
             # A worker works for everybody: it is started only if there is something to do for this user.
             with open_for_writing(invocation, user, worker=True) as (service, user_id):
-                after, endpoint = _work(service, user_id, before, wait, stop), service.endpoint()
+                after, endpoint = _work(service, user_id, group, before, wait, stop), service.endpoint()
     done = after.archived - before.archived
     data = {"archived": done, "ready": after.ready, "processing": after.processing, "failed": after.failed}
     emit_result(as_json, data, _sentence(done, after))
@@ -81,9 +82,9 @@ def process(invocation: Invocation, wait: float | None, user: str | None, as_jso
         raise EndpointUnavailable(_why_left(after, endpoint, wait))
 
 
-def _state(service: "Service", user_id: str) -> _State:
-    counts = service.transcripts.health(user_id).conversations
-    failed = service.count_items(user_id, jobs.FAILED)
+def _state(service: "Service", user_id: str, group: str) -> _State:
+    counts = service.transcripts.health(user_id, group=group).conversations
+    failed = service.count_items(user_id, jobs.FAILED, group=group)
     return _State(
         counts["ready"], counts["processing"], counts["archived"], failed, _is_spent(service, user_id)
     )
@@ -94,7 +95,12 @@ def _is_spent(service: "Service", user_id: str) -> bool:
 
 
 def _work(
-    service: "Service", user_id: str, before: _State, wait: float | None, stop: threading.Event
+    service: "Service",
+    user_id: str,
+    group: str,
+    before: _State,
+    wait: float | None,
+    stop: threading.Event,
 ) -> _State:
     """Until nothing is left that can be done, the time is up, or a signal comes."""
     from shepherd_memory.frontends.cli.progress import progress_bar
@@ -103,28 +109,28 @@ def _work(
     state, idle = before, 0
     with progress_bar("conversations", before.open) as step:
         while state.open and idle < IDLE_LOOKS and time.monotonic() < deadline:
-            state = _look(service, user_id, state, step)
-            idle = 0 if _can_go_on(service, user_id, state) else idle + 1
+            state = _look(service, user_id, group, state, step)
+            idle = 0 if _can_go_on(service, user_id, group, state) else idle + 1
             if stop.wait(LOOK_SECONDS):
                 break
     return state
 
 
-def _look(service: "Service", user_id: str, before: _State, step: "Step") -> _State:
+def _look(service: "Service", user_id: str, group: str, before: _State, step: "Step") -> _State:
     service.transcripts.poll()
     service.worker.wake()
-    state = _state(service, user_id)
+    state = _state(service, user_id, group)
     step(max(0, state.archived - before.archived))
     return state
 
 
-def _can_go_on(service: "Service", user_id: str, state: _State) -> bool:
+def _can_go_on(service: "Service", user_id: str, group: str, state: _State) -> bool:
     """Whether waiting helps: not for what has failed or waits for tomorrow, nor for a paused endpoint."""
     if not state.open or service.endpoint().state == endpoint_state.PAUSED:
         return False
     if state.is_spent:
-        return bool(service.count_items(user_id, jobs.RUNNING))
-    is_queued = bool(service.count_items(user_id, jobs.WAITING, jobs.RUNNING))
+        return bool(service.count_items(user_id, jobs.RUNNING, group=group))
+    is_queued = bool(service.count_items(user_id, jobs.WAITING, jobs.RUNNING, group=group))
     return is_queued or bool(state.ready) or not state.failed
 
 

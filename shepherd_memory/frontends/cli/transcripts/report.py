@@ -7,7 +7,14 @@ from typing import Any
 
 from shepherd_memory.frontends.cli.progress import progress_bar, size
 from shepherd_memory.frontends.cli.reembed import entries
-from shepherd_memory.transcripts.ingestion import BUSY, FAILED, STOPPED, UNRECOGNISED, IngestResult
+from shepherd_memory.transcripts.ingestion import (
+    BUSY,
+    ELSEWHERE,
+    FAILED,
+    STOPPED,
+    UNRECOGNISED,
+    IngestResult,
+)
 from shepherd_memory.transcripts.preview import Candidate, Estimate, estimate
 
 LOOKED_INTO_BYTES = 200_000_000
@@ -113,6 +120,10 @@ def files(number: int) -> str:
     return f"{number} file{'' if number == 1 else 's'}"
 
 
+NAMED = (UNRECOGNISED, FAILED, BUSY, ELSEWHERE)
+"""Outcomes of which the files are named, with what is wrong."""
+
+
 @dataclass
 class ImportSummary:
     """The outcomes of all files together."""
@@ -122,7 +133,7 @@ class ImportSummary:
     known: int = 0
     skipped: Counter[str] = field(default_factory=Counter)
     broken: dict[str, int] = field(default_factory=dict)
-    named: dict[str, dict[str, str]] = field(default_factory=lambda: {UNRECOGNISED: {}, FAILED: {}, BUSY: {}})
+    named: dict[str, dict[str, str]] = field(default_factory=lambda: {name: {} for name in NAMED})
     is_stopped: bool = False
 
     def add(self, found: IngestResult) -> None:
@@ -154,6 +165,7 @@ class ImportSummary:
         yield from _named(f"{BROKEN} lines", [f"{key} ({number})" for key, number in self.broken.items()])
         yield from _named("of no known agent", list(self.named[UNRECOGNISED]))
         yield from _named("being read by another process", list(self.named[BUSY]))
+        yield from _named("in another group, where it stays", list(self.named[ELSEWHERE]))
         yield from _named("failed", [f"{key} {problem}" for key, problem in self.failed.items()])
 
     def as_json(self) -> dict[str, Any]:

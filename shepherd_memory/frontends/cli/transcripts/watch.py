@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from shepherd_memory.frontends.cli.opening import known_user_of, user_option
+from shepherd_memory.frontends.cli.opening import group_option, known_user_of, user_option
 from shepherd_memory.frontends.cli.reembed import entries
 from shepherd_memory.frontends.terminal.invocation import Invocation, pass_invocation
 from shepherd_memory.frontends.terminal.output import emit_json_line, print_message
@@ -31,12 +31,14 @@ LOOK_SECONDS = 1.0
 @click.argument("path", required=False, type=click.Path(path_type=Path, exists=False, file_okay=False))
 @click.option("--json", "as_json", is_flag=True, help="Print a JSON line for each file, and log JSON lines.")
 @user_option
+@group_option
 @pass_invocation
-def watch(invocation: Invocation, path: Path | None, as_json: bool, user: str | None) -> None:
+def watch(invocation: Invocation, path: Path | None, as_json: bool, user: str | None, group: str) -> None:
     """Take in transcripts as agents write them, until told to stop.
 
     It watches PATH, or where transcripts_watch_path says, whether or not transcripts_enabled is on. A line is
-    printed for each file that something was taken in from. It is a worker too. Ctrl-C ends it.
+    printed for each file that something was taken in from. Files that are new go to the group. It is a worker
+    too. Ctrl-C ends it.
     """
     with stop_signals() as stop:
         from shepherd_memory.frontends.cli.logs import log_to_stderr
@@ -51,10 +53,10 @@ def watch(invocation: Invocation, path: Path | None, as_json: bool, user: str | 
         with open_service(invocation.config, config_path=invocation.config_path) as service:
             if not as_json:
                 print_message(
-                    f"watching {folders_line(_config(service, path))} for {user_id}\nCtrl-C ends it."
+                    f"watching {folders_line(_config(service, path, group))} for {user_id}\nCtrl-C ends it."
                 )
             changes = WorkerLog(service)
-            with _watching(service, user_id, path, as_json):
+            with _watching(service, user_id, path, group, as_json):
                 while not stop.wait(LOOK_SECONDS):
                     changes.look()
         if not as_json:
@@ -62,13 +64,15 @@ def watch(invocation: Invocation, path: Path | None, as_json: bool, user: str | 
 
 
 @contextmanager
-def _watching(service: "Service", user_id: str, path: Path | None, as_json: bool) -> Iterator[None]:
+def _watching(
+    service: "Service", user_id: str, path: Path | None, group: str, as_json: bool
+) -> Iterator[None]:
     from shepherd_memory.storage.clock import now_us
     from shepherd_memory.transcripts.library import Library
     from shepherd_memory.transcripts.watching import Watcher
 
     library = Library(service.database, lambda: service.config, now_us, service.embedding.wake)
-    watcher = Watcher(library, lambda: _config(service, path), user_id, partial(_report, as_json))
+    watcher = Watcher(library, lambda: _config(service, path, group), user_id, partial(_report, as_json))
     watcher.start()
     try:
         yield
@@ -76,11 +80,11 @@ def _watching(service: "Service", user_id: str, path: Path | None, as_json: bool
         watcher.stop()
 
 
-def _config(service: "Service", path: Path | None) -> "Config":
-    """What is configured now, with watching on."""
+def _config(service: "Service", path: Path | None, group: str) -> "Config":
+    """What is configured now, with watching on, for a group."""
     config = service.config
     where = config.transcripts_watch_path if path is None else str(path.absolute())
-    return replace(config, transcripts_enabled=True, transcripts_watch_path=where)
+    return replace(config, transcripts_enabled=True, transcripts_watch_path=where, group=group)
 
 
 def _report(as_json: bool, result: "IngestResult") -> None:

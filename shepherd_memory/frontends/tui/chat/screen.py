@@ -5,7 +5,7 @@ import logging
 import os
 import signal
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
@@ -15,6 +15,7 @@ from textual import on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, Vertical
+from textual.content import Content
 from textual.message import Message
 from textual.screen import Screen
 from textual.widgets import TextArea
@@ -24,6 +25,7 @@ from shepherd_memory.chat.session import NO_PROVIDER, ChatSession
 from shepherd_memory.errors import ShepherdError
 from shepherd_memory.frontends.terminal import slash_commands
 from shepherd_memory.frontends.terminal.invocation import Invocation
+from shepherd_memory.frontends.terminal.session_words import NEW_CONVERSATION, session_words
 from shepherd_memory.frontends.tui.chat.input_lines import Hint, PendingPrompts
 from shepherd_memory.frontends.tui.chat.markdown import warm_up
 from shepherd_memory.frontends.tui.chat.prompt import Prompt
@@ -31,6 +33,7 @@ from shepherd_memory.frontends.tui.chat.recall_panel import RecallPanel
 from shepherd_memory.frontends.tui.chat.scrollback import Scrollback
 from shepherd_memory.frontends.tui.chat.status_line import StatusFigures, StatusLine
 from shepherd_memory.frontends.tui.chat.turns import EventQueue, Turns
+from shepherd_memory.frontends.tui.dialog import Dialog
 from shepherd_memory.maintenance.status import Status
 from shepherd_memory.memory.saved_chats import InputHistory
 from shepherd_memory.service import Service
@@ -156,6 +159,8 @@ class ChatScreen(Screen[None]):
         self._show_queue()
         self._look()
         self.set_interval(LOOK_SECONDS, self._look)
+        if self.session.life.is_beside:
+            self._ask_to_take_over()
         self.run_worker(warm_up, thread=True, exit_on_error=False, group="warm_up")
 
     def _greet(self) -> None:
@@ -168,8 +173,12 @@ class ChatScreen(Screen[None]):
         else:
             word = self.session.memory_word()
             conversation.remark(
-                GREETING if word == "on" else f"Hello. Memory is {word} in this chat.", "output"
+                self._greeting() if word == "on" else f"Hello. Memory is {word} in this chat.", "output"
             )
+
+    def _greeting(self) -> str:
+        is_told = self.session.life.previous_session and self.session.config.session_rehydration_tokens
+        return f"{GREETING} It is told of your last conversation." if is_told else GREETING
 
     def on_resize(self) -> None:
         self._show_panel()
@@ -184,8 +193,29 @@ class ChatScreen(Screen[None]):
                 self.app.exit()
             case "help":
                 self.app.run_worker(self.app.run_action("help"))
+            case "clear" if self.session.is_begun:
+                self._ask_for_new("What was said here stays.", lambda: self.turns.send(event.text))
             case _:
                 self.turns.send(event.text)
+
+    def _ask_for_new(self, about: str, begin: Callable[[], object]) -> None:
+        """Begin a new conversation if the person wants that: a running one ends by it."""
+
+        def answered(answer: str | None) -> None:
+            if answer:
+                begin()
+
+        text = Content(f"{NEW_CONVERSATION}\n\n{about}")
+        self.app.push_screen(Dialog("New conversation", text, [("y", "Start it")]), answered)
+
+    def _ask_to_take_over(self) -> None:
+        work = partial(self.run_worker, self._take_over, thread=True, exit_on_error=False, group="turn")
+        self._ask_for_new("Another is running elsewhere, and would end. Else this one stays beside it.", work)
+
+    def _take_over(self) -> None:
+        """In a thread."""
+        self.session.start(takeover=True)
+        self._read_status()
 
     @on(Prompt.TakeBack)
     def _take_back(self) -> None:
@@ -283,11 +313,16 @@ class ChatScreen(Screen[None]):
                 model=provider.model if provider else "",
                 user_id=self.session.user_id,
                 memory=self.session.memory_word(),
+                session=self._session_words(),
                 tokens=self.session.context_tokens(),
                 window=self.session.context_window(),
                 queued=len(self.turns.waiting),
             )
         )
+
+    def _session_words(self) -> str:
+        life = self.session.life
+        return session_words(life.session_id, life.started_at, life.state) if life.state else ""
 
     def _look(self) -> None:
         """Ask memory how it is doing, in a thread: a database may take its time."""
@@ -297,6 +332,7 @@ class ChatScreen(Screen[None]):
 
     def _read_status(self) -> None:
         try:
+            self.session.life.look()
             looked = self.Looked(self._service.status(), "")
         except ShepherdError as error:
             looked = self.Looked(None, f"the database cannot be used: {error}")

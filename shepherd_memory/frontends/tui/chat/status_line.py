@@ -26,6 +26,8 @@ class StatusFigures:
     model: str = ""
     user_id: str = ""
     memory: str = "off"
+    session: str = ""
+    """Which session it is, how old, and how it is doing; empty if it was not started."""
     tokens: int = 0
     window: int = 0
     queued: int = 0
@@ -103,6 +105,8 @@ class StatusLine(Widget):
         """The most important last: it stays where there is little room."""
         figures = self.figures
         found = [f"memory {figures.memory}"]
+        if figures.session:
+            found.append(figures.session)
         if figures.tokens:
             window = f"/{_thousands(figures.window)}" if figures.window else ""
             found.append(f"{_thousands(figures.tokens)}{window} tokens")

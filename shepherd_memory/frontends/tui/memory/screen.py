@@ -27,21 +27,24 @@ from shepherd_memory.frontends.tui.memory.views import (
     FactsView,
     MemoryView,
     RejectionsView,
+    UnconfirmedView,
 )
 from shepherd_memory.memory.context import Context
 from shepherd_memory.memory.facts import Fact
 from shepherd_memory.service import UNKNOWN_USER, Service
+from shepherd_memory.text.groups import MAIN_GROUP
 
 logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
-FACTS, CONTEXT, DOCUMENTS, REJECTED = "facts", "context", "documents", "rejected"
+FACTS, CONTEXT, DOCUMENTS, REJECTED, UNCONFIRMED = "facts", "context", "documents", "rejected", "unconfirmed"
 VIEWS: dict[str, MemoryView[Any]] = {
     FACTS: FactsView(),
     CONTEXT: ContextView(),
     DOCUMENTS: DocumentsView(),
     REJECTED: RejectionsView(),
+    UNCONFIRMED: UnconfirmedView(),
 }
 
 TYPING_SECONDS = 0.25
@@ -113,9 +116,9 @@ class MemoryScreen(Screen[None]):
         *(Binding(str(number), f"tab('{name}')", show=False) for number, name in enumerate(VIEWS, 1)),
     ]
 
-    def __init__(self, service: Service, user_id: str) -> None:
+    def __init__(self, service: Service, user_id: str, group: str = MAIN_GROUP) -> None:
         super().__init__()
-        self.memory = UserMemory(service, user_id)
+        self.memory = UserMemory(service, user_id, group)
         self._tab = FACTS
         self._items: dict[str, list[Any]] = {name: [] for name in VIEWS}
         self._shown: list[Any] = []
@@ -127,9 +130,14 @@ class MemoryScreen(Screen[None]):
         self._trouble = READING
         self._keys_are_for: tuple[object, ...] = ()
 
+    def _whose(self) -> str:
+        group = self.memory.group
+        place = "" if group == MAIN_GROUP else f", group {page_parts.name(group)}"
+        return f"Memory of {page_parts.name(self.memory.user_id)}{place}"
+
     def compose(self) -> ComposeResult:
         with Horizontal(id="top"):
-            yield Static(f"Memory of {page_parts.name(self.memory.user_id)}", id="whose", markup=False)
+            yield Static(self._whose(), id="whose", markup=False)
             yield Input(placeholder="/ search", compact=True, id="search")
         yield Tabs(*(Tab(Content(view.title), id=name) for name, view in VIEWS.items()))
         yield Static(id="note", markup=False)
@@ -210,7 +218,11 @@ class MemoryScreen(Screen[None]):
     def _take_overview(self, overview: Overview) -> None:
         self._trouble = ""
         self._items[FACTS], self._items[CONTEXT] = list(overview.facts), list(overview.pairs)
-        self._items[REJECTED], self._total = list(overview.rejections), overview.documents
+        self._items[REJECTED], self._items[UNCONFIRMED] = (
+            list(overview.rejections),
+            list(overview.unconfirmed),
+        )
+        self._total = overview.documents
         self._refresh_list()
 
     def _overview_failed(self, error: str) -> None:

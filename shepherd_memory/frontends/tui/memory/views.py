@@ -16,6 +16,7 @@ from shepherd_memory.memory.context import Context
 from shepherd_memory.memory.documents import Document
 from shepherd_memory.memory.facts import Fact, PastFact
 from shepherd_memory.memory.rejections import Rejection
+from shepherd_memory.memory.unconfirmed import Unconfirmed
 from shepherd_memory.recall import Hit
 from shepherd_memory.text.groups import MAIN_GROUP
 
@@ -31,6 +32,7 @@ REASONS = {
     guard.SECRET: "It held a secret, which was taken out.",
     guard.DELETED: "You deleted it after you said this.",
     guard.UNUSABLE: "It cannot be stored as it is.",
+    guard.BY_HAND: "You refused it.",
 }
 """Each reason of the guard, as the user is told."""
 
@@ -68,6 +70,16 @@ class MemoryView(ABC, Generic[T]):
         return all(word in words for word in query.casefold().split())
 
 
+def _labelled(text: str, group: str) -> str:
+    """A cell that begins with the group of what stands there; of `main` nothing is said."""
+    label = _group_name(group)
+    return f"[{cell(label)}] {cell(text)}" if label else cell(text)
+
+
+def _group_name(group: str) -> str:
+    return "" if group == MAIN_GROUP else group
+
+
 class FactsView(MemoryView[Fact]):
     """A key and its value."""
 
@@ -82,21 +94,21 @@ class FactsView(MemoryView[Fact]):
     )
 
     def identity(self, item: Fact) -> object:
-        return item.key
+        return item.group_name, item.key
 
     def cells(self, item: Fact) -> tuple[str, ...]:
-        return cell(item.key), cell(item.value), local(item.stated_at)[:10]
+        return _labelled(item.key, item.group_name), cell(item.value), local(item.stated_at)[:10]
 
     def words(self, item: Fact) -> str:
         return f"{item.key} {item.key.replace('_', ' ')} {item.value} {item.source} {item.session_id}"
 
     def page(self, memory: UserMemory, item: Fact) -> Content:
-        statement = memory.statement(item.session_id, item.message_id)
+        statement = memory.statement(item)
         return page_parts.page(
             Content("\n").join([page_parts.heading(page_parts.name(item.key)), _value(item)]),
             page_parts.titled("In your words", page_parts.quoted(statement, item.message_id)),
             page_parts.titled("Where it came from", page_parts.fields(_memory_origin(item))),
-            page_parts.titled("History", _timeline(memory.history(item.key))),
+            page_parts.titled("History", _timeline(memory.history(item))),
         )
 
 
@@ -138,13 +150,13 @@ class ContextView(MemoryView[Context]):
         return item.id
 
     def cells(self, item: Context) -> tuple[str, ...]:
-        return cell(item.question), cell(item.answer), local(item.stated_at)[:10]
+        return _labelled(item.question, item.group_name), cell(item.answer), local(item.stated_at)[:10]
 
     def words(self, item: Context) -> str:
         return f"{item.question} {item.answer} {item.source} {item.session_id}"
 
     def page(self, memory: UserMemory, item: Context) -> Content:
-        statement = memory.statement(item.session_id, item.message_id)
+        statement = memory.statement(item)
         question = page_parts.bounded(item.question).stylize(page_parts.HEADING)
         return page_parts.page(
             Content("\n").join([question, page_parts.bounded(item.answer)]),
@@ -156,6 +168,7 @@ class ContextView(MemoryView[Context]):
 def _memory_origin(memory: Fact | Context) -> list[tuple[str, str]]:
     return [
         *page_parts.origin(memory.source, memory.session_id),
+        ("group", _group_name(memory.group_name)),
         ("stated", local(memory.stated_at)),
         ("stored", local(memory.updated_at)),
         ("used", page_parts.used(memory.use_count, memory.last_used_at)),
@@ -183,7 +196,7 @@ class DocumentsView(MemoryView[DocumentRow]):
 
     def cells(self, item: DocumentRow) -> tuple[str, ...]:
         certain = f"{item.hit.confidence:.2f}" if item.hit else ""
-        return certain, local(item.created_at), cell(item.who), cell(item.text)
+        return certain, local(item.created_at), cell(item.who), _labelled(item.text, item.group_name)
 
     def words(self, item: DocumentRow) -> str:
         return item.text
@@ -221,13 +234,12 @@ def _why_found(hit: Hit, threshold: float) -> Content:
 
 
 def _document_origin(document: Document) -> list[tuple[str, str]]:
-    group = "" if document.group_name == MAIN_GROUP else document.group_name
     return [
         ("document", str(document.id)),
         *page_parts.origin(document.source, document.session_id),
         ("message", document.message_id),
         ("what", f"{document.type}, {document.category}, {document.role or document.speaker_type}"),
-        ("group", group),
+        ("group", _group_name(document.group_name)),
         ("file", document.source_file),
         ("folder", document.cwd),
         ("tools", document.tool_names),
@@ -253,13 +265,13 @@ class RejectionsView(MemoryView[Rejection]):
         return item.id
 
     def cells(self, item: Rejection) -> tuple[str, ...]:
-        return cell(item.name), cell(item.content), cell(item.reason)
+        return _labelled(item.name, item.group_name), cell(item.content), cell(item.reason)
 
     def words(self, item: Rejection) -> str:
         return f"{item.name} {item.name.replace('_', ' ')} {item.content} {item.reason} {item.session_id}"
 
     def page(self, memory: UserMemory, item: Rejection) -> Content:
-        statement = memory.statement(item.session_id, item.message_id)
+        statement = memory.statement(item)
         proposed = page_parts.bounded(item.name, page_parts.MAX_QUOTE_CHARS).stylize(page_parts.HEADING)
         return page_parts.page(
             Content("\n").join([proposed, page_parts.bounded(item.content)]),
@@ -267,6 +279,50 @@ class RejectionsView(MemoryView[Rejection]):
             page_parts.titled("What you said", page_parts.quoted(statement, item.message_id)),
             page_parts.titled("Where it came from", page_parts.fields(_rejection_origin(item))),
         )
+
+
+class UnconfirmedView(MemoryView[Unconfirmed]):
+    """A fact or pair that waits to be confirmed."""
+
+    title = "Unconfirmed"
+    columns = (Column("strong", most=24), Column(), Column("muted", most=30, needs=50))
+    actions = frozenset({"accept", "wrong", "session"})
+    empty = (
+        "Nothing waits to be confirmed.\n\n"
+        "What a model understood of you in other words than yours stands here. It is stored when you say it"
+        " again on another day, or when you accept it, and it is forgotten after 90 days."
+    )
+
+    def identity(self, item: Unconfirmed) -> object:
+        return item.id
+
+    def cells(self, item: Unconfirmed) -> tuple[str, ...]:
+        return cell(item.name), cell(item.content), cell(item.quote)
+
+    def words(self, item: Unconfirmed) -> str:
+        return f"{item.name} {item.name.replace('_', ' ')} {item.content} {item.quote} {item.session_id}"
+
+    def page(self, memory: UserMemory, item: Unconfirmed) -> Content:
+        statement = memory.statement(item)
+        proposed = page_parts.bounded(item.name, page_parts.MAX_QUOTE_CHARS).stylize(page_parts.HEADING)
+        detail = f": {page_parts.name(item.detail)}" if item.detail else ""
+        return page_parts.page(
+            Content("\n").join([proposed, page_parts.bounded(item.content)]),
+            page_parts.titled("Why it waits", Content(f"{page_parts.name(item.reason)}{detail}")),
+            page_parts.titled("What you said", page_parts.quoted(statement, item.message_id)),
+            page_parts.titled("Where it came from", page_parts.fields(_unconfirmed_origin(item))),
+        )
+
+
+def _unconfirmed_origin(one: Unconfirmed) -> list[tuple[str, str]]:
+    return [
+        ("kind", one.kind),
+        ("about", page_parts.name(one.subject)),
+        *page_parts.origin(one.source, one.session_id),
+        ("group", _group_name(one.group_name)),
+        ("stated", local(one.stated_at)),
+        ("kept since", local(one.created_at)),
+    ]
 
 
 def reason(refused: Rejection) -> str:
@@ -281,6 +337,7 @@ def _rejection_origin(refused: Rejection) -> list[tuple[str, str]]:
     return [
         ("kind", refused.kind),
         *page_parts.origin(refused.source, refused.session_id),
+        ("group", _group_name(refused.group_name)),
         ("stated", local(refused.stated_at)),
         ("refused", local(refused.created_at)),
     ]

@@ -1,0 +1,1 @@
+"""Settings files of agents, changed in what concerns us and in nothing else."""

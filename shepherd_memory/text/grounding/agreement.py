@@ -1,0 +1,266 @@
+"""Whether key, subject and quote are about the same person or animal."""
+
+import re
+from dataclasses import dataclass
+from functools import lru_cache
+
+from shepherd_memory.text.grounding.languages import Languages, any_phrase, pattern, table
+from shepherd_memory.text.grounding.moods import Doubt
+from shepherd_memory.text.grounding.reading import Actor, Clause, Reading, Span
+from shepherd_memory.text.grounding.relations import (
+    AMBIGUOUS,
+    EXACT,
+    NONE,
+    SERVING,
+    Mention,
+    best_fit,
+    find_mentions,
+    kinds_of_key,
+)
+from shepherd_memory.text.words import fold
+
+SOMEBODY_ELSE = "about somebody else"
+THE_ASSISTANT = "about the assistant"
+NOT_CLEAR = "not clear whom it is about"
+
+
+@dataclass(frozen=True)
+class Subject:
+    """Whom a model says that a proposal is about."""
+
+    role: str
+    kinds: frozenset[str] = frozenset()
+    names: frozenset[str] = frozenset()
+
+
+SELF, ASSISTANT, NOBODY, SOMEBODY, OTHER, UNSAID = "self", "assistant", "nobody", "somebody", "other", ""
+_GENERIC = {
+    "relative": "family",
+    "relatives": "family",
+    "person": "person",
+    "human": "person",
+    "animal": "pet",
+}
+_NAME = re.compile(r"[^\W\d_][\w'-]*")
+
+
+def read_subject(given: str) -> Subject:
+    """What a model wrote for the subject: `self`, `daughter Lena`, `pet: Rex`, `somebody else`."""
+    folded = re.sub(r"[\W_]+", " ", fold(given)).strip()
+    if not folded:
+        return Subject(UNSAID)
+    for role in (SOMEBODY, ASSISTANT, NOBODY, SELF):
+        if pattern("persons", role, ("en",)).fullmatch(folded):
+            return Subject(role)
+    kinds = kinds_of_key(folded) | {_GENERIC[word] for word in folded.split() if word in _GENERIC}
+    names = frozenset(fold(name) for name in _NAME.findall(given) if not name[0].islower())
+    spoken = frozenset(name for name in names if not kinds_of_key(name) and name not in _GENERIC)
+    if kinds or spoken:
+        return Subject(OTHER, kinds, spoken)
+    for role in (SELF, SOMEBODY, ASSISTANT, NOBODY):
+        if pattern("persons", role, ("en",)).search(folded):
+            return Subject(role)
+    return Subject(OTHER, frozenset(), frozenset(folded.split()))
+
+
+@dataclass(frozen=True)
+class Topic:
+    """Whom a key or a question names."""
+
+    text: str
+    kinds: frozenset[str]
+
+    def names_any(self, names: frozenset[str]) -> bool:
+        spoken = set(re.findall(r"\w+", self.text))
+        # A key has lost the apostrophe of "Anna's".
+        return any(name in spoken or f"{name}s" in spoken for name in names)
+
+
+def read_topic(about: str, value: str, is_question: bool) -> Topic:
+    """Whom a fact's key names, or a pair's question and answer."""
+    folded = fold(about).replace("_", " ")
+    if not is_question:
+        return Topic(folded, kinds_of_key(folded))
+    mentioned = find_mentions(f"{folded} {fold(value)}")
+    return Topic(f"{folded} {fold(value)}", frozenset(one.kind for one in mentioned))
+
+
+def disagreement(
+    reading: Reading, clauses: list[Clause], value: Span | None, topic: Topic, subject: Subject
+) -> Doubt | None:
+    """Why key, subject and the clauses of a value do not agree; None if they do."""
+    if subject.role == ASSISTANT:
+        return Doubt(THE_ASSISTANT, is_firm=True)
+    if subject.role == SOMEBODY and not topic.kinds:
+        return Doubt(SOMEBODY_ELSE, is_firm=True)
+    named = _named_kinds(reading, topic, subject)
+    if named or _is_about_named(topic, subject):
+        return _about_other(reading, clauses, value, topic, subject, named)
+    if value and _is_name_of_other(reading, value, topic):
+        return Doubt(SOMEBODY_ELSE, is_firm=True)
+    return _about_user(reading, clauses, topic, subject)
+
+
+def _is_name_of_other(reading: Reading, value: Span, topic: Topic) -> bool:
+    """Whether a name stands next to whom it belongs to: "with my brother Pavel"."""
+    asks_name = any_phrase(table("cues")["name"]["key"]).search(topic.text) is not None
+    owner = _owner(reading, value) if asks_name else None
+    return owner is not None and set(reading.text[slice(*value)].split()) <= reading.capitals
+
+
+def _is_about_named(topic: Topic, subject: Subject) -> bool:
+    return subject.role == OTHER and topic.names_any(subject.names)
+
+
+def _named_kinds(reading: Reading, topic: Topic, subject: Subject) -> frozenset[str]:
+    """The kinds that the key names, without words that here mean a thing."""
+    mentioned = frozenset(one.kind for one in reading.mentions)
+    return frozenset(
+        kind
+        for kind in topic.kinds
+        if kind not in AMBIGUOUS or best_fit(frozenset({kind}), mentioned | subject.kinds)
+    )
+
+
+def _about_user(reading: Reading, clauses: list[Clause], topic: Topic, subject: Subject) -> Doubt | None:
+    if subject.role == OTHER:
+        return Doubt(SOMEBODY_ELSE, is_firm=True, detail="the key does not name them")
+    if any(_tells_assistant(reading, clause) for clause in clauses):
+        return Doubt(THE_ASSISTANT, is_firm=True)
+    doubts = [doubt for clause in clauses if (doubt := _other_acts(clause.actor, topic))]
+    if doubts:
+        return max(doubts, key=lambda doubt: doubt.is_firm)
+    speaks = any(_speaks_of_user(reading, clause) for clause in clauses)
+    if not speaks and (subject.role == NOBODY or _follows_other(reading, clauses[0])):
+        return Doubt(NOT_CLEAR, is_firm=False)
+    return None
+
+
+_DROPS_PRONOUNS = frozenset(["es", "pt", "ru", "ja", "zh"])
+
+
+def _follows_other(reading: Reading, clause: Clause) -> bool:
+    """Whether a clause without a subject may go on about somebody of the sentence before."""
+    return bool(_DROPS_PRONOUNS & set(reading.languages)) and _before(reading, clause) is not None
+
+
+def _before(reading: Reading, clause: Clause) -> Mention | None:
+    """Who was mentioned last in the sentence before, if that sentence does not say "I" of something else."""
+    if clause.sentence == 0:
+        return None
+    return next(reversed(reading.mentions_in(reading.sentences[clause.sentence - 1])), None)
+
+
+def _other_acts(actor: Actor, topic: Topic) -> Doubt | None:
+    if actor.is_user or topic.names_any(actor.names):
+        return None
+    return Doubt(SOMEBODY_ELSE, is_firm=actor.is_sure and not actor.kinds & SERVING)
+
+
+def _tells_assistant(reading: Reading, clause: Clause) -> bool:
+    """Whether a clause begins with "you" and has no "I"."""
+    lead = reading.text[clause.start : clause.end].lstrip()
+    begins = pattern("persons", "second", reading.languages).match(lead)
+    return begins is not None and not _speaks_of_user(reading, clause)
+
+
+def _speaks_of_user(reading: Reading, clause: Clause) -> bool:
+    return any(
+        pattern("persons", name, reading.languages).search(reading.text, clause.start, clause.end)
+        for name in ("first", "possessive")
+    )
+
+
+def _about_other(
+    reading: Reading,
+    clauses: list[Clause],
+    value: Span | None,
+    topic: Topic,
+    subject: Subject,
+    named: frozenset[str],
+) -> Doubt | None:
+    if (
+        named
+        and subject.kinds
+        and best_fit(named, subject.kinds) == NONE
+        and best_fit(subject.kinds, named) == NONE
+    ):
+        return Doubt(SOMEBODY_ELSE, is_firm=True, detail="key and subject differ")
+    if not named:
+        return _about_named(reading, clauses, subject)
+    fit = _fit_of_value(reading, clauses, value, named, topic)
+    if fit == EXACT:
+        return None
+    return Doubt(SOMEBODY_ELSE, is_firm=True) if fit == NONE else Doubt(NOT_CLEAR, is_firm=False)
+
+
+def _about_named(reading: Reading, clauses: list[Clause], subject: Subject) -> Doubt | None:
+    for clause in clauses:
+        spoken = set(re.findall(r"\w+", reading.text[clause.start : clause.end])) | clause.actor.names
+        if not subject.names & spoken and clause.actor.is_user:
+            return Doubt(NOT_CLEAR, is_firm=False)
+    return None
+
+
+def _fit_of_value(
+    reading: Reading, clauses: list[Clause], value: Span | None, named: frozenset[str], topic: Topic
+) -> int | None:
+    """How well those whom the value belongs to fit the key; None when that cannot be told."""
+    owner = _owner(reading, value) if value else None
+    if owner:
+        return best_fit(named, frozenset({owner.kind})) if owner.kind != "family" else None
+    fits = [best_fit(named, clause.actor.kinds) for clause in clauses if clause.actor.kinds]
+    if fits:
+        return min(fits)
+    inside = frozenset(
+        one.kind for clause in clauses for one in reading.mentions_in((clause.start, clause.end))
+    )
+    if value is None and inside:
+        return best_fit(named, inside) or None
+    if any(topic.names_any(clause.actor.names) for clause in clauses):
+        return EXACT
+    spoken_of = _before(reading, clauses[0])
+    if spoken_of and not inside and not _speaks_of_user(reading, clauses[0]):
+        return _fit_or_unknown(named, spoken_of)
+    follows = value and len(inside) == 1 and not reading.text[slice(*value)].strip().isdigit()
+    return best_fit(named, inside) or None if follows else None
+
+
+def _fit_or_unknown(named: frozenset[str], mention: Mention) -> int | None:
+    return best_fit(named, frozenset({mention.kind})) or None
+
+
+@lru_cache
+def _link(languages: Languages) -> re.Pattern[str]:
+    """What may stand between a person and their name."""
+    return re.compile(rf"(?:'s|\W|{pattern('persons', 'link', languages).pattern})*")
+
+
+def _owner(reading: Reading, value: Span) -> Mention | None:
+    """The person or animal that a name or number next to them belongs to."""
+    near = reading.mentions_in(reading.sentences_in(value)[0])
+    before = next((one for one in reversed(near) if one.end <= value[0]), None)
+    after = next((one for one in near if one.start >= value[1]), None)
+    if before and _link(reading.languages).fullmatch(reading.text[before.end : value[0]]):
+        return before
+    if after and _is_next(reading, reading.text[value[1] : after.start]):
+        return after
+    return before if before and _only_names(reading, reading.text[before.end : value[0]]) else None
+
+
+# A conjunction or preposition alone: "34 and my daughter".
+_JOINS = re.compile(r"\W*(?:\w{1,4})?\W*")
+
+
+def _is_next(reading: Reading, gap: str) -> bool:
+    """Whether a mention follows a value at once: "two young kids", "Erik, my husband"."""
+    own = pattern("persons", "possessive", reading.languages).pattern
+    link = rf"\W{{0,3}}(?:(?:is|was|ist|es|est|e|это|是|は)\s+)?(?:(?:{own})\s*(?:\w+\s)?|(?:\w+\s)?)"
+    return not gap.strip() or (re.fullmatch(link, gap) is not None and _JOINS.fullmatch(gap) is None)
+
+
+def _only_names(reading: Reading, gap: str) -> bool:
+    return all(
+        word in reading.capitals or _link(reading.languages).fullmatch(word)
+        for word in re.findall(r"\w+", gap)
+    )

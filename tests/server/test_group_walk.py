@@ -1,0 +1,121 @@
+"""Every method of every route, from every group and with both kinds of keys: each has its own and no more."""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import pytest
+
+from tests.grouped_memory import (
+    ALPHA,
+    BETA,
+    GLOBAL,
+    MAIN,
+    SEEN,
+    USER,
+    WORDS,
+    furnish,
+    rows_by_group,
+    words_in,
+)
+from tests.provider import ScriptedProvider
+from tests.server.calling import bearer, new_key
+from tests.server.serving import OPENAI, Running, serving, write_config
+from tests.server.test_isolation import ANSWERED, OF_NO_USER, PUBLIC, Case, cases
+
+LISTED = {f"/v1/memory/{name}" for name in ("facts", "context", "documents", "rejected", "export")}
+"""What shows all that a group sees."""
+
+HEADER = "X-Shepherd-Group"
+NOT_FOR_A_GROUP = PUBLIC | OF_NO_USER
+
+
+@dataclass(frozen=True)
+class Site:
+    """The server, what is asked of it, and the keys: of the user, and bound to alpha."""
+
+    server: Running
+    cases: list[Case]
+    free: dict[str, str]
+    bound: dict[str, str]
+    alone: list[str]
+    """What beta was told before there was an alpha, by the requests that change nothing."""
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Iterator[Site]:
+    path, transcripts = tmp_path / "config.toml", tmp_path / "transcripts"
+    with ScriptedProvider() as provider:
+        claude = {"type": "anthropic", "base_url": provider.url, "memory": True}
+        write_config(
+            path, provider.url, OPENAI, others={"claude": claude}, embedding_engine="none", user_id=USER
+        )
+        with serving(path) as server:
+            for group in (MAIN, BETA, GLOBAL):
+                furnish(server.service, group, transcripts)
+            free = bearer(new_key(server.service, USER))
+            nowhere = {"context": 10**6, "document": 10**6, "rejection": 10**6, "request": "0" * 12}
+            alone = [told(server.url, case, free, BETA) for case in reading(cases(nowhere))]
+            ids = furnish(server.service, ALPHA, transcripts)
+            bound = bearer(new_key(server.service, USER, group=ALPHA))
+            yield Site(server, cases(ids), free, bound, alone)
+
+
+def reading(every: list[Case]) -> list[Case]:
+    """Those that change nothing, of all that the group has a word in."""
+    return [case for case in every if case.method == "GET" and case.path not in NOT_FOR_A_GROUP]
+
+
+def told(url: str, case: Case, key: dict[str, str], group: str) -> str:
+    """What is answered in a group, but for times and what is random."""
+    reply = case.ask(url, {**key, HEADER: group})
+    text = f"{reply.status} {reply.body.decode()}".replace(case.target.rpartition("/")[2], "asked")
+    return re.sub(r"\d{4}-\d\d-\d\dT[0-9:.]+Z|[0-9a-f]{12,}", "masked", text)
+
+
+def named(case: Case, group: str) -> Case:
+    """The same, which names a group by its field or parameter."""
+    if isinstance(case.body, dict):
+        return replace(case, body={**case.body, "group": group})
+    joint = "&" if "?" in case.target else "?"
+    return replace(case, target=f"{case.target}{joint}group={group}")
+
+
+@pytest.mark.parametrize("group", WORDS)
+def test_each_group_is_shown_what_it_sees_and_changes_what_is_its_own(site: Site, group: str) -> None:
+    server = site.server
+    if group == BETA:
+        assert [told(server.url, case, site.free, BETA) for case in reading(site.cases)] == site.alone
+    for case in site.cases:
+        if case.path.endswith("/erase") and group == MAIN:
+            continue
+        before = rows_by_group(server.service.database)
+        reply = case.ask(server.url, {**site.free, HEADER: group})
+        shown = reply.everything.decode()
+        assert reply.status in ((403,) if case.path.endswith("/erase") else ANSWERED), case
+        if case.path not in NOT_FOR_A_GROUP:
+            assert words_in(shown) <= SEEN[group], case
+            assert ALPHA in SEEN[group] or ALPHA not in shown, case
+        if case.path in LISTED and case.method == "GET":
+            assert words_in(shown) == SEEN[group], case
+        changed = rows_by_group(server.service.database)
+        assert {name for name in changed if changed[name] != before.get(name)} <= {group}, case
+
+
+def test_a_key_that_is_bound_acts_in_its_group_and_in_no_other(site: Site) -> None:
+    server = site.server
+    for case in site.cases:
+        if case.path in NOT_FOR_A_GROUP:
+            continue
+        before = rows_by_group(server.service.database)
+        for other in (MAIN, BETA, GLOBAL):
+            assert case.ask(server.url, {**site.bound, HEADER: other}).status == 403, case
+            if case.path.startswith("/v1/memory") or case.path == "/v1/tools/execute":
+                assert named(case, other).ask(server.url, site.bound).status in (403, 400), case
+        assert rows_by_group(server.service.database) == before, case
+        reply = case.ask(server.url, site.bound)
+        assert reply.status in ((403,) if case.path.endswith("/erase") else ANSWERED), case
+        assert words_in(reply.everything.decode()) <= SEEN[ALPHA], case
+        after = rows_by_group(server.service.database)
+        assert {name for name in after if after[name] != before.get(name)} <= {ALPHA}, case

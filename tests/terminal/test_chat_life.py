@@ -1,0 +1,169 @@
+"""A chat's session has a life: started with the chat, told of the one before, ended with it or elsewhere."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from shepherd_memory.chat import events
+from shepherd_memory.chat.session import Options, open_chat
+from shepherd_memory.errors import SessionRunning
+from shepherd_memory.service import Service
+from tests.contract.given import texts_of, user_says
+from tests.provider import ScriptedProvider, chat
+from tests.terminal.test_chat_session import Lab, Talk
+
+BIKE = "My bike is a green Brompton"
+LIVING = Options(place="/home/ann/work", lives=True)
+FRESH = Options(place="/home/ann/work", lives=True, fresh=True)
+
+
+@pytest.fixture
+def lab(tmp_path: Path) -> Iterator[Lab]:
+    with ScriptedProvider() as provider:
+        provider.default = chat("Good.")
+        yield Lab(provider, tmp_path)
+
+
+@contextmanager
+def talking(service: Service, options: Options = LIVING, user: str = "ann", **how: Any) -> Iterator[Talk]:
+    with open_chat(service, user, options, **how) as session:
+        session.start()
+        yield Talk(session, service)
+
+
+def last_prompt(lab: Lab) -> str:
+    return str(lab.bodies()[-1]["messages"])
+
+
+def life(service: Service, session_id: str) -> tuple[str, str]:
+    found = service.session_life("ann", session_id)
+    assert found is not None
+    return found.status, found.end_reason
+
+
+def test_a_chat_starts_a_session_and_ends_it(lab: Lab) -> None:
+    with lab.service() as service:
+        with talking(service) as talk:
+            talk.answer(BIKE)
+            active = service.active_session("ann")
+            assert active is not None
+            assert (active.session_id, talk.session.life.state) == (talk.session.session_id, "active")
+        assert life(service, active.session_id) == ("ended", "client")
+        assert service.active_session("ann") is None
+
+
+@pytest.mark.parametrize(("options", "is_told"), [(LIVING, True), (FRESH, False)], ids=["new", "fresh"])
+def test_a_new_chat_is_told_of_the_last_one_unless_it_is_fresh(
+    lab: Lab, options: Options, is_told: bool
+) -> None:
+    # By words recall would find it too.
+    with lab.service(rag_relevance_threshold=1.0) as service:
+        with talking(service) as talk:
+            talk.answer(BIKE)
+            earlier = talk.session.session_id
+        with talking(service, options) as talk:
+            assert talk.session.life.previous_session == (earlier if is_told else "")
+            talk.answer("Hello")
+            assert (f"[human — ann]: {BIKE}" in last_prompt(lab)) == is_told
+        assert texts_of(service, "ann") == [BIKE, "Good.", "Hello", "Good."]
+
+
+def test_what_is_cleared_is_what_the_next_session_is_told_of(lab: Lab) -> None:
+    with lab.service(rag_relevance_threshold=1.0) as service, talking(service) as talk:
+        talk.answer(BIKE)
+        cleared = talk.session.session_id
+        talk.session.clear()
+        assert life(service, cleared) == ("ended", "cleared")
+        assert talk.session.life.previous_session == cleared
+        talk.answer("Hello")
+        assert BIKE in last_prompt(lab)
+
+
+def test_a_chat_that_is_gone_on_with_is_the_same_session_again(lab: Lab) -> None:
+    with lab.service() as service:
+        with talking(service) as talk:
+            talk.answer(BIKE)
+            session_id = talk.session.session_id
+        with talking(service, resume=True) as talk:
+            assert talk.session.session_id == session_id
+            assert life(service, session_id) == ("active", "")
+            talk.answer("And its colour?")
+            assert "<previous-session" not in last_prompt(lab)
+
+
+def test_a_second_chat_stays_beside_the_first_unless_it_takes_over(lab: Lab) -> None:
+    with lab.service() as service, talking(service) as first:
+        first.answer(BIKE)
+        with open_chat(service, "ann", LIVING) as session:
+            with pytest.raises(SessionRunning):
+                session.start()
+            beside = Talk(session, service)
+            beside.answer("Hello")
+            assert "<previous-session" not in last_prompt(lab)
+            assert session.life.state == ""
+            session.clear()
+            assert session.life.is_beside
+            first.answer("Still there?")
+            session.start(takeover=True)
+            assert session.life.previous_session == first.session.session_id
+            first.session.life.look()
+            assert first.session.life.state == "ended elsewhere"
+            failure = first.failure("And now?")
+            assert failure.code == events.SESSION_ENDED
+            assert "ended elsewhere (replaced): /clear starts another" in failure.problem
+            assert "And now?" not in texts_of(service, "ann")
+            first.session.clear()
+            assert first.answer("Mine again") == "Good."
+            assert beside.failure("Hello?").code == events.SESSION_ENDED
+        assert life(service, session.session_id) == ("ended", "replaced")
+
+
+def test_a_session_that_was_only_silent_goes_on(lab: Lab) -> None:
+    with lab.service() as service, talking(service) as talk:
+        talk.answer(BIKE)
+        service.end_session("ann", talk.session.session_id, reason="idle")
+        talk.session.life.look()
+        assert talk.session.life.state == "idle"
+        assert talk.answer("I am back") == "Good."
+        assert life(service, talk.session.session_id) == ("active", "")
+
+
+def test_after_silence_another_conversation_that_was_begun_is_not_ended(lab: Lab) -> None:
+    with lab.service() as service, talking(service) as talk:
+        talk.answer(BIKE)
+        service.end_session("ann", talk.session.session_id, reason="idle")
+        other = service.start_session("ann")
+        assert talk.failure("I am back").code == events.SESSION_ENDED
+        active = service.active_session("ann")
+        assert active is not None
+        assert active.session_id == other.session_id
+
+
+def test_other_users_and_groups_have_sessions_of_their_own(lab: Lab) -> None:
+    with lab.service() as service:
+        service.remember("bob", [user_says("bobsword")], "b")
+        service.remember("ann", [user_says("groupsword")], "g", group="work")
+        service.start_session("bob")
+        service.start_session("ann", group="work")
+        with talking(service) as talk:
+            talk.answer("Hello")
+            assert talk.session.life.state == "active"
+            assert talk.session.life.previous_session == ""
+        assert service.active_session("bob") is not None
+        assert service.active_session("ann", group="work") is not None
+    assert "<previous-session" not in last_prompt(lab)
+
+
+@pytest.mark.parametrize(
+    "options", [Options(lives=True, memory=False), Options()], ids=["no memory", "shared"]
+)
+def test_a_chat_that_is_not_remembered_or_is_kept_by_another_starts_nothing(
+    lab: Lab, options: Options
+) -> None:
+    with lab.service() as service, talking(service, options) as talk:
+        talk.answer("Hello")
+        assert talk.session.life.state == ""
+        assert service.active_session("ann") is None

@@ -1,0 +1,82 @@
+"""Which queries are about a time alone."""
+
+from datetime import UTC, datetime
+
+import pytest
+
+from shepherd_memory.recall.time_questions import asked_times
+
+NOW = datetime(2024, 3, 13, 15, 30, tzinfo=UTC)  # a Wednesday
+
+FEBRUARY = ("2024-02-01", "2024-02-29")
+MARCH = ("2024-03-01", "2024-03-31")
+SATURDAY = ("2024-03-09", "2024-03-09")
+YESTERDAY = ("2024-03-12", "2024-03-12")
+
+
+@pytest.mark.parametrize(
+    ("query", "time"),
+    [
+        ("What happened in March?", MARCH),
+        ("March", MARCH),
+        ("Was war im März?", MARCH),
+        ("Qu'est-ce qui s'est passé en mars ?", MARCH),
+        ("¿Qué pasó en marzo?", MARCH),
+        ("O que aconteceu em março?", MARCH),
+        ("last month", FEBRUARY),
+        ("What did we talk about last month?", FEBRUARY),
+        ("Was war letzten Monat los?", FEBRUARY),
+        ("Que s'est-il passé le mois dernier ?", FEBRUARY),
+        ("¿Qué pasó el mes pasado?", FEBRUARY),
+        ("O que aconteceu no mês passado?", FEBRUARY),
+        ("2024-02", FEBRUARY),
+        ("last Saturday", SATURDAY),
+        ("What did I do on Saturday?", SATURDAY),
+        ("Was habe ich letzten Samstag gemacht?", SATURDAY),
+        ("samedi dernier", SATURDAY),
+        ("¿Qué hice el sábado pasado?", SATURDAY),
+        ("no sábado passado", SATURDAY),
+        ("anything new on 2024-03-09?", SATURDAY),
+        ("was ist am 9. März 2024 passiert?", SATURDAY),
+        ("le 9 mars 2024", SATURDAY),
+        ("¿Qué pasó el 9 de marzo de 2024?", SATURDAY),
+        ("o que aconteceu em 9 de março de 2024?", SATURDAY),
+        ("yesterday?", YESTERDAY),
+        ("gestern", YESTERDAY),
+        ("Qu'est-ce que j'ai fait hier ?", YESTERDAY),
+        ("o que aconteceu ontem?", YESTERDAY),
+        ("What happened last summer?", ("2023-06-01", "2023-08-31")),
+        ("what did I tell you in the last two weeks", ("2024-02-28", "2024-03-13")),
+        ("What happened in 2022?", ("2022-01-01", "2022-12-31")),
+    ],
+)
+def test_a_question_about_a_time_alone_is_known_for_one(query: str, time: tuple[str, str]) -> None:
+    spans = asked_times(query, NOW)
+    assert [(span.first.isoformat(), span.last.isoformat()) for span in spans] == [time]
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "",
+        "what did I say?",
+        "What bike did I buy in March?",
+        "What day is it today?",
+        "what's today's date?",
+        "May I ask something?",
+        "Who is Marco?",
+        "Who is April?",
+        "Who is Jan?",
+        "Was ist hier los?",
+        "la hija de Julio",
+        "What did I eat on Monday?",
+        "Where was I in May 2023?",
+        "Where was I in the week before 16 November 2023?",
+        "What happened between August 11 and August 15 2023?",
+        "Who was it last Saturday?",
+        "do you know the mars mission?",
+        "mayo",
+    ],
+)
+def test_a_question_with_words_of_its_own_is_none(query: str) -> None:
+    assert asked_times(query, NOW) == ()
