@@ -36,6 +36,12 @@ class ArchivedSession:
     last_document: int
     read_through: int
 
+    def is_called(self, session_id: str) -> bool:
+        """Whether this is the session with an id, or with the id that an agent has for it."""
+        thread = threads.thread_of(session_id)
+        named = {thread, *(threads.thread_of(part) for part in self.parts)} if thread else set()
+        return session_id in self.parts or len(named) == 1
+
     def state(self, *how: object) -> str:
         """Changes whenever the archive does that is written in this way."""
         return hashlib.sha256(repr((self, *how)).encode()).hexdigest()[:16]

@@ -15,6 +15,7 @@ from shepherd_memory.errors import DatabaseError
 from shepherd_memory.storage import erasures
 from shepherd_memory.storage.clock import Clock
 from shepherd_memory.storage.database import Database
+from shepherd_memory.text.groups import MAIN_GROUP
 from shepherd_memory.work import endpoint_state
 from shepherd_memory.work.endpoint_state import ARCHIVES, OK, UNAVAILABLE
 
@@ -59,13 +60,16 @@ class ArchiveKeeper:
         configured = self._config().archive_folder
         return Path(configured).expanduser() if configured else None
 
-    def follow(self, user_id: str) -> None:
-        """Bring the files of a user in step now; where that fails, the thread tries it again."""
+    def follow(self, user_id: str, session_id: str = "", group: str = MAIN_GROUP) -> None:
+        """Bring the files of a user in step now; where that fails, the thread tries it again.
+
+        With a session only that one of the group, which has a file from now on, also before its end.
+        """
         root = self.folder
         if root is None:
             return
         try:
-            self._agree(root, user_id)
+            self._agree(root, user_id, session_id, group)
         except OSError as error:
             self._kept.pop(user_id, None)
             logger.error("archives in %s are behind what is stored: %s", root, _reason(error))
@@ -117,9 +121,10 @@ class ArchiveKeeper:
         self._kept[user_id] = version
         return ""
 
-    def _agree(self, root: Path, user_id: str) -> None:
-        rules = MirrorRules(ArchiveStyle(agent_name=self._config().agent_name))
-        UserMirror(self._database, user_id, root, root / folder_name(user_id)).agree(rules)
+    def _agree(self, root: Path, user_id: str, session_id: str = "", group: str = MAIN_GROUP) -> None:
+        style = ArchiveStyle(agent_name=self._config().agent_name)
+        rules = MirrorRules(style, named=(group, session_id) if session_id else None)
+        UserMirror(self._database, user_id, root, root / folder_name(user_id)).agree(rules, group)
 
     def _versions(self) -> dict[str, Version]:
         with self._database.read() as connection:

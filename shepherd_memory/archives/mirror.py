@@ -34,6 +34,9 @@ Fault = Callable[[str], None]
 
 Progress = Callable[[int], None]
 
+Plan = dict[str, tuple[ArchivedSession, Marker]]
+"""The files that should be there, by name."""
+
 
 @dataclass(frozen=True)
 class Mirrored:
@@ -53,13 +56,29 @@ class Mirrored:
 class MirrorRules:
     """Which sessions have files, how those are written, and who is told of it.
 
-    `all_sessions`: also those that are not over. A session that has a file keeps it.
+    `all_sessions`: also those that are not over. A session that has a file keeps it. `named`: the
+    group and id of one that has a file from now on, over or not, and is the only one that is looked after.
     """
 
     style: ArchiveStyle = DEFAULT_STYLE
     all_sessions: bool = False
+    named: tuple[str, str] | None = None
     progress: Progress = lambda number: None
     fault: Fault = lambda point: None
+
+    def wants(self, session: ArchivedSession) -> bool:
+        """Whether the session is to have a file, if it has none yet."""
+        return self.all_sessions or session.is_over or self._names(session)
+
+    def takes(self, session: ArchivedSession) -> bool:
+        """Whether its file is written now."""
+        return self.named is None or self._names(session)
+
+    def _names(self, session: ArchivedSession) -> bool:
+        if self.named is None:
+            return False
+        group, session_id = self.named
+        return session.group_name == group and session.is_called(session_id)
 
 
 class UserMirror:
@@ -106,27 +125,27 @@ class UserMirror:
         _remove_unfinished(folder)
         own, foreign = self._files(folder)
         on_file = {marker.session for marker in own.values()}
-        kept = [
-            one for one in sessions if rules.all_sessions or one.is_over or session_digest(one) in on_file
-        ]
+        kept = [one for one in sessions if rules.wants(one) or session_digest(one) in on_file]
         plan = self._plan(kept, foreign, rules.style)
-        gone = [name for name in own if name not in plan]
-        changed = [name for name, (_, marker) in plan.items() if own.get(name) != marker]
-        # First what may hold words that are forgotten.
-        for name in gone:
-            _remove(folder / name)
-        some = sorted(changed, key=lambda name: name not in own)[: max(room, 0)]
+        on_plan = {session_digest(one) for one in kept}
+        gone = [name for name in own if name not in plan] if rules.named is None else []
+        forgotten = [name for name in gone if own[name].session not in on_plan]
+        # First, because it needs no room on the disk. What has another name now stays until it is written: of
+        # a session that is not over, only its file says that it has one.
+        _remove_all(folder, forgotten)
+        changed = _changed(plan, own, rules)
+        some = changed[: max(room, 0)]
         for name in some:
             self._write(folder, name, plan[name][0], rules)
+        moved = [name for name in gone if name not in forgotten] if len(some) == len(changed) else []
+        _remove_all(folder, moved)
         if gone and not plan:
             _remove_if_empty(folder)
-        return Mirrored(len(plan), len(some), len(gone))
+        return Mirrored(len(plan), len(some), len(forgotten) + len(moved))
 
-    def _plan(
-        self, sessions: Iterable[ArchivedSession], foreign: set[str], style: ArchiveStyle
-    ) -> dict[str, tuple[ArchivedSession, Marker]]:
+    def _plan(self, sessions: Iterable[ArchivedSession], foreign: set[str], style: ArchiveStyle) -> Plan:
         """The files that should be there: the same ones whichever are, so that two folders are alike."""
-        plan: dict[str, tuple[ArchivedSession, Marker]] = {}
+        plan: Plan = {}
         for session in sorted(sessions, key=lambda one: (one.begun_at, one.session_id)):
             name = free_name(file_stem(session.name, session.begun_at), _Taken(plan, foreign))
             plan[name] = session, marker_of(self._user_id, session, style)
@@ -147,16 +166,24 @@ class UserMirror:
     def _write(self, folder: Path, name: str, session: ArchivedSession, rules: MirrorRules) -> None:
         _make_folder(self._root, folder)
         text = render(self._database, self._user_id, session, rules.style)
-        with _replacing(folder / name, folder / UNFINISHED) as descriptor:
-            with open(descriptor, "w", encoding="utf-8", newline="\n") as file:
-                for piece in text:
-                    file.write(piece)
-                    rules.fault("writing")
-                file.flush()
-                os.fsync(file.fileno())
-            rules.fault("written")
+        try:
+            with _replacing(folder / name, folder / UNFINISHED) as descriptor:
+                _fill(descriptor, text, rules.fault)
+        except OSError:
+            # No old one either: it may hold what was forgotten.
+            if marker_in(folder / name) is not None:
+                _remove(folder / name)
+            raise
         rules.fault("replaced")
         rules.progress(1)
+
+
+def _changed(plan: Plan, own: Mapping[str, Marker], rules: MirrorRules) -> list[str]:
+    """The files to write, those first that take nobody's place."""
+    changed = [name for name, (_, marker) in plan.items() if own.get(name) != marker]
+    asked = [name for name in changed if rules.takes(plan[name][0])]
+    takes_place = any(name in own and own[name].session != plan[name][1].session for name in asked)
+    return sorted(changed if takes_place else asked, key=lambda name: name in own)
 
 
 class _Taken:
@@ -267,6 +294,21 @@ def _replacing(target: Path, unfinished: Path) -> Iterator[int]:
         with suppress(OSError):
             unfinished.unlink(missing_ok=True)
         raise
+
+
+def _fill(descriptor: int, text: Iterable[str], fault: Fault) -> None:
+    with open(descriptor, "w", encoding="utf-8", newline="\n") as file:
+        for piece in text:
+            file.write(piece)
+            fault("writing")
+        file.flush()
+        os.fsync(file.fileno())
+    fault("written")
+
+
+def _remove_all(folder: Path, names: Iterable[str]) -> None:
+    for name in names:
+        _remove(folder / name)
 
 
 def _remove(path: Path) -> None:

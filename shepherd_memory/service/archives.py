@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from pathlib import Path
+from types import NoneType
 
 from shepherd_memory.archives import markdown
 from shepherd_memory.archives.catalog import ArchiveCatalog, ArchivedSession
@@ -63,6 +64,11 @@ class ArchiveService(ServiceParts):
             return UserMirror(self.database, user_id, folder, folder).agree(rules, place)
         except OSError as error:
             raise InvalidInput(f"cannot write to {folder}: {error.strerror or error}") from error
+
+    @empty_for_unknown_user(NoneType)
+    def begin_archive(self, user_id: str, session_id: str, *, group: str = MAIN_GROUP) -> None:
+        """Let a session have its file in `archive_folder` from now on: it is compacted, or its agent ends."""
+        self.archive_keeper.follow(user_id, storable_id(session_id), checked_group(group))
 
     def _style(self, whole: bool) -> ArchiveStyle:
         return ArchiveStyle(whole, self.config.agent_name)

@@ -78,6 +78,57 @@ def test_a_session_has_its_file_from_its_end_on_and_the_file_follows_it(
     assert text.encode() == b"".join(service.archive("ada", life.session_id))
 
 
+def test_a_session_has_its_file_from_its_first_compaction_on(service: Service, folder: Path) -> None:
+    thread = "0b9d5a0e-6a53-4a6e-8a2c-0d7c3c1f9a11"
+    service.remember("ada", [user_says("My bike is green")], thread)
+    service.remember("ada", [user_says("At work")], "other", group="work")
+    service.archive_keeper.beat()
+    assert files(folder) == {}
+    service.begin_archive("ada", thread, group="work")
+    service.begin_archive("bob", thread)
+    assert files(folder) == {}
+    service.begin_archive("ada", thread)
+    assert list(files(folder)) == [f"ada/main/{DAY}-conversation-1200.md"]
+    service.remember("ada", [user_says("It has a bell")], thread)
+    service.archive_keeper.beat()
+    (text,) = files(folder).values()
+    assert "a bell" in text
+
+
+def test_a_session_that_takes_the_name_of_another_that_goes_on_leaves_it_its_file(
+    service: Service, folder: Path, clock: ManualClock
+) -> None:
+    service.remember("ada", [user_says("the first")], "one")
+    clock.advance(1)
+    service.remember("ada", [user_says("the second")], "two")
+    service.begin_archive("ada", "two")
+    service.begin_archive("ada", "one")
+    texts = files(folder)
+    assert "the first" in texts[f"ada/main/{DAY}-conversation-1200.md"]
+    assert "the second" in texts[f"ada/main/{DAY}-conversation-1200-2.md"]
+
+
+def test_a_file_that_cannot_be_written_anew_is_removed_for_what_was_forgotten(
+    service: Service, url: str, folder: Path
+) -> None:
+    session_id = hold(service, "My bike is green", "It has a bell")
+    service.archive_keeper.beat()
+    gone = service.documents("ada", session_id=session_id)[0]
+
+    def is_full(point: str) -> None:
+        if point == "writing":
+            raise OSError(28, "No space left on device")
+
+    with memory(url, ManualClock()) as elsewhere:
+        elsewhere.forget("ada", document=gone.id, only=True)
+    with pytest.raises(OSError, match="No space left"):
+        UserMirror(service.database, "ada", folder, folder / "ada").agree(MirrorRules(fault=is_full))
+    assert files(folder) == {}
+    service.archive_keeper.follow("ada")
+    (text,) = files(folder).values()
+    assert ("green" in text, "a bell" in text) == (False, True)
+
+
 def test_files_and_folders_are_for_their_owner_alone(service: Service, folder: Path) -> None:
     hold(service, "hello")
     service.archive_keeper.beat()

@@ -732,6 +732,7 @@ SERVICE: dict[str, list[Case]] = {
     "accept": [on_service("accept", REFUSED)],
     "add_context": [on_service("add_context", "The same?", "the same")],
     "add_document": [on_service("add_document", "text", session_id="files", message_id="d1")],
+    "begin_archive": [on_service("begin_archive", "chat")],
     "archive": [lambda pair: b"".join(pair.service.archive(pair.me, "chat"))],
     "context": [on_service("context")],
     "confirm": [on_service("confirm", KEPT)],
