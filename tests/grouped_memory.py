@@ -6,9 +6,10 @@ from pathlib import Path
 from typing import Any
 
 from shepherd_memory.maintenance.erasure import user_tables
-from shepherd_memory.memory import rejections
+from shepherd_memory.memory import rejections, unconfirmed
 from shepherd_memory.memory.rejections import NewRejection
 from shepherd_memory.memory.sessions import of_work_key
+from shepherd_memory.memory.unconfirmed import NewUnconfirmed
 from shepherd_memory.service import Service
 from shepherd_memory.storage import users
 from shepherd_memory.storage.clock import SECOND
@@ -25,6 +26,8 @@ SEEN = {MAIN: set(WORDS), ALPHA: {ALPHA, GLOBAL}, BETA: {BETA, GLOBAL}, GLOBAL: 
 KEY, SESSION, QUESTION = "favourite_animal", "session-1", "Which animal does the user like?"
 LIFE = "session-2"
 """A session that was started, and is active."""
+
+CENTURY = 100 * 365 * 24 * 3600 * SECOND
 
 ASKED = "Which favourite animal do I like?"
 
@@ -43,7 +46,7 @@ def furnish(service: Service, group: str, folder: Path) -> dict[str, Any]:
     service.remember(USER, [said], SESSION, group=group)
     note = f"Notes on the {word}, a favourite animal."
     document = service.add_document(USER, note, session_id=SESSION, message_id="n1", group=group)
-    rejection = _refuse(service, group)
+    rejection, waiting = _refuse(service, group), _propose(service, group)
     _ingest(service, group, folder)
     asked = [{"role": "user", "content": ASKED}]
     injected = service.inject(USER, asked, session_id=SESSION, group=group)
@@ -53,6 +56,7 @@ def furnish(service: Service, group: str, folder: Path) -> dict[str, Any]:
         "context": next(one.id for one in service.context(USER, group=group) if one.group_name == group),
         "document": document,
         "rejection": rejection,
+        "unconfirmed": waiting,
         "request": injected.request,
         "item": next(iter(one.id for one in service.items(USER, session_id=SESSION, group=group)), 0),
     }
@@ -65,6 +69,17 @@ def _refuse(service: Service, group: str) -> int:
         where = Provenance(BEGAN, "chat", SESSION, "m1", group)
         refused = NewRejection("fact", f"{word}_key", f"a {word}", "unsure", f"{word}?", where)
         rejections.insert(tx, USER, number, refused, BEGAN)
+    return number
+
+
+def _propose(service: Service, group: str) -> int:
+    """Something that waits to be confirmed, since a time to come: nothing has waited too long."""
+    word = WORDS[group]
+    with service.database.write() as tx:
+        number = users.lock(tx, USER, BEGAN)
+        where = Provenance(BEGAN, "chat", SESSION, "m1", group)
+        waiting = NewUnconfirmed("fact", f"{word}_pet", f"a {word}", "reworded", "", word, "self", where)
+        unconfirmed.insert(tx, USER, number, waiting, BEGAN + CENTURY)
     return number
 
 

@@ -100,7 +100,7 @@ def test_a_statement_that_said_the_same_value_before_goes_with_the_fact(
     service: Service, clock: ManualClock
 ) -> None:
     state(service, clock, STATEMENT, session="one")
-    state(service, clock, "yes, teal it is, my favorite color", session="two")
+    state(service, clock, "teal is my favorite color", session="two")
     state(service, clock, "color? my favorite is teal", session="three")
     service.forget(ADA, fact="favorite_color")
     assert texts_of(service, ADA) == []
@@ -109,7 +109,7 @@ def test_a_statement_that_said_the_same_value_before_goes_with_the_fact(
 def test_a_fact_that_another_statement_says_too_stays_and_rests_on_that(
     service: Service, clock: ManualClock
 ) -> None:
-    state(service, clock, "yes, teal it is, my favorite color", session="one")
+    state(service, clock, "teal is my favorite color", session="one")
     state(service, clock, STATEMENT, session="two")
     document = document_of(service, STATEMENT)
     plan = service.plan_forgetting(ADA, document=document)

@@ -103,6 +103,7 @@ def _meant(visit: Visit, argument: Any) -> Any:
 
 
 PAIR, DOCUMENT, REFUSED, ITEM = Named("context"), Named("document"), Named("rejection"), Named("item")
+WAITING = Named("unconfirmed")
 
 
 def _exchange(group: str) -> AnsweredExchange:
@@ -127,6 +128,7 @@ READS: dict[str, list[Case]] = {
     "made_of": [method("made_of", SESSION, "m1")],
     "session_size": [method("session_size", SESSION)],
     "rejected": [method("rejected", shows=ALL)],
+    "unconfirmed": [method("unconfirmed", shows=ALL)],
     "why": [method("why", shows=NEAREST), method("why", Named("request"))],
     "items": [method("items"), method("items", session_id=SESSION)],
     "count_items": [method("count_items", "waiting", "failed")],
@@ -160,6 +162,8 @@ WRITES: dict[str, list[Case]] = {
     "set_fact": [method("set_fact", KEY, "none")],
     "replace_answer": [method("replace_answer", PAIR, "none")],
     "accept": [method("accept", REFUSED)],
+    "confirm": [method("confirm", WAITING)],
+    "refuse": [method("refuse", WAITING)],
     "import_lines": [
         Case(
             lambda visit: visit.service.import_lines(

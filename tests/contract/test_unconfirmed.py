@@ -135,10 +135,12 @@ def test_forgetting_takes_what_waits_too(url: str, clock: ManualClock, endpoint:
         say(service, "one")
         service.forget("ada", session="one")
         assert waiting(service) == []
+        clock.advance(60)
         say(service, "two")
         (document,) = service.documents("ada", session_id="two")
         service.forget("ada", document=document.id)
         assert waiting(service) == []
+        clock.advance(60)
         say(service, "three")
         service.set_fact("ada", "occupation", "pilot")
         service.forget("ada", fact="occupation")

@@ -24,7 +24,9 @@ from tests.server.calling import bearer, new_key
 from tests.server.serving import OPENAI, Running, serving, write_config
 from tests.server.test_isolation import ANSWERED, OF_NO_USER, PUBLIC, Case, cases
 
-LISTED = {f"/v1/memory/{name}" for name in ("facts", "context", "documents", "rejected", "export")}
+LISTED = {
+    f"/v1/memory/{name}" for name in ("facts", "context", "documents", "rejected", "unconfirmed", "export")
+}
 """What shows all that a group sees."""
 
 HEADER = "X-Shepherd-Group"
@@ -55,7 +57,8 @@ def site(tmp_path: Path) -> Iterator[Site]:
             for group in (MAIN, BETA, GLOBAL):
                 furnish(server.service, group, transcripts)
             free = bearer(new_key(server.service, USER))
-            nowhere = {"context": 10**6, "document": 10**6, "rejection": 10**6, "request": "0" * 12}
+            numbers = dict.fromkeys(("context", "document", "rejection", "unconfirmed"), 10**6)
+            nowhere = {**numbers, "request": "0" * 12}
             alone = [told(server.url, case, free, BETA) for case in reading(cases(nowhere))]
             ids = furnish(server.service, ALPHA, transcripts)
             bound = bearer(new_key(server.service, USER, group=ALPHA))

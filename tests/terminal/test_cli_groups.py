@@ -41,6 +41,7 @@ READING = {
     "memory health-check": False,
     "transcript": True,
     "memory rejected list": True,
+    "memory unconfirmed list": True,
     "queue list": False,
 }
 """Commands that change nothing, and whether a group finds its own word in what they print."""
@@ -92,7 +93,7 @@ def test_each_group_is_shown_what_it_sees_and_changes_what_is_its_own(
         return made[-1]
 
     with_service(lambda service: furnish_with(service, MAIN, BETA, GLOBAL))
-    without = dict.fromkeys(("context", "document", "rejection", "item"), "1000000")
+    without = dict.fromkeys(("context", "document", "rejection", "unconfirmed", "item"), "1000000")
     listed = [command for command in READING if command != "documents show"]
     alone = {command: said(command, without, BETA) for command in listed}
     ids = with_service(lambda service: furnish_with(service, ALPHA))
