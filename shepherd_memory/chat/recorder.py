@@ -75,6 +75,10 @@ class SessionRecorder:
         self._unstored.clear()
         return ""
 
+    def compacted(self) -> None:
+        """The prompt has lost its oldest messages: an archive of the session has them from now on."""
+        self._service.begin_archive(self._user_id, self.stored_as, group=self._group)
+
     def end_turn(self) -> str:
         """The user has been answered, or will not be: queue what is new once it is enough."""
         self._new_turns += 1

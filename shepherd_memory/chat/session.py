@@ -393,6 +393,7 @@ class ChatSession:
             if message["id"] not in kept:
                 self.evicted_turn = self._turn_keys.get(message["id"], self.evicted_turn)
         self.messages = messages
+        self._memory.compacted()
 
     def prompt(self) -> list[Message]:
         """The messages as they are sent: instructions first; what got no answer is said in one go."""

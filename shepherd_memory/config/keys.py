@@ -10,6 +10,7 @@ from shepherd_memory.config.settings import (
     COUNT_FROM_ONE,
     ENDPOINT,
     FLAG,
+    FOLDER,
     GROUP,
     MINUTES,
     MINUTES_OR_NEVER,
@@ -124,6 +125,12 @@ class Config(_Checked):
         "none",
         one_of(("none", "identity", "knowledge", "both")),
         "Documents of these categories that are handed on with the previous session, within its tokens.",
+    )
+    archive_folder: str = setting(
+        "",
+        FOLDER,
+        "Keep the sessions that are over as markdown files below this folder, in step with the memory."
+        " Empty: no files.",
     )
     memory_database: str = setting(
         "",

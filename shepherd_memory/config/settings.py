@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, fields
+from os.path import isabs
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
@@ -85,6 +86,11 @@ SECRET = ValueRule(
 )
 ENDPOINT = ValueRule(
     str, "a URL with http:// or https://", lambda text: _is_clean(text) and _is_endpoint(text)
+)
+FOLDER = ValueRule(
+    str,
+    "a folder: a path from the root, or from `~`",
+    lambda text: _is_clean(text) and (not text or text.startswith("~") or isabs(text)),
 )
 GROUP = ValueRule(str, "a group's name: text without slashes and control characters", _is_group)
 FLAG = ValueRule(bool, "true or false", lambda _: True)

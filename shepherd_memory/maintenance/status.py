@@ -83,6 +83,8 @@ def read_health(connection: Connection, config: Config, config_problem: str | No
         found.append(f"the oldest item has waited {lag:.0f} s and nothing moves: {reason}")
     if failed := jobs.count_failed(connection, queue.KIND, MAX_FAILED_COUNTED):
         found.append(_failed_problem(failed))
+    if problem := _archive_problem(connection, config):
+        found.append(problem)
     return HealthReport(endpoint, lag, tuple(found))
 
 
@@ -94,6 +96,14 @@ def _failed_problem(number: int) -> str:
         " `shepherd queue list --all-users --status failed` has the reasons,"
         " `shepherd queue retry --all-failed` tries at once"
     )
+
+
+def _archive_problem(connection: Connection, config: Config) -> str:
+    """Why files of archives are behind what is stored; empty if they are not, or there are none."""
+    if not config.archive_folder:
+        return ""
+    reason = endpoint_state.get(connection, endpoint_state.ARCHIVES).reason
+    return f"files in archive_folder are behind, and are tried again: {reason}" if reason else ""
 
 
 def _is_held_up(connection: Connection, config: Config) -> bool:

@@ -17,6 +17,7 @@ from shepherd_memory.embedding.thread import EmbeddingThread
 from shepherd_memory.extraction.extractor import extraction_client
 from shepherd_memory.extraction.worker import Worker
 from shepherd_memory.maintenance import legacy, reindexing
+from shepherd_memory.service.archives import ArchiveService
 from shepherd_memory.service.conversations import ConversationService
 from shepherd_memory.service.deliveries import DeliveryService
 from shepherd_memory.service.memories import MemoryService
@@ -38,6 +39,7 @@ class Service(
     DeliveryService,
     SessionHistoryService,
     SessionService,
+    ArchiveService,
     RecallService,
     MemoryService,
     ConversationService,
@@ -81,7 +83,7 @@ def open_service(
             stack.callback(stop)
         if worker:
             embedding.start()
-            stack.enter_context(service.tallies.counting())
+            _keep_in_step(stack, service)
             watcher.start()
             replayer.start()
             service.session_keeper.start_ending()
@@ -92,6 +94,12 @@ def open_service(
             stack.callback(replayer.ask_to_stop)
             stack.callback(embedding.ask_to_stop)
         yield service
+
+
+def _keep_in_step(stack: ExitStack, service: Service) -> None:
+    """What follows from what is stored: numbers, and files."""
+    stack.enter_context(service.tallies.counting())
+    stack.enter_context(service.archive_keeper.keeping())
 
 
 def _run_lanes(stack: ExitStack, lanes: Sequence[Lane[Any, Any]]) -> None:

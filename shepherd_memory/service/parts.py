@@ -1,5 +1,6 @@
 """The parts that every method of the service works with."""
 
+from shepherd_memory.archives.keeper import ArchiveKeeper
 from shepherd_memory.config import Config, LiveConfig
 from shepherd_memory.embedding.thread import EmbeddingThread
 from shepherd_memory.extraction.worker import Worker
@@ -35,6 +36,7 @@ class ServiceParts:
         self.tallies = Tallies(database, clock)
         self.session_keeper = SessionKeeper(database, live.current, clock)
         self.session_searches = TimedCalls("shepherd-session-search", SEARCHES_AT_ONCE)
+        self.archive_keeper = ArchiveKeeper(database, live.current, clock)
         self._live = live
         self._clock = clock
 

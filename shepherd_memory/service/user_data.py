@@ -4,7 +4,7 @@ from collections.abc import Callable, Generator, Sequence
 from dataclasses import replace
 from typing import BinaryIO
 
-from shepherd_memory.errors import InvalidInput
+from shepherd_memory.errors import InvalidInput, ShepherdError
 from shepherd_memory.maintenance import erasure, forgetting, portability
 from shepherd_memory.maintenance.erasure import Receipt
 from shepherd_memory.maintenance.forgetting import ForgettingPlan, Forgotten
@@ -19,7 +19,7 @@ from shepherd_memory.text.groups import MAIN_GROUP, checked_group
 from shepherd_memory.text.ids import checked_user_id, storable_id
 from shepherd_memory.work import ledger
 
-SAVED_CHATS, SPOOLED = "saved chats", "spooled exchanges"
+SAVED_CHATS, SPOOLED, ARCHIVE_FILES = "saved chats", "spooled exchanges", "archive files"
 
 
 class UserDataService(ServiceParts):
@@ -55,6 +55,8 @@ class UserDataService(ServiceParts):
         gone = forgetting.forget(self.database, user_id, target, self._clock(), place, only, same)
         # Again: a chat may have saved itself in between.
         _forget_saved(user_id, messages, session, place)
+        if gone.total:
+            self.archive_keeper.follow(user_id)
         return gone
 
     @empty_for_unknown_user(lambda: ForgettingPlan(0, 0, 0, [], []))
@@ -93,10 +95,21 @@ class UserDataService(ServiceParts):
         files = max(files, saved_chats.forget(user_id))
         # What other processes hold they drop when they come to store it: the erasure is on record.
         waiting = self.spool.drop(user_id, to_us(receipt.erased_at))
-        elsewhere = {SAVED_CHATS: files, SPOOLED: waiting}
+        archives = self._remove_archives(user_id)
+        elsewhere = {SAVED_CHATS: files, SPOOLED: waiting, ARCHIVE_FILES: archives}
         return replace(
             receipt, rows=receipt.rows | {name: number for name, number in elsewhere.items() if number}
         )
+
+    def _remove_archives(self, user_id: str) -> int:
+        try:
+            return self.archive_keeper.remove(user_id)
+        except OSError as error:
+            folder = self.archive_keeper.folder
+            raise ShepherdError(
+                f"all of {user_id!r} is erased but files in {folder}, which cannot be removed"
+                f" ({error.strerror or error}): make that possible, and erase again"
+            ) from error
 
     def export(self, user_id: str, *, group: str = MAIN_GROUP) -> Generator[bytes, None, None]:
         """Everything of a user that the group sees, as JSON lines; to be closed if they are not read up."""

@@ -5,6 +5,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
@@ -86,9 +87,15 @@ def _calling(
         given = [_meant(visit, one) for one in arguments]
         named = {key: _meant(visit, one) for key, one in options.items()}
         found = getattr(owner(visit), name)(USER, *given, **named, group=visit.group)
-        return list(found) if name in ("export", "read") else found
+        return list(found) if name in ("export", "read", "archive") else found
 
     return call
+
+
+def _exported_archives(visit: Visit) -> list[str]:
+    with TemporaryDirectory() as folder:
+        visit.service.export_archives(USER, Path(folder), group=visit.group)
+        return [path.read_text() for path in Path(folder).rglob("*.md")]
 
 
 @dataclass(frozen=True)
@@ -137,6 +144,10 @@ READS: dict[str, list[Case]] = {
     "unembedded": [method("unembedded")],
     "row_counts": [method("row_counts")],
     "export": [method("export", shows=ALL)],
+    "archive": [method("archive", SESSION, shows=NEAREST)],
+    "count_archives": [method("count_archives")],
+    "begin_archive": [method("begin_archive", SESSION)],
+    "export_archives": [Case(_exported_archives, ALL)],
     "conversations": [method("conversations")],
     "active_session": [method("active_session", shows=NEAREST)],
     "profile": [method("profile", shows=NEAREST)],

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
@@ -19,6 +20,8 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_stat
 
 import shepherd_memory
 from shepherd_memory import tools
+from shepherd_memory.archives import markdown
+from shepherd_memory.archives.catalog import ArchiveCatalog, ArchivedSession
 from shepherd_memory.config.identity import is_known
 from shepherd_memory.conversations import conversation, turns
 from shepherd_memory.conversations.grouping import Grouping, Origin, SaidEntry
@@ -360,6 +363,21 @@ def with_life(
             return function(tx, pair.me, session_lives.get(tx, pair.me, session_id), *arguments)
 
     return call
+
+
+def _archived(pair: Pair) -> ArchivedSession:
+    """My session as it is archived."""
+    with pair.database.read() as connection:
+        found = ArchiveCatalog(connection, pair.me).find("chat")
+    assert found is not None
+    return found
+
+
+def _export_archives(pair: Pair) -> Any:
+    """All that is written for me."""
+    with TemporaryDirectory() as folder:
+        pair.service.export_archives(pair.me, Path(folder))
+        return [path.read_text() for path in sorted(Path(folder).rglob("*.md"))]
 
 
 def _settle_life(pair: Pair) -> Any:
@@ -732,6 +750,13 @@ CORE: dict[str, list[Case]] = {
     ],
     "tools.sessions.resume_session": [by_tool(session_tools.resume_session, session_id="chat")],
     "tools.sessions.search_sessions": [by_tool(session_tools.search_sessions, query="city")],
+    "archives.markdown.marker_of": [
+        lambda pair: markdown.marker_of(pair.me, _archived(pair), markdown.DEFAULT_STYLE)
+    ],
+    "archives.markdown.render": [
+        lambda pair: list(markdown.render(pair.database, pair.me, _archived(pair))),
+    ],
+    "storage.erasures.digest_of_user": [lambda pair: erasures.digest_of_user(pair.me)],
     "storage.users.lock": [in_transaction(users.lock, NOW)],
     "storage.users.lock_existing": [in_transaction(users.lock_existing)],
     "storage.users.bump_version": [in_transaction(users.bump_version)],
@@ -741,8 +766,12 @@ SERVICE: dict[str, list[Case]] = {
     "accept": [on_service("accept", REFUSED)],
     "add_context": [on_service("add_context", "The same?", "the same")],
     "add_document": [on_service("add_document", "text", session_id="files", message_id="d1")],
+    "begin_archive": [on_service("begin_archive", "chat")],
+    "archive": [lambda pair: b"".join(pair.service.archive(pair.me, "chat"))],
     "context": [on_service("context")],
     "confirm": [on_service("confirm", KEPT)],
+    "count_archives": [on_service("count_archives")],
+    "export_archives": [_export_archives],
     "count_items": [
         on_service("count_items", "waiting", "failed"),
         on_service("count_items", "waiting", due=True),

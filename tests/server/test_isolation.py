@@ -131,6 +131,12 @@ def cases(ids: Mapping[str, Any]) -> list[Case]:
         Case("GET", f"{memory}/sessions", f"{memory}/sessions", shows=True),
         Case("GET", f"{memory}/sessions", f"{memory}/sessions?query=favourite+animal", shows=True),
         Case("GET", messages, f"{memory}/sessions/{SESSION}/messages", shows=True),
+        Case(
+            "GET",
+            f"{memory}/sessions/{{session_id:path}}/archive.md",
+            f"{memory}/sessions/{SESSION}/archive.md?whole=true",
+            shows=True,
+        ),
         Case("GET", f"{memory}/stats", f"{memory}/stats"),
         Case("GET", f"{memory}/conversations", f"{memory}/conversations?source=live", shows=True),
         Case("GET", f"{memory}/rejected", f"{memory}/rejected", shows=True),

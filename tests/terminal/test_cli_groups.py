@@ -105,7 +105,7 @@ def test_each_group_is_shown_what_it_sees_and_changes_what_is_its_own(
     good("memory", "export", str(exported), "--user", USER, "--group", GLOBAL)
     for group in (GLOBAL, BETA, ALPHA):
         before = with_service(everything)
-        given = {**ids, "file": transcript_of(group, transcripts)}
+        given = {**ids, "file": transcript_of(group, transcripts), "folder": tmp_path / "sessions"}
         for command in WRITING:
             named = {**given, "file": exported} if command == "memory import" else given
             check_shown(command, said(command, named, group), group, has_own=False)

@@ -49,6 +49,7 @@ COMMANDS = {
     "memory process": [],
     "memory health-check": [],
     "transcript": ["s"],
+    "sessions export": ["{folder}"],
     "memory rejected list": [],
     "memory rejected accept": ["{rejection}"],
     "memory unconfirmed list": [],
@@ -104,7 +105,11 @@ def anns(no_answer: None, tmp_path: Path, shelf: Path) -> dict[str, str]:
         for name in FILES:
             shutil.copy(tmp_path / name, shelf)
         numbers.write_text(json.dumps(found))
-    return {**json.loads(numbers.read_text()), "file": str(tmp_path / "bob.jsonl")}
+    return {
+        **json.loads(numbers.read_text()),
+        "file": str(tmp_path / "bob.jsonl"),
+        "folder": str(tmp_path / "sessions"),
+    }
 
 
 def _stock(folder: Path) -> dict[str, str]:
@@ -158,6 +163,8 @@ def test_bob_neither_sees_nor_changes_what_is_anns(
     assert result.exit_code in (0, 3)
     assert MARK not in result.output
     assert everything_of_ann() == before
+    written = Path(anns["folder"]).rglob("*.md")
+    assert not any(MARK in path.read_text() for path in written)
 
 
 def test_the_mark_is_where_ann_looks(anns: dict[str, str]) -> None:
@@ -172,4 +179,6 @@ def test_the_mark_is_where_ann_looks(anns: dict[str, str]) -> None:
         assert MARK in good(*command.split()).stdout
     assert MARK in good("recall", "what did ann say?").stdout
     assert MARK in good("memory", "why").stdout
+    good("sessions", "export", anns["folder"])
+    assert any(MARK in path.read_text() for path in Path(anns["folder"]).rglob("*.md"))
     assert json.loads(good("queue", "list", "--json").stdout)

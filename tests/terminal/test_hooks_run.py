@@ -86,6 +86,16 @@ def test_a_transcript_is_taken_in_at_once(project: Path, name: str) -> None:
     assert f"{name}: 6 messages taken in (new)" in log()
 
 
+def test_a_session_that_is_compacted_has_its_archive_with_the_words_from_before(
+    project: Path, config_path: Path, tmp_path: Path
+) -> None:
+    folder = tmp_path / "archives"
+    config_path.write_text(f'{config_path.read_text()}archive_folder = "{folder}"\n')
+    hook(event("PreCompact", write(project / "s.jsonl", talk()), trigger="manual"))
+    (file,) = folder.rglob("*.md")
+    assert all(text in file.read_text() for text in TALK)
+
+
 def test_compaction_loses_no_word_and_the_summary_is_nobodys(project: Path) -> None:
     transcript = write(project / "s.jsonl", talk())
     hook(event("PreCompact", transcript, trigger="manual"))

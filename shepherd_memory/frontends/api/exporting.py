@@ -45,12 +45,16 @@ class ExportChunks:
 
 
 class ExportResponse(Response):
-    """JSON lines as they are read; what fails before the first chunk is an error in good form."""
+    """Lines or pieces as they are read; what fails before the first chunk is an error in good form."""
 
     def __init__(
-        self, threads: ThreadPool, lines: Iterator[bytes], stall_seconds: float = STALL_SECONDS
+        self,
+        threads: ThreadPool,
+        lines: Iterator[bytes],
+        stall_seconds: float = STALL_SECONDS,
+        media_type: str = NDJSON,
     ) -> None:
-        super().__init__(media_type=NDJSON)
+        super().__init__(media_type=media_type)
         self._threads = threads
         self._chunks = ExportChunks(lines)
         self._stall_seconds = stall_seconds
@@ -59,7 +63,7 @@ class ExportResponse(Response):
         with _slots.one(AT_ONCE):
             try:
                 first = await self._threads.run(self._chunks.next)
-                body = StreamingResponse(self._all_after(first), media_type=NDJSON)
+                body = StreamingResponse(self._all_after(first), media_type=self.media_type)
                 await body(scope, receive, _impatient(send, self._stall_seconds))
             finally:
                 self._threads.start(self._chunks.close, "ending an export")

@@ -12,7 +12,14 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from shepherd_memory.frontends.api.memory_routes import MEMORY_OPERATIONS
-from shepherd_memory.frontends.api.operations import JSON, NDJSON, ForUser, Operation, OperationInput
+from shepherd_memory.frontends.api.operations import (
+    JSON,
+    MARKDOWN,
+    NDJSON,
+    ForUser,
+    Operation,
+    OperationInput,
+)
 from shepherd_memory.frontends.api.tool_routes import TOOL_OPERATIONS
 from shepherd_memory.frontends.web.http_errors import ANTHROPIC, MCP, OPENAI, RESPONSES, wire_of
 
@@ -275,7 +282,7 @@ class _Schemas:
     def _schema(self, kind: Any, media_type: str) -> Mapping[str, Any]:
         if kind is Anything:
             return {"type": "object"}
-        if media_type in (NDJSON, EVENTS, TEXT):
+        if media_type in (NDJSON, EVENTS, TEXT, MARKDOWN):
             return {"type": "string"}
         return self._found.get(kind, {})
 

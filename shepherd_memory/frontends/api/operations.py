@@ -25,7 +25,7 @@ from shepherd_memory.service import Service
 from shepherd_memory.text.ids import MAX_ID_LENGTH
 
 ANY_NUMBER = 1_000_000
-JSON, NDJSON = "application/json", "application/x-ndjson"
+JSON, NDJSON, MARKDOWN = "application/json", "application/x-ndjson", "text/markdown"
 
 User = Annotated[
     str,

@@ -6,9 +6,17 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from shepherd_memory.errors import ShepherdError
-from shepherd_memory.frontends.api.operations import BodyInput, ForUser, Operation, OperationInput
+from shepherd_memory.frontends.api.exporting import ExportResponse
+from shepherd_memory.frontends.api.operations import (
+    MARKDOWN,
+    BodyInput,
+    ForUser,
+    Operation,
+    OperationInput,
+)
 from shepherd_memory.frontends.api.session_shapes import (
     ActiveSession,
+    ArchiveOf,
     MessagesOf,
     PreviousOf,
     PreviousText,
@@ -134,6 +142,12 @@ def get_session(given: BodyInput[SessionOf, None]) -> SessionLife:
     return life
 
 
+def archive(given: BodyInput[ArchiveOf, None]) -> ExportResponse:
+    asked = given.parameters
+    pieces = given.service.archive(given.user_id, asked.session_id, whole=asked.whole, group=given.group)
+    return ExportResponse(given.threads, pieces, media_type=MARKDOWN)
+
+
 def end_session(given: BodyInput[SessionName, SessionEnd]) -> SessionLife:
     return given.service.end_session(
         given.user_id, given.parameters.session_id, reason=given.body.reason, group=given.group
@@ -223,6 +237,15 @@ SESSION_OPERATIONS = [
         MessagePage,
         read_messages,
         MessagesOf,
+    ),
+    Operation(
+        "GET",
+        f"{ROOT}/{{session_id:path}}/archive.md",
+        "A session as markdown.",
+        str,
+        archive,
+        ArchiveOf,
+        media_types=(MARKDOWN,),
     ),
     Operation("GET", f"{ROOT}/{{session_id:path}}", "Get a session.", SessionLife, get_session, SessionOf),
     Operation(

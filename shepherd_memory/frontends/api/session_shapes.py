@@ -98,6 +98,14 @@ class MessagesOf(SessionOf, frozen=True, kw_only=True):
     count: Annotated[int, Meta(ge=1, le=MAX_PAGE)] = 50
 
 
+class ArchiveOf(SessionOf, frozen=True, kw_only=True):
+    """A session as markdown."""
+
+    whole: Annotated[
+        bool, Meta(description="Whether long messages are whole, not cut at 2,000 characters.")
+    ] = False
+
+
 TokenBudget = Annotated[
     int, Meta(ge=0, le=1_000_000, description="Most tokens; else `session_rehydration_tokens`.")
 ]

@@ -35,6 +35,8 @@ class HookAnswer:
         for path in self._transcripts():
             self._take_in(path)
         if self._event.name != SESSION_START:
+            if self._event.session_id and not self._is_late():
+                self._service.begin_archive(self._user_id, self._event.session_id, group=self._group)
             return ""
         known = "\n\n".join(part for part in (self._previous(), self._profile()) if part)
         return _as_context(known) if known else ""

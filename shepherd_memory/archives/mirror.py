@@ -1,0 +1,327 @@
+"""A folder of archives that agrees with what is stored: one for each user, in that one for each group."""
+
+import os
+import stat
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from shepherd_memory.archives.catalog import ArchiveCatalog, ArchivedSession
+from shepherd_memory.archives.file_names import SUFFIX, file_stem, folder_name, free_name
+from shepherd_memory.archives.markdown import (
+    DEFAULT_STYLE,
+    ArchiveStyle,
+    Marker,
+    marker_of,
+    read_marker,
+    render,
+    session_digest,
+)
+from shepherd_memory.config import private_files
+from shepherd_memory.storage import erasures
+from shepherd_memory.storage.database import Database
+from shepherd_memory.text.groups import MAIN_GROUP
+
+HEAD_BYTES = 4096
+LOCK, UNFINISHED = ".shepherd-archives.lock", ".shepherd-archive.tmp"
+WRITTEN_AT_ONCE = 100
+"""Files that are written before others may have the lock."""
+
+Fault = Callable[[str], None]
+"""Is told what was just done; tests kill the process there."""
+
+Progress = Callable[[int], None]
+
+Plan = dict[str, tuple[ArchivedSession, Marker]]
+"""The files that should be there, by name."""
+
+
+@dataclass(frozen=True)
+class Mirrored:
+    """How many archives there are now, and how many files were written and removed for that."""
+
+    archives: int = 0
+    written: int = 0
+    removed: int = 0
+
+    def __add__(self, other: "Mirrored") -> "Mirrored":
+        return Mirrored(
+            self.archives + other.archives, self.written + other.written, self.removed + other.removed
+        )
+
+
+@dataclass(frozen=True)
+class MirrorRules:
+    """Which sessions have files, how those are written, and who is told of it.
+
+    `all_sessions`: also those that are not over. A session that has a file keeps it. `named`: the
+    group and id of one that has a file from now on, over or not, and is the only one that is looked after.
+    """
+
+    style: ArchiveStyle = DEFAULT_STYLE
+    all_sessions: bool = False
+    named: tuple[str, str] | None = None
+    progress: Progress = lambda number: None
+    fault: Fault = lambda point: None
+
+    def wants(self, session: ArchivedSession) -> bool:
+        """Whether the session is to have a file, if it has none yet."""
+        return self.all_sessions or session.is_over or self._names(session)
+
+    def takes(self, session: ArchivedSession) -> bool:
+        """Whether its file is written now."""
+        return self.named is None or self._names(session)
+
+    def _names(self, session: ArchivedSession) -> bool:
+        if self.named is None:
+            return False
+        group, session_id = self.named
+        return session.group_name == group and session.is_called(session_id)
+
+
+class UserMirror:
+    """The archives of one user, in a folder of theirs below which each group has its own.
+
+    Files without our marker, or with that of another user, are never replaced, removed or written through.
+    """
+
+    def __init__(self, database: Database, user_id: str, root: Path, folder: Path) -> None:
+        self._database = database
+        self._user_id = user_id
+        self._digest = erasures.digest_of_user(user_id)
+        self._root = root
+        self._folder = folder
+
+    def agree(self, rules: MirrorRules, group: str = MAIN_GROUP) -> Mirrored:
+        """Write what is missing or has changed of what a group sees, and remove what is no more; OSError."""
+        total = Mirrored()
+        is_more = True
+        while is_more:
+            with _locked(self._root):
+                step, is_more = self._step(rules, group)
+            total = Mirrored(step.archives, total.written + step.written, total.removed + step.removed)
+        return total
+
+    def _step(self, rules: MirrorRules, group: str) -> tuple[Mirrored, bool]:
+        """Some of it, from what is stored now: whoever forgets something comes after us or before."""
+        with self._database.read() as connection:
+            found = ArchiveCatalog(connection, self._user_id, group).listing()
+        by_group: dict[str, list[ArchivedSession]] = defaultdict(list)
+        for session in found:
+            by_group[session.group_name].append(session)
+        wanted = {folder_name(name): sessions for name, sessions in by_group.items()}
+        folders = {*wanted, *(_folders_in(self._folder) if group == MAIN_GROUP else ())}
+        total, room = Mirrored(), WRITTEN_AT_ONCE
+        for name in sorted(folders):
+            step = self._agree_group(self._folder / name, wanted.get(name, []), rules, room)
+            total, room = total + step, room - step.written
+        return total, room <= 0
+
+    def _agree_group(
+        self, folder: Path, sessions: list[ArchivedSession], rules: MirrorRules, room: int
+    ) -> Mirrored:
+        _remove_unfinished(folder)
+        own, foreign = self._files(folder)
+        on_file = {marker.session for marker in own.values()}
+        kept = [one for one in sessions if rules.wants(one) or session_digest(one) in on_file]
+        plan = self._plan(kept, foreign, rules.style)
+        on_plan = {session_digest(one) for one in kept}
+        gone = [name for name in own if name not in plan] if rules.named is None else []
+        forgotten = [name for name in gone if own[name].session not in on_plan]
+        # First, because it needs no room on the disk. What has another name now stays until it is written: of
+        # a session that is not over, only its file says that it has one.
+        _remove_all(folder, forgotten)
+        changed = _changed(plan, own, rules)
+        some = changed[: max(room, 0)]
+        for name in some:
+            self._write(folder, name, plan[name][0], rules)
+        moved = [name for name in gone if name not in forgotten] if len(some) == len(changed) else []
+        _remove_all(folder, moved)
+        if gone and not plan:
+            _remove_if_empty(folder)
+        return Mirrored(len(plan), len(some), len(forgotten) + len(moved))
+
+    def _plan(self, sessions: Iterable[ArchivedSession], foreign: set[str], style: ArchiveStyle) -> Plan:
+        """The files that should be there: the same ones whichever are, so that two folders are alike."""
+        plan: Plan = {}
+        for session in sorted(sessions, key=lambda one: (one.begun_at, one.session_id)):
+            name = free_name(file_stem(session.name, session.begun_at), _Taken(plan, foreign))
+            plan[name] = session, marker_of(self._user_id, session, style)
+        return plan
+
+    def _files(self, folder: Path) -> tuple[dict[str, Marker], set[str]]:
+        """Our files of this user in a folder, and the names of all others, in lower case."""
+        own: dict[str, Marker] = {}
+        foreign: set[str] = set()
+        for name in _names_in(folder):
+            marker = marker_in(folder / name) if name.endswith(SUFFIX) else None
+            if marker is not None and marker.user == self._digest:
+                own[name] = marker
+            else:
+                foreign.add(name.casefold())
+        return own, foreign
+
+    def _write(self, folder: Path, name: str, session: ArchivedSession, rules: MirrorRules) -> None:
+        _make_folder(self._root, folder)
+        text = render(self._database, self._user_id, session, rules.style)
+        try:
+            with _replacing(folder / name, folder / UNFINISHED) as descriptor:
+                _fill(descriptor, text, rules.fault)
+        except OSError:
+            # No old one either: it may hold what was forgotten.
+            if marker_in(folder / name) is not None:
+                _remove(folder / name)
+            raise
+        rules.fault("replaced")
+        rules.progress(1)
+
+
+def _changed(plan: Plan, own: Mapping[str, Marker], rules: MirrorRules) -> list[str]:
+    """The files to write, those first that take nobody's place."""
+    changed = [name for name, (_, marker) in plan.items() if own.get(name) != marker]
+    asked = [name for name in changed if rules.takes(plan[name][0])]
+    takes_place = any(name in own and own[name].session != plan[name][1].session for name in asked)
+    return sorted(changed if takes_place else asked, key=lambda name: name in own)
+
+
+class _Taken:
+    """The names that a file cannot have, also where case does not count."""
+
+    def __init__(self, plan: Mapping[str, object], foreign: set[str]) -> None:
+        self._plan = plan
+        self._foreign = foreign
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._plan or str(name).casefold() in self._foreign
+
+
+def marker_in(path: Path) -> Marker | None:
+    """The marker of a file of ours; None if it is another's, or no plain file."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0))
+    except OSError:
+        return None
+    try:
+        if path.is_symlink() or not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            return None
+        return read_marker(os.read(descriptor, HEAD_BYTES).decode("utf-8", "replace"))
+    finally:
+        os.close(descriptor)
+
+
+def remove_user(root: Path, folder: Path) -> int:
+    """Remove every file with our marker from a user's folder, and the folders that are then empty."""
+    if not _is_folder(folder):
+        return 0
+    removed = 0
+    with _locked(root):
+        for inner in [*(folder / name for name in _folders_in(folder)), folder]:
+            removed += _remove_ours(inner)
+        _remove_if_empty(folder)
+    return removed
+
+
+def _remove_ours(folder: Path) -> int:
+    _remove_unfinished(folder)
+    ours = [folder / name for name in _names_in(folder) if marker_in(folder / name) is not None]
+    for path in ours:
+        _remove(path)
+    if ours:
+        _remove_if_empty(folder)
+    return len(ours)
+
+
+def folders_in(root: Path) -> list[str]:
+    """The folders of users."""
+    return _folders_in(root)
+
+
+def user_digest_in(folder: Path) -> str:
+    """The digest of the user whose archives a folder holds; "" if there are none."""
+    for inner in _folders_in(folder):
+        for name in _names_in(folder / inner):
+            if marker := marker_in(folder / inner / name):
+                return marker.user
+    return ""
+
+
+@contextmanager
+def _locked(root: Path) -> Iterator[None]:
+    """One at a time in a folder of archives, over all processes."""
+    private_files.make_folder(root)
+    with private_files.locked(root / LOCK):
+        yield
+
+
+def _is_folder(path: Path) -> bool:
+    return path.is_dir() and not path.is_symlink()
+
+
+def _folders_in(folder: Path) -> list[str]:
+    try:
+        with os.scandir(folder) as entries:
+            return sorted(entry.name for entry in entries if entry.is_dir(follow_symlinks=False))
+    except FileNotFoundError:
+        return []
+
+
+def _names_in(folder: Path) -> list[str]:
+    if not _is_folder(folder):
+        return []
+    with os.scandir(folder) as entries:
+        return sorted(entry.name for entry in entries)
+
+
+def _make_folder(root: Path, folder: Path) -> None:
+    """Make the folder below the root; a link in its place would lead elsewhere."""
+    for path in [*reversed([one for one in folder.parents if root in one.parents]), folder]:
+        if path.is_symlink():
+            raise OSError("a symbolic link is in the place of a folder, and is not followed: move it away")
+        private_files.make_folder(path)
+
+
+@contextmanager
+def _replacing(target: Path, unfinished: Path) -> Iterator[int]:
+    """A new file for its owner alone, that takes the place of the target once it is whole."""
+    unfinished.unlink(missing_ok=True)
+    descriptor = os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    try:
+        yield descriptor
+        os.replace(unfinished, target)
+    except BaseException:
+        with suppress(OSError):
+            unfinished.unlink(missing_ok=True)
+        raise
+
+
+def _fill(descriptor: int, text: Iterable[str], fault: Fault) -> None:
+    with open(descriptor, "w", encoding="utf-8", newline="\n") as file:
+        for piece in text:
+            file.write(piece)
+            fault("writing")
+        file.flush()
+        os.fsync(file.fileno())
+    fault("written")
+
+
+def _remove_all(folder: Path, names: Iterable[str]) -> None:
+    for name in names:
+        _remove(folder / name)
+
+
+def _remove(path: Path) -> None:
+    path.unlink(missing_ok=True)
+
+
+def _remove_unfinished(folder: Path) -> None:
+    """Remove what a killed process left: whoever holds the lock is the only one who writes."""
+    if _is_folder(folder):
+        _remove(folder / UNFINISHED)
+
+
+def _remove_if_empty(folder: Path) -> None:
+    if _is_folder(folder):
+        with suppress(OSError):
+            folder.rmdir()
