@@ -19,6 +19,8 @@ _PLACE_KEYS = ("residence", "employer", "birthplace")
 MAX_FRAGMENT_WORDS = 3
 MAX_ASIDE_WORDS = 2
 MIN_SHARED = 3
+MIN_UNSPACED = 5
+"""Fewer characters than these after a value, in a script without spaces, may take it back."""
 
 
 @dataclass(frozen=True)
@@ -92,7 +94,7 @@ class Plainness:
     def _may_follow(self, sentence: Span) -> bool:
         first = self.reading.clauses_in(sentence)[:1]
         if not first or not self._is_spaced:
-            return not first or self._opens(first[0]) or self.reading.text[sentence[1] - 1] in "?？"
+            return not first or self._opens(first[0]) or sentence[1] - sentence[0] >= MIN_UNSPACED
         words = _WORD.findall(self.reading.text, first[0].start, first[0].end)
         return len(words) > MAX_ASIDE_WORDS or self._opens(first[0]) or self._is_asked(sentence)
 
@@ -110,6 +112,7 @@ class Plainness:
         at = self._skip(clause.start, clause.end)
         return (
             at >= clause.end
+            or self.reading.text[at : clause.end].strip().isdigit()
             or self._match("first" if self._is_spaced else "topic", at, clause.end) is not None
             or self._match("possessive", at, clause.end, "persons") is not None
             or (bool(clause.actor.kinds) and clause.actor.is_sure)
@@ -118,7 +121,7 @@ class Plainness:
     def _goes_on(self, clause: Clause) -> bool:
         """Whether a clause after the value adds to it: a place, a name, a question."""
         if not self._is_spaced:
-            return False
+            return clause.end - clause.start >= MIN_UNSPACED
         start = self.reading.text[clause.start : clause.end].lstrip(" ,;")
         words = _WORD.findall(start)
         if self._is_asked(self.reading.sentences[clause.sentence]):
@@ -149,6 +152,10 @@ class Plainness:
         if owned is not None:
             yield self._after_noun(owned + 1, clause)
             yield self._after_person(owned, clause)
+        article = self._match("article", at, clause.end)
+        if article is not None and (key := self._key_at(self._next(article), clause.end)) is not None:
+            yield self._match("copula", self._next(key), clause.end)
+        yield self._after_person(at if article is None else article, clause)
         if clause.actor.kinds and best_fit(self.kinds, clause.actor.kinds) != NONE:
             yield self._after_pronoun(at, clause)
 
@@ -162,9 +169,13 @@ class Plainness:
 
     def _key_at(self, at: int, end: int) -> int | None:
         """Where words of the key end that stand here: "my blood type is…" under `blood_type`."""
-        words = [] if self.kinds else self.about.split()
-        found = re.compile(r"\s".join(map(re.escape, words)) or "(?!)").match(self.reading.text, at, end)
-        return found.end() if found else None
+        named = set() if self.kinds else set(_WORD.findall(self.about))
+        last = None
+        for word in _WORD.finditer(self.reading.text, at, end):
+            if word[0] not in named or self._is("copula", word[0]):
+                break
+            last = word.end()
+        return last
 
     def _next(self, at: int) -> int:
         text = self.reading.text
@@ -197,7 +208,9 @@ class Plainness:
         for mention in self.reading.mentions_in((clause.start, clause.end)):
             lead = self.reading.text[clause.start : mention.start].rstrip()
             owner = pattern("persons", "possessive", self.reading.languages)
-            is_owned = any(one.end() == len(lead) for one in owner.finditer(lead))
+            is_owned = any(one.end() == len(lead) for one in owner.finditer(lead)) or owner.match(
+                self.reading.text, mention.start
+            )
             rest = self.reading.text[mention.end : clause.end].strip(" ,")
             if is_owned and self._fits(mention) and re.match(rf"{re.escape(self.value)}\b", rest):
                 return True
@@ -206,8 +219,12 @@ class Plainness:
     def _is_continued(self, at: int, clause: Clause) -> bool:
         """Whether the clause is one more thing of the list that the clause before it began."""
         is_first = clause.start <= self.reading.sentences[clause.sentence][0]
-        word = _WORD.search(self.reading.text, at, clause.end)
-        return not is_first and word is not None and self._is_value(word[0])
+        words = [one[0] for one in _WORD.finditer(self.reading.text, at, clause.end)]
+        place = next((i for i, word in enumerate(words) if self._is_value(word)), None)
+        if is_first or place is None:
+            return False
+        lead = words[:place]
+        return all(self._is_known(word) and not self._is("apart", word) for word in lead)
 
     def _is_value(self, word: str) -> bool:
         if self._value_stems & set(stems(word)):
@@ -219,7 +236,7 @@ class Plainness:
         words = [one[0] for one in _WORD.finditer(self.reading.text, at, end)]
         places = [i for i, word in enumerate(words) if self._is_value(word)]
         if not places:
-            return all(self._is_known(word) for word in words) or not _WORD.search(self.value)
+            return sum(not self._is_known(word) for word in words) <= MAX_ASIDE_WORDS
         lead, rest = words[: places[0]], words[places[-1] + 1 :]
         return self._is_bridge(lead) and (not rest or self._is_after(rest[0]))
 
