@@ -114,9 +114,16 @@ class Plainness:
             at >= clause.end
             or self.reading.text[at : clause.end].strip().isdigit()
             or self._match("first" if self._is_spaced else "topic", at, clause.end) is not None
-            or self._match("possessive", at, clause.end, "persons") is not None
+            or self._opens_with_own(at, clause)
             or (bool(clause.actor.kinds) and clause.actor.is_sure)
         )
+
+    def _opens_with_own(self, at: int, clause: Clause) -> bool:
+        owned = self._match("possessive", at, clause.end, "persons")
+        if owned is None:
+            return False
+        place = self._next(owned)
+        return self._mention_at(place) is not None or self._after_noun(place, clause) is not None
 
     def _goes_on(self, clause: Clause) -> bool:
         """Whether a clause after the value adds to it: a place, a name, a question."""
@@ -126,6 +133,8 @@ class Plainness:
         words = _WORD.findall(start)
         if self._is_asked(self.reading.sentences[clause.sentence]):
             return True
+        if pattern("denial", "contrast", self.reading.languages).match(start):
+            return False
         is_name = bool(words) and words[0] in self.reading.capitals and len(words) <= MAX_FRAGMENT_WORDS
         return is_name or any(
             pattern(*one, self.reading.languages).match(start)
@@ -199,7 +208,7 @@ class Plainness:
         for entry in ("third", "relative", "thing"):
             end = self._match(entry, at, clause.end, "persons")
             if end is not None:
-                is_verb = text[at:end].endswith("'s") or entry == "third" and self._match("third", at, end)
+                is_verb = text[at:end].endswith("'s") or self._match("third", at, end) is not None
                 return end if is_verb else self._match("third", self._next(end), clause.end)
         return self._match("third", at, clause.end)
 
