@@ -287,7 +287,8 @@ class Plainness:
         if place < 0:
             return self._match("topic", at, end) is not None
         tail = pattern("plain", "ending", self.reading.languages)
-        is_closed = tail.fullmatch(self.reading.text, place + len(self.value), end) is not None
+        after = place + len(self.value)
+        is_closed = after == end or tail.fullmatch(self.reading.text, after, end) is not None
         return is_closed and self._is_lead(at, place, end)
 
     def _is_lead(self, at: int, place: int, end: int) -> bool:
