@@ -282,7 +282,9 @@ def test_the_middle_of_a_very_long_message_is_taken_for_a_paste() -> None:
     assert decide(f"{paste} I'm Steve. {paste}", "name", "Steve", "I'm Steve") == REFUSED
 
 
-@pytest.mark.parametrize("name", ["relations", "persons", "moods", "denial", "cues", "words", "mail", "plain"])
+@pytest.mark.parametrize(
+    "name", ["relations", "persons", "moods", "denial", "cues", "words", "mail", "plain"]
+)
 def test_every_phrase_of_the_tables_is_a_pattern_of_a_known_language(name: str) -> None:
     for entry, phrases in table(name).items():
         if entry not in ("unit", "weekday"):

@@ -13,7 +13,9 @@ from shepherd_memory.text.words import stems
 NOT_PLAIN = "not plainly said"
 
 # Other signs show that something is played, joked about, cited or part of a program.
-_CALM = re.compile(r"(?:[\w\s.,;!?'\u2019%€$£¥°&+、。！？・ー¿¡-]|(?<=\d):(?=\d)|(?<=\w)[/#@](?=\w)|(?<=\w)#)*")
+_CALM = re.compile(
+    r"(?:[\w\s.,;!?'\u2019%€$£¥°&+、。！？・ー¿¡-]|(?<=\d):(?=\d)|(?<=\w)[/#@](?=\w)|(?<=\w)#)*"
+)
 _WORD = re.compile(r"[^\W_]+(?:['-][^\W_]+)*'?")
 _PLACE_KEYS = ("residence", "employer", "birthplace")
 MAX_FRAGMENT_WORDS = 3
@@ -259,7 +261,9 @@ class Plainness:
         if not unknown:
             return True
         after = lead[unknown[-1] + 1 :]
-        is_list = bool(after) and self._is("joiner", after[0], "persons") and len(unknown) <= MAX_FRAGMENT_WORDS
+        is_list = (
+            bool(after) and self._is("joiner", after[0], "persons") and len(unknown) <= MAX_FRAGMENT_WORDS
+        )
         is_place = bool(after) and self._is("filler", after[0]) and self._is_key_of(*_PLACE_KEYS)
         return (is_list and len(after) <= MAX_ASIDE_WORDS) or (is_place and len(unknown) <= MAX_ASIDE_WORDS)
 
@@ -272,7 +276,9 @@ class Plainness:
     def _is_known(self, word: str) -> bool:
         if word.isdigit() or self._is("filler", word) or word in self.about.split():
             return True
-        return any(self._fits(one) for one in self.reading.mentions if word in self.reading.text[one.start : one.end])
+        return any(
+            self._fits(one) for one in self.reading.mentions if word in self.reading.text[one.start : one.end]
+        )
 
     def _is(self, entry: str, word: str, of: str = "plain") -> bool:
         return pattern(of, entry, self.reading.languages).fullmatch(word) is not None
@@ -322,5 +328,7 @@ class Plainness:
 
 def _share(word: str, other: str) -> bool:
     """Whether two words are forms of one: "Томске" and "Томск"."""
-    same = next((i for i, (a, b) in enumerate(zip(word, other, strict=False)) if a != b), min(len(word), len(other)))
+    same = next(
+        (i for i, (a, b) in enumerate(zip(word, other, strict=False)) if a != b), min(len(word), len(other))
+    )
     return same >= MIN_SHARED and same >= max(len(word), len(other)) - MAX_ASIDE_WORDS
