@@ -33,8 +33,9 @@ from shepherd_memory.llm.target import target_of
 from shepherd_memory.memory import saved_chats
 from shepherd_memory.memory.saved_chats import SavedChat
 from shepherd_memory.memory.session_lives import CLEARED, CLIENT
+from shepherd_memory.memory.session_messages import SessionMessage
 from shepherd_memory.service import Service
-from shepherd_memory.storage.clock import iso, now_us
+from shepherd_memory.storage.clock import iso, now_us, to_us
 from shepherd_memory.text.canonical import canonical_text
 
 NO_PROVIDER = (
@@ -43,6 +44,9 @@ NO_PROVIDER = (
 )
 
 REMOTE = "remote"
+
+REBUILT_TOKENS = 8_000
+"""What a session is gone on with where nobody says how large the context window is."""
 
 logger = logging.getLogger("shepherd_memory.frontends.chat.session")
 
@@ -201,6 +205,8 @@ class ChatSession:
         turn = Turn(self, provider, emit, max_tokens or self.config.chat_max_tokens, memory, recalls)
         with self.life.used():
             turn.run(said)
+        if turn.has_switched and self.options.lives:
+            self._follow()
 
     def wake(self, emit: Emit, *, memory: bool = True) -> None:
         """Have the model greet the user, going on from the previous session, before anything is said.
@@ -254,6 +260,43 @@ class ChatSession:
         self._remembered = set(saved.remembered)
         self._memory.hold([one for one in saved.messages if one["id"] in saved.unstored])
         return True
+
+    def _follow(self) -> None:
+        """A tool has put this session aside: begin another, or go on with the one that was resumed."""
+        try:
+            active = self.service.active_session(self.user_id, group=self.group)
+            self.life.look()
+        except DatabaseError:
+            # The next thing that is said finds out.
+            return
+        if active is None:
+            self.clear()
+        elif active.session_id != self.session_id:
+            self.go_on_with(active.session_id)
+
+    def go_on_with(self, session_id: str) -> int:
+        """Go on with a session of the group that is active again; how many of its messages are left out.
+
+        Its messages are those that this machine has saved, with calls of tools, or else what was said, as
+        far as half of the context window has room for it.
+        """
+        self._behind.append(self._memory)
+        self.problem = self._catch_up()
+        group = self.group
+        saved = saved_chats.of_session(self.user_id, session_id, group)
+        tokens = self.context_window() // 2 or REBUILT_TOKENS
+        rebuilt = self.service.rebuild_chat(self.user_id, session_id, tokens, group=group)
+        self._begin(session_id, group)
+        self.life.adopt()
+        known = {message.message_id for message in rebuilt.messages}
+        # One that was resumed at an earlier message has said less than was saved.
+        if saved is not None and saved.messages and saved.messages[-1]["id"] in known:
+            self.messages, self._remembered = saved.messages, set(saved.remembered)
+            self._memory.hold([one for one in saved.messages if one["id"] in saved.unstored])
+            return 0
+        self.messages = [_as_message(message) for message in rebuilt.messages]
+        self._remembered = known
+        return rebuilt.left_out
 
     def close(self) -> None:
         """Queue what is new, and save the chat."""
@@ -377,6 +420,15 @@ class ChatSession:
                 return window
             self._windows[key] = window
         return self._windows[key]
+
+
+def _as_message(said: SessionMessage) -> Message:
+    return {
+        "role": said.role,
+        "content": said.text,
+        "id": said.message_id,
+        "created_at": iso(to_us(said.created_at)),
+    }
 
 
 def _unheard(event: events.Event) -> None:

@@ -69,6 +69,16 @@ def load(user_id: str, place: str, provider: str, group: str = MAIN_GROUP) -> Sa
         raise InvalidInput(f"{path} cannot be read as a saved chat ({error}); move it away") from error
 
 
+def of_session(user_id: str, session_id: str, group: str = MAIN_GROUP) -> SavedChat | None:
+    """The chat of a session of a group, in whichever folder it was; None if this machine has none."""
+    for path in _chats_of(_folder(user_id), group):
+        with suppress(ValueError, KeyError, TypeError, OSError):
+            chat = _read(path.read_bytes())
+            if chat.session_id == session_id:
+                return chat
+    return None
+
+
 def _read(content: bytes) -> SavedChat:
     table = load_json(content.decode())
     if table["version"] > VERSION:

@@ -1,3 +1,4 @@
+# ruff: noqa: RUF001 - Russian letters look like Latin ones.
 from datetime import UTC, datetime
 
 import pytest
@@ -5,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shepherd_memory.text.grounding import REFUSED, STORED, UNCONFIRMED, Claim, judge
-from shepherd_memory.text.grounding.plain import NOT_PLAIN
 from shepherd_memory.text.grounding.languages import LANGUAGES, pattern, table
+from shepherd_memory.text.grounding.plain import NOT_PLAIN
 from tests.bench.report_grounding import decision_on, decisions_on_questions, swapped_cases
 from tests.unit.grounding_corpus import FORGED_QUESTIONS, GROUNDED, HONEST_QUESTIONS
 from tests.unit.grounding_corpus import REFUSED as UNGROUNDED

@@ -13,9 +13,7 @@ from shepherd_memory.text.words import stems
 NOT_PLAIN = "not plainly said"
 
 # Other signs show that something is played, joked about, cited or part of a program.
-_CALM = re.compile(
-    r"(?:[\w\s.,;!?'\u2019%€$£¥°&+、。！？・ー¿¡-]|(?<=\d):(?=\d)|(?<=\w)[/#@](?=\w)|(?<=\w)#)*"
-)
+_CALM = re.compile(r"(?:[\w\s.,;!?'\u2019%€$£¥°&+、。・ー¿¡-]|(?<=\d):(?=\d)|(?<=\w)[/#@](?=\w)|(?<=\w)#)*")
 _WORD = re.compile(r"[^\W_]+(?:['-][^\W_]+)*'?")
 _PLACE_KEYS = ("residence", "employer", "birthplace")
 MAX_FRAGMENT_WORDS = 3
@@ -91,7 +89,7 @@ class Plainness:
         is_own = any(
             pattern("persons", one, self.reading.languages).search(text) for one in ("first", "possessive")
         )
-        return not text.endswith(":") and (is_short or is_own or text.endswith(("?", "？")))
+        return not text.endswith(":") and (is_short or is_own or text.endswith("?"))
 
     def _may_follow(self, sentence: Span) -> bool:
         first = self.reading.clauses_in(sentence)[:1]
@@ -101,7 +99,7 @@ class Plainness:
         return len(words) > MAX_ASIDE_WORDS or self._opens(first[0]) or self._is_asked(sentence)
 
     def _is_asked(self, sentence: Span) -> bool:
-        return self.reading.text[slice(*sentence)].rstrip().endswith(("?", "？"))
+        return self.reading.text[slice(*sentence)].rstrip().endswith("?")
 
     def _is_beside_plain(self, clause: Clause, others: list[Clause]) -> bool:
         at = others.index(clause)
@@ -148,7 +146,7 @@ class Plainness:
     def _is_said(self, clause: Clause) -> bool:
         if not self._is_spaced:
             return self._is_said_unspaced(clause)
-        if self._stands_at_person(clause):
+        if self._stands_at_person(clause) or self._comes_first(clause):
             return True
         at = self._skip(clause.start, clause.end)
         head = next((end for end in self._heads(at, clause) if end is not None), None)
@@ -157,7 +155,7 @@ class Plainness:
         return self._leads_to_value(head, clause.end)
 
     def _heads(self, at: int, clause: Clause) -> Iterator[int | None]:
-        """Where what makes a plain beginning ends: "I live", "my name is", "my sister works", "he's called"."""
+        """Where a plain beginning ends: "I live", "my name is", "my sister works", "he's called"."""
         yield self._match("first", at, clause.end)
         owned = self._match("possessive", at, clause.end, "persons")
         if owned is not None:
@@ -227,6 +225,16 @@ class Plainness:
                 return True
         return False
 
+    def _comes_first(self, clause: Clause) -> bool:
+        """Whether the clause says what the value is to the user: "teal is my favourite color"."""
+        at, text = self._skip(clause.start, clause.end), self.reading.text
+        if not self.value or not text.startswith(f"{self.value} ", at):
+            return False
+        verb = self._match("copula", self._next(at + len(self.value)), clause.end)
+        owned = self._match("possessive", self._next(verb), clause.end, "persons") if verb else None
+        noun = self._key_at(self._next(owned), clause.end) if owned else None
+        return noun is not None and not text[noun : clause.end].strip(" .!")
+
     def _is_continued(self, at: int, clause: Clause) -> bool:
         """Whether the clause is one more thing of the list that the clause before it began."""
         is_first = clause.start <= self.reading.sentences[clause.sentence][0]
@@ -287,7 +295,7 @@ class Plainness:
 
     def _is_said_unspaced(self, clause: Clause) -> bool:
         at = self._skip(clause.start, clause.end)
-        text = self.reading.text[at : clause.end].rstrip(" 。！!.?？、,")
+        text = self.reading.text[at : clause.end].rstrip(" 。!.?、,")
         end = at + len(text)
         place = self.reading.text.find(self.value, at, end)
         if place < 0:
