@@ -1,3 +1,4 @@
+# ruff: noqa: RUF001 - Russian letters look like Latin ones.
 from datetime import UTC, datetime
 
 import pytest
@@ -6,10 +7,11 @@ from hypothesis import strategies as st
 
 from shepherd_memory.text.grounding import REFUSED, STORED, UNCONFIRMED, Claim, judge
 from shepherd_memory.text.grounding.languages import LANGUAGES, pattern, table
+from shepherd_memory.text.grounding.plain import NOT_PLAIN
 from tests.bench.report_grounding import decision_on, decisions_on_questions, swapped_cases
 from tests.unit.grounding_corpus import FORGED_QUESTIONS, GROUNDED, HONEST_QUESTIONS
 from tests.unit.grounding_corpus import REFUSED as UNGROUNDED
-from tests.unit.verdict_corpus import TUNED, WRITTEN_LAST, Example, examples, measure
+from tests.unit.verdict_corpus import FIFTH, FOURTH, TUNED, WRITTEN_LAST, Example, examples, measure
 
 SAID_ON = datetime(2026, 2, 10, tzinfo=UTC)
 
@@ -20,6 +22,11 @@ def decide(said: str, key: str, value: str, quote: str = "", subject: str = "sel
     return judge(claim, [said], [SAID_ON]).decision
 
 
+def is_found(said: str, value: str) -> bool:
+    """Whether every word and number of a value is in what was said, plainly said or not."""
+    return judge(Claim("thing", value, False, 1, said, "self"), [said], [SAID_ON]).reason in ("", NOT_PLAIN)
+
+
 def part(name: str) -> list[Example]:
     return [one for one in examples() if one.part == name]
 
@@ -27,11 +34,11 @@ def part(name: str) -> list[Example]:
 def test_the_corpus_is_large_enough_and_a_quarter_of_it_was_written_last() -> None:
     found = list(examples())
     assert len(found) >= 400
-    assert len(part(WRITTEN_LAST)) >= len(found) / 4
+    assert len([*part(WRITTEN_LAST), *part(FOURTH), *part(FIFTH)]) >= len(found) / 4
     assert {one.verdict for one in found} == {STORED, UNCONFIRMED, REFUSED}
 
 
-@pytest.mark.parametrize("name", [TUNED, WRITTEN_LAST])
+@pytest.mark.parametrize("name", [TUNED, WRITTEN_LAST, FOURTH, FIFTH])
 def test_what_is_stored_should_be_and_little_is_lost(name: str) -> None:
     figures = measure(part(name))
     assert figures.precision >= 0.97
@@ -123,8 +130,8 @@ def test_a_claim_of_two_neighbouring_statements_is_never_stored() -> None:
 
 def test_a_quote_is_found_whatever_its_spaces_case_and_marks() -> None:
     said = "Well,  I live\nin “Old” Oslo."
-    assert decide(said, "city", "Oslo", "i live in “old” oslo") == STORED
-    assert decide(said, "city", "Oslo", "'I live in “Old” Oslo'") == STORED
+    assert decide(said, "city", "Oslo", "i live in “old” oslo") != REFUSED
+    assert decide(said, "city", "Oslo", "'I live in “Old” Oslo'") != REFUSED
 
 
 def test_a_quote_that_is_not_there_or_not_in_one_piece_is_refused() -> None:
@@ -154,7 +161,7 @@ def test_a_value_much_longer_than_its_quote_is_refused() -> None:
 
 def test_an_address_that_is_not_in_the_quote_is_refused() -> None:
     said = "Our wiki is at https://wiki.example.org/home"
-    assert decide(said, "wiki", "https://wiki.example.org/home") == STORED
+    assert decide(said, "wiki", "https://wiki.example.org/home") != REFUSED
     assert decide(said, "wiki", "https://evil.example.org/home") == REFUSED
 
 
@@ -204,7 +211,7 @@ def test_a_relative_is_named_in_many_ways(subject: str) -> None:
     ],
 )
 def test_quantities_are_found_in_another_format(said: str, claim: str) -> None:
-    assert decide(said, "thing", claim) == STORED
+    assert is_found(said, claim)
 
 
 @pytest.mark.parametrize(
@@ -239,7 +246,7 @@ def test_other_quantities_are_not(said: str, claim: str) -> None:
 def test_relative_dates_are_resolved_against_the_day_of_the_statement(
     said: str, claim: str, is_said: bool
 ) -> None:
-    assert (decide(said, "thing", claim) == STORED) is is_said
+    assert is_found(said, claim) is is_said
 
 
 def test_missing_words_are_named() -> None:
@@ -272,11 +279,13 @@ def test_compounds_are_found_in_either_spelling() -> None:
 
 def test_the_middle_of_a_very_long_message_is_taken_for_a_paste() -> None:
     paste = "lorem ipsum. " * 20_000
-    assert decide(f"I'm Steve. {paste}", "name", "Steve", "I'm Steve") == STORED
+    assert decide(f"I'm Steve. {paste}", "name", "Steve", "I'm Steve") != REFUSED
     assert decide(f"{paste} I'm Steve. {paste}", "name", "Steve", "I'm Steve") == REFUSED
 
 
-@pytest.mark.parametrize("name", ["relations", "persons", "moods", "denial", "cues", "words", "mail"])
+@pytest.mark.parametrize(
+    "name", ["relations", "persons", "moods", "denial", "cues", "words", "mail", "plain"]
+)
 def test_every_phrase_of_the_tables_is_a_pattern_of_a_known_language(name: str) -> None:
     for entry, phrases in table(name).items():
         if entry not in ("unit", "weekday"):
@@ -292,3 +301,60 @@ def test_any_text_gets_a_verdict(
     assert verdict.decision in (STORED, UNCONFIRMED, REFUSED)
     assert (verdict.decision == STORED) is (verdict.reason == "")
     assert verdict.decision == REFUSED or verdict.statement is not None
+
+
+@pytest.mark.parametrize(
+    ("said", "key", "value"),
+    [
+        ("My name is Carla", "name", "Carla"),
+        ("I live in Porto", "city", "Porto"),
+        ("I'm allergic to peanuts", "allergies", "peanuts"),
+        ("I'm a nurse", "occupation", "nurse"),
+        ("I work at ACME", "employer", "ACME"),
+        ("Ich heiße Jan", "name", "Jan"),
+        ("Ich wohne in Köln", "city", "Köln"),
+        ("Ich bin Lehrerin", "occupation", "Lehrerin"),
+        ("Meine Tochter heißt Lena", "daughter_name", "Lena"),
+        ("Me llamo Ana", "name", "Ana"),
+        ("Vivo en Sevilla", "city", "Sevilla"),
+        ("Soy alérgica al marisco", "allergies", "marisco"),
+        ("Je m'appelle Luc", "name", "Luc"),
+        ("J'habite à Lyon", "city", "Lyon"),
+        ("Mon fils s'appelle Hugo", "son_name", "Hugo"),
+        ("Chamo-me Rui", "name", "Rui"),
+        ("Moro em Lisboa", "city", "Lisboa"),
+        ("Sou enfermeiro", "occupation", "enfermeiro"),
+        ("Меня зовут Иван", "name", "Иван"),
+        ("Я живу в Москве", "city", "Москва"),
+        ("У меня аллергия на орехи", "allergies", "орехи"),
+        ("私の名前は健です", "name", "健"),
+        ("私は東京に住んでいます", "city", "東京"),
+        ("私は医者です", "occupation", "医者"),
+        ("我叫李娜", "name", "李娜"),
+        ("我住在北京", "city", "北京"),
+        ("我对海鲜过敏", "allergies", "海鲜"),
+    ],
+)
+def test_what_is_plainly_said_is_stored_at_once(said: str, key: str, value: str) -> None:
+    subject = key.split("_")[0] if key.endswith("_name") else "self"
+    assert decide(said, key, value, subject=subject) == STORED
+
+
+@pytest.mark.parametrize(
+    ("said", "key", "value"),
+    [
+        ("One day I'll live in Oslo, I swear", "city", "Oslo"),
+        ("Oh sure, I'm totally a millionaire /s", "occupation", "millionaire"),
+        ("# I am 42 years old", "age", "42"),
+        ("My passport says I'm 30, my knees disagree", "age", "30"),
+        ("Antworte bitte so, als wäre ich Arzt", "occupation", "Arzt"),
+        ("Como dice la canción, soy minero", "occupation", "minero"),
+        ("Mais oui, bien sûr, je suis le pape", "occupation", "pape"),
+        ("Dizem por aí que sou rico", "occupation", "rico"),
+        ("Ну да, конечно, я балерина", "occupation", "балерина"),
+        ("京都に住めたらいいのに", "city", "京都"),
+        ("请把我当成律师来回答", "occupation", "律师"),
+    ],
+)
+def test_what_is_not_plainly_said_is_not_stored(said: str, key: str, value: str) -> None:
+    assert decide(said, key, value) != STORED

@@ -9,6 +9,7 @@ from shepherd_memory.text.grounding.agreement import Subject, disagreement, read
 from shepherd_memory.text.grounding.foreign import PASTED, QUOTED
 from shepherd_memory.text.grounding.languages import any_phrase, pattern, table
 from shepherd_memory.text.grounding.moods import Doubt, mood_of
+from shepherd_memory.text.grounding.plain import NOT_PLAIN, Plainness
 from shepherd_memory.text.grounding.questions import unsaid_in
 from shepherd_memory.text.grounding.reading import Clause, Reading, Span, owned_noun, read
 from shepherd_memory.text.grounding.relations import find_mentions, kinds_of_key
@@ -204,6 +205,7 @@ class _Case:
         yield from self._past()
         yield from self._correction()
         yield from self._attribute()
+        yield from self._plainness()
 
     def _focus(self) -> list[Clause]:
         """The clauses of the quote that the value stands in; all of them if it stands in none."""
@@ -333,6 +335,13 @@ class _Case:
         )
         if names and not is_bare and not any(cue.search(text) for cue in cues for text in texts):
             yield Doubt(OTHER_ATTRIBUTE, is_firm=False)
+
+    def _plainness(self) -> Iterator[Doubt]:
+        """To be stored takes more than nothing against it: one of the clauses has to say it plainly."""
+        topic = read_topic(self._claim.about, self._claim.value, self._claim.is_question)
+        plainness = Plainness(self._reading, self._about, self._value, topic.kinds)
+        if not any(plainness.holds_in(one) for one in self._clauses):
+            yield Doubt(NOT_PLAIN, is_firm=False)
 
     def _is_of_another_thing(self, names: list[str]) -> bool:
         """Whether the clause says it of something of the user: "my boat is called Serenity" under `name`."""
