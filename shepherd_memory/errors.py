@@ -6,7 +6,8 @@ ShepherdError
 ├── NotFound                 what was named does not exist for this user
 ├── SessionConflict          the life of a session stands in the way; it is named
 │   ├── SessionRunning       one is active already in this group
-│   └── SessionEnded         it has ended, and takes no more chat
+│   ├── SessionEnded         it has ended, and takes no more chat
+│   └── SessionBusy          it is being answered in: later may work
 ├── DatabaseError            the database refused; the cause is attached
 │   ├── DatabaseUnavailable  it cannot be reached, is locked, or is full: later may work
 │   └── DatabaseRefused      wrong version, wrong file, missing driver: later will not help
@@ -59,6 +60,16 @@ class SessionEnded(SessionConflict):
     def __init__(self, session_id: str, reason: str) -> None:
         super().__init__(f"the session {session_id} has ended ({reason}): start another", session_id)
         self.reason = reason
+
+
+class SessionBusy(SessionConflict):
+    """A request is being answered in the session."""
+
+    def __init__(self, session_id: str) -> None:
+        super().__init__(
+            f"a request is being answered in the session {session_id}: wait for its end, then resume",
+            session_id,
+        )
 
 
 class DatabaseError(ShepherdError):

@@ -203,7 +203,9 @@ class Turn:
             raise CallCancelled("cancelled")
         self._emit(events.ToolCalled(call.id, call.name, call.arguments))
         chat = self._chat
-        text = tools.execute(chat.service, chat.user_id, call.name, call.arguments, chat.group)
+        text = tools.execute(
+            chat.service, chat.user_id, call.name, call.arguments, chat.group, chat.session_id
+        )
         self._emit(events.ToolFinished(call.id, call.name, text))
         return {"role": "tool", "content": text, "tool_call_id": call.id, "name": call.name}
 

@@ -1,13 +1,13 @@
 """What a new session is handed on: the session before it, and what is known, as far as is asked for."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from shepherd_memory.config import Config
 from shepherd_memory.injection.previous_session import ContextSection, PreviousSession, tell_session
 from shepherd_memory.injection.session_reader import SessionReader, read_context, read_handed_in
 from shepherd_memory.intake.handed_in import read_transcript
-from shepherd_memory.memory import session_lives, threads
+from shepherd_memory.memory import session_lives, session_openings, threads
 from shepherd_memory.memory.session_lives import SessionLife
 from shepherd_memory.storage import prompt_blocks
 from shepherd_memory.storage.database import Connection
@@ -19,6 +19,14 @@ CONTEXT_SHARE = 4
 
 WINDOW_SHARE = 4
 """All of it takes at most a quarter of the model's context window."""
+
+RESUMED_WINDOW_SHARE = 2
+"""A session that is resumed may take half of the window with what was said in it before."""
+
+RESUMED_TIMES = 4
+"""Where nobody says how large the window is, so many times what is handed on otherwise."""
+
+MAX_RESUMED_TOKENS = 32_000
 
 CONTEXTS = {
     "none": (),
@@ -52,18 +60,29 @@ NOTHING = HandedOn()
 
 @dataclass(frozen=True)
 class HandingRules:
-    """How much is handed on, what an agent is called who has no name, and which categories are asked for."""
+    """How much is handed on, what an agent is called who has no name, and which categories are asked for.
+
+    `resumed_tokens`: how much of a session that is resumed is brought back.
+    """
 
     tokens: int
     agent_name: str = ""
     categories: tuple[str, ...] = ()
+    resumed_tokens: int = 0
 
 
 def handing_rules(config: Config, context_window: int = 0, max_tokens: int | None = None) -> HandingRules:
     """What the configuration says, for a model with such a window; 0: nobody says how large it is."""
     wanted = config.session_rehydration_tokens if max_tokens is None else max_tokens
     tokens = min(wanted, context_window // WINDOW_SHARE) if context_window else wanted
-    return HandingRules(tokens, config.agent_name, CONTEXTS[config.session_rehydration_context])
+    resumed = wanted if max_tokens is not None else _resumed_tokens(wanted, context_window)
+    categories = CONTEXTS[config.session_rehydration_context]
+    return HandingRules(tokens, config.agent_name, categories, resumed)
+
+
+def _resumed_tokens(wanted: int, context_window: int) -> int:
+    room = context_window // RESUMED_WINDOW_SHARE if context_window else wanted * RESUMED_TIMES
+    return min(room, MAX_RESUMED_TOKENS) if wanted else 0
 
 
 def hand_on(connection: Connection, user_id: str, life: SessionLife, rules: HandingRules) -> HandedOn:
@@ -75,7 +94,7 @@ def hand_on(connection: Connection, user_id: str, life: SessionLife, rules: Hand
     ]
     sections = [section for section in found if section is not None]
     left = rules.tokens - sum(estimate_tokens(f"{section.text}\n") for section in sections)
-    previous = tell_previous(connection, user_id, life, left, rules.agent_name)
+    previous = tell_previous(connection, user_id, life, replace(rules, tokens=left))
     return _joined(previous, sections)
 
 
@@ -85,7 +104,7 @@ def is_handed_in(
     """Whether all that has these marks is still in the transcript that a session was started with."""
     if not marks:
         return True
-    transcript = read_transcript(session_lives.handed_in(connection, user_id, session_id, group))
+    transcript = read_transcript(session_openings.handed_in(connection, user_id, session_id, group))
     return set(marks) <= {prompt_blocks.text_mark(message.text, group) for message in transcript}
 
 
@@ -104,40 +123,46 @@ def find_previous(
     """The session that is asked for; None if the group has none, or nothing was said in it."""
     life = session_lives.get(connection, user_id, asked.current, group) if asked.current else None
     if not asked.session_id and life is not None and life.status != session_lives.UNSTARTED:
-        return tell_previous(connection, user_id, life, rules.tokens, rules.agent_name)
+        return tell_previous(connection, user_id, life, rules)
     session_id = asked.session_id or session_lives.newest_other(
         connection, user_id, asked.current, group, asked.cwd
     )
-    return tell_named(connection, user_id, session_id, rules.tokens, rules.agent_name, group)
+    return tell_named(connection, user_id, session_id, rules, group)
 
 
 def tell_previous(
-    connection: Connection,
-    user_id: str,
-    life: SessionLife,
-    max_tokens: int,
-    agent_name: str,
+    connection: Connection, user_id: str, life: SessionLife, rules: HandingRules
 ) -> PreviousSession | None:
-    """The transcript that was handed in, else the session that this one follows."""
-    stored = session_lives.handed_in(connection, user_id, life.session_id, life.group_name)
+    """What was said in a session that is resumed, else the transcript handed in, else what it follows."""
+    session_id, group = life.session_id, life.group_name
+    through = session_openings.resumed_through(connection, user_id, session_id, group)
+    if through is not None:
+        room = replace(rules, tokens=rules.resumed_tokens)
+        return tell_named(connection, user_id, session_id, room, group, through)
+    stored = session_openings.handed_in(connection, user_id, session_id, group)
     if transcript := read_transcript(stored):
-        names = {"human": user_id, "agent": life.agent_name or agent_name}
-        return tell_session(read_handed_in(transcript, names, life.group_name), max_tokens)
-    return tell_named(connection, user_id, life.previous_session, max_tokens, agent_name, life.group_name)
+        names = {"human": user_id, "agent": life.agent_name or rules.agent_name}
+        return tell_session(read_handed_in(transcript, names, group), rules.tokens)
+    return tell_named(connection, user_id, life.previous_session, rules, group)
 
 
 def tell_named(
-    connection: Connection, user_id: str, session_id: str, max_tokens: int, agent_name: str, group: str
+    connection: Connection,
+    user_id: str,
+    session_id: str,
+    rules: HandingRules,
+    group: str,
+    through: int | None = None,
 ) -> PreviousSession | None:
     """One session of a group; None if there is none, or nothing was said in it, or there is no room."""
     life = session_lives.get(connection, user_id, session_id, group) if session_id else None
-    if life is None or max_tokens <= 0:
+    if life is None or rules.tokens <= 0:
         return None
-    names = {"human": user_id, "agent": life.agent_name or agent_name}
+    names = {"human": user_id, "agent": life.agent_name or rules.agent_name}
     # What an agent said here may have come in through a server, as a transcript, or in part as each.
     parts = threads.parts(connection, user_id, session_id, group)
-    record = SessionReader(connection, user_id, group, names).session(session_id, parts)
-    return None if record is None else tell_session(record, max_tokens)
+    record = SessionReader(connection, user_id, group, names, through).session(session_id, parts)
+    return None if record is None else tell_session(record, rules.tokens)
 
 
 def _joined(previous: PreviousSession | None, sections: Sequence[ContextSection]) -> HandedOn:

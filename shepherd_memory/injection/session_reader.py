@@ -9,6 +9,8 @@ from shepherd_memory.injection.previous_session import (
     tell_context,
 )
 from shepherd_memory.intake.handed_in import HandedInMessage
+from shepherd_memory.memory.documents import IS_SAID
+from shepherd_memory.memory.session_messages import without_calls
 from shepherd_memory.storage import prompt_blocks
 from shepherd_memory.storage.clock import from_us
 from shepherd_memory.storage.database import Connection
@@ -22,22 +24,33 @@ READ_AT_ONCE = 16
 
 MAX_CONTEXT_DOCUMENTS = 50
 
-# Of an agent's message that only calls a tool, a transcript has a line that names the call.
 _SAID = (
     "from documents where user_id = :user_id and group_name = :group and session_id = :session_id"
-    " and type = 'message' and role in ('user', 'assistant') and not (tool_names <> ''"
-    " and (text = '' or (substr(text, 1, 1) = '[' and text not like '%\n%')))"
+    f" and {IS_SAID} and id <= :through"
 )
+ALL = 2**62
+"""No document has a higher id."""
 
 
 class SessionReader:
-    """Reads sessions of one group of a user; `names` are those of a human and of an agent who have none."""
+    """Reads sessions of one group of a user, up to a document.
 
-    def __init__(self, connection: Connection, user_id: str, group: str, names: Mapping[str, str]) -> None:
+    `names` are those of a human and of an agent who have none.
+    """
+
+    def __init__(
+        self,
+        connection: Connection,
+        user_id: str,
+        group: str,
+        names: Mapping[str, str],
+        through: int | None = None,
+    ) -> None:
         self._connection = connection
         self._user_id = user_id
         self._group = group
         self._names = names
+        self._through = ALL if through is None else through
 
     def session(self, session_id: str, parts: Sequence[str]) -> SessionRecord | None:
         """A session, which is stored under the ids of its `parts`; None if nothing was said in it."""
@@ -49,7 +62,11 @@ class SessionReader:
 
     def _count(self, session_id: str) -> int:
         row = self._connection.row(
-            f"select count(*) {_SAID}", user_id=self._user_id, group=self._group, session_id=session_id
+            f"select count(*) {_SAID}",
+            user_id=self._user_id,
+            group=self._group,
+            session_id=session_id,
+            through=self._through,
         )
         return int(row[0]) if row else 0
 
@@ -73,6 +90,7 @@ class SessionReader:
             user_id=self._user_id,
             group=self._group,
             session_id=session_id,
+            through=self._through,
             limit=ORDERED,
             **({"before": before} if before is not None else {}),
         )
@@ -93,16 +111,7 @@ class SessionReader:
             if number in found:
                 _, role, speaker_type, name, text, said_at, tools = found[number]
                 named = name or self._names["human" if role == "user" else "agent"]
-                yield RecordedMessage(number, role, speaker_type, named, _without_calls(text, tools), said_at)
-
-
-def _without_calls(text: str, tool_names: str) -> str:
-    """A message without the lines that stand for its calls of tools."""
-    openings = tuple(f"[{name}{end}" for name in tool_names.split(",") if name for end in (": ", "]"))
-    if not openings:
-        return text
-    lines = text.split("\n")
-    return "\n".join(line for line in lines if not (line.startswith(openings) and line.endswith("]")))
+                yield RecordedMessage(number, role, speaker_type, named, without_calls(text, tools), said_at)
 
 
 def read_handed_in(

@@ -18,6 +18,7 @@ from shepherd_memory.memory import (
     rejections,
     responses,
     session_lives,
+    session_openings,
     sessions,
     threads,
     twins,
@@ -290,15 +291,15 @@ def _forget_prompts(tx: Connection, user_id: str, gone: Collection[Document], gr
 
 def _forget_handed_in(tx: Connection, user_id: str, texts: Collection[str], group: str) -> None:
     """Take these texts out of the transcripts that sessions were started with."""
-    for session_id, transcript in session_lives.all_handed_in(tx, user_id, group):
+    for session_id, transcript in session_openings.all_handed_in(tx, user_id, group):
         left = without_texts(transcript, texts)
         if left != transcript:
-            session_lives.set_handed_in(tx, user_id, session_id, left, group)
+            session_openings.set_handed_in(tx, user_id, session_id, left, group)
 
 
 def _delete_session(tx: Connection, user_id: str, session_id: str, group: str) -> None:
     """Work on a forgotten session ends too; a running item loses its claim and stores nothing."""
-    transcript = read_transcript(session_lives.handed_in(tx, user_id, session_id, group))
+    transcript = read_transcript(session_openings.handed_in(tx, user_id, session_id, group))
     prompt_blocks.withdraw(
         tx, user_id, [prompt_blocks.text_mark(message.text, group) for message in transcript]
     )

@@ -4,9 +4,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from shepherd_memory.errors import InvalidInput
-from shepherd_memory.maintenance.line_columns import JSON, MOMENT, MOMENT_OR_NONE, TEXT
-from shepherd_memory.memory import session_lives
-from shepherd_memory.memory.session_lives import ACTIVE, END_REASONS, ENDED, REPLACED
+from shepherd_memory.maintenance.line_columns import JSON, MOMENT_OR_NONE, TEXT
+from shepherd_memory.memory import session_lives, session_openings
+from shepherd_memory.memory.session_lives import ACTIVE, END_REASONS, ENDED, REPLACED, UNSTARTED
 from shepherd_memory.storage.database import Connection, Row
 from shepherd_memory.storage.visibility import seen_from
 
@@ -22,17 +22,18 @@ LIFE_COLUMNS = {
     "end_reason": TEXT,
     "previous_session": TEXT,
     "handed_in": JSON,
-    "last_seen_at": MOMENT,
+    "last_seen_at": MOMENT_OR_NONE,
 }
 
 
 def life_rows(connection: Connection, user_id: str, group: str) -> list[Row]:
-    """The lives of the sessions that a group sees and somebody started, the oldest first."""
+    """The lives of the sessions that a group sees and somebody started or named, the oldest first."""
     among, seen = seen_from(group)
     return connection.rows(
         "select session_id, group_name, status, name, agent_name, started_at, ended_at, end_reason,"
         " previous_session, nullif(handed_in, ''), last_seen_at from sessions"
-        f" where user_id = :user_id and status <> ''{among} order by created_at, session_id, group_name",
+        f" where user_id = :user_id and (status <> '' or name <> ''){among}"
+        " order by created_at, session_id, group_name",
         user_id=user_id,
         **seen,
     )
@@ -40,8 +41,10 @@ def life_rows(connection: Connection, user_id: str, group: str) -> list[Row]:
 
 def check_life(values: Mapping[str, Any]) -> None:
     """Refuse a life that none of ours has led."""
-    if values["status"] not in (ACTIVE, ENDED):
-        raise InvalidInput(f"the status of a session is one of {ACTIVE}, {ENDED}")
+    if values["status"] not in (ACTIVE, ENDED) and not (values["status"] == UNSTARTED and values["name"]):
+        raise InvalidInput(
+            f"the status of a session is one of {ACTIVE}, {ENDED}, or empty where it has a name"
+        )
     if values["end_reason"] not in (END_REASONS if values["status"] == ENDED else ("",)):
         raise InvalidInput(f"a session that has ended, and no other, has one of {', '.join(END_REASONS)}")
 
@@ -63,7 +66,7 @@ def insert_life(tx: Connection, user_id: str, values: Mapping[str, Any]) -> None
         user_id=user_id,
         group=group,
         session_id=session_id,
-        **{**led, "handed_in": led["handed_in"] or ""},
+        **{**led, "handed_in": session_openings.transcript_in(led["handed_in"] or "")},
     )
     if given and led["status"] == ACTIVE:
         session_lives.take_place(tx, user_id, session_id, "", group)

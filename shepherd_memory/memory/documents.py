@@ -18,6 +18,13 @@ SPEAKER_TYPES = ("human", "agent")
 LOOKED_UP = 48
 """Messages that are looked for in one query: with more than 50 parameters psycopg reads it anew each time."""
 
+# Of an agent's message that only calls a tool, a transcript has a line that names the call.
+IS_SAID = (
+    "type = 'message' and role in ('user', 'assistant') and not (tool_names <> ''"
+    " and (text = '' or (substr(text, 1, 1) = '[' and text not like '%\n%')))"
+)
+"""The condition of what was said in words, as the end of a query."""
+
 COLUMNS = (
     "id, group_name, session_id, message_id, type, category, role, speaker_type, speaker_name, text, extra,"
     " source, source_file, tool_names, cwd, created_at, stored_at, use_count, last_used_at, made_of"

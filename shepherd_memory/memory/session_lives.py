@@ -324,13 +324,38 @@ def nearest(
 
 def active(connection: Connection, user_id: str, group: str = MAIN_GROUP) -> SessionLife | None:
     """The session that the group's place is taken by; it may have been silent for too long."""
+    session_id = placed(connection, user_id, group)
+    life = get(connection, user_id, session_id, group) if session_id else None
+    return life if life is not None and life.status == ACTIVE else None
+
+
+def placed(connection: Connection, user_id: str, group: str = MAIN_GROUP) -> str:
+    """The session that has the group's place, whether it is there or not; "" if the place is free."""
     row = connection.row(
         "select session_id from active_sessions where user_id = :user_id and group_name = :group",
         user_id=user_id,
         group=group,
     )
-    life = None if row is None else get(connection, user_id, row[0], group)
-    return life if life is not None and life.status == ACTIVE else None
+    return "" if row is None else str(row[0])
+
+
+def free_lost_place(database: Database, user_id: str, group: str = MAIN_GROUP) -> str:
+    """Let a group's place be free if it leads to no session that is active; which one had it, else ""."""
+    with database.read() as connection:
+        if not _lost(connection, user_id, group):
+            return ""
+    with database.write() as tx:
+        if users.lock_existing(tx, user_id) is None:
+            return ""
+        lost = _lost(tx, user_id, group)
+        if lost:
+            leave(tx, user_id, lost, group)
+    return lost
+
+
+def _lost(connection: Connection, user_id: str, group: str) -> str:
+    session_id = placed(connection, user_id, group)
+    return session_id if session_id and active(connection, user_id, group) is None else ""
 
 
 def holder(connection: Connection, user_id: str, group: str = MAIN_GROUP) -> str:
@@ -349,38 +374,6 @@ def agent_name(connection: Connection, user_id: str, session_id: str, group: str
         f"select agent_name from sessions {FOUND}", user_id=user_id, group=group, session_id=session_id
     )
     return "" if row is None else str(row[0])
-
-
-def handed_in(connection: Connection, user_id: str, session_id: str, group: str = MAIN_GROUP) -> str:
-    """The transcript, as JSON, that a session was started with; "" if none."""
-    row = connection.row(
-        f"select handed_in from sessions {FOUND}", user_id=user_id, group=group, session_id=session_id
-    )
-    return "" if row is None else str(row[0])
-
-
-def all_handed_in(connection: Connection, user_id: str, group: str = MAIN_GROUP) -> list[tuple[str, str]]:
-    """The sessions of a group that were started with a transcript, each with that."""
-    rows = connection.rows(
-        "select session_id, handed_in from sessions where user_id = :user_id and group_name = :group"
-        " and handed_in <> ''",
-        user_id=user_id,
-        group=group,
-    )
-    return [(session_id, transcript) for session_id, transcript in rows]
-
-
-def set_handed_in(
-    tx: Connection, user_id: str, session_id: str, transcript: str, group: str = MAIN_GROUP
-) -> None:
-    """Let a session have been started with this transcript."""
-    tx.execute(
-        f"update sessions set handed_in = :transcript {FOUND}",
-        user_id=user_id,
-        group=group,
-        session_id=session_id,
-        transcript=transcript,
-    )
 
 
 def forget(tx: Connection, user_id: str, session_id: str, group: str = MAIN_GROUP) -> None:

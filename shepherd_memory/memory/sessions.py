@@ -147,6 +147,11 @@ def size(connection: Connection, user_id: str, session_id: str, group: str = MAI
 
 def listing(connection: Connection, user_id: str, group: str = MAIN_GROUP) -> list[Session]:
     """A user's sessions that a group sees, the oldest first; one that came in both ways is one."""
+    return list(dict.fromkeys(as_one(connection, user_id, group).values()))
+
+
+def as_one(connection: Connection, user_id: str, group: str = MAIN_GROUP) -> dict[tuple[str, str], Session]:
+    """The same by the group and id of each session: those that are one lead to the same, oldest first."""
     among, seen = seen_from(group)
     rows = connection.rows(
         f"select {COLUMNS} from sessions where user_id = :user_id{among}"
@@ -154,7 +159,7 @@ def listing(connection: Connection, user_id: str, group: str = MAIN_GROUP) -> li
         user_id=user_id,
         **seen,
     )
-    return _as_one([build(Session, row) for row in rows], _threads(connection, user_id))
+    return _joined([build(Session, row) for row in rows], _threads(connection, user_id))
 
 
 def _threads(connection: Connection, user_id: str) -> dict[tuple[str, str], str]:
@@ -167,13 +172,16 @@ def _threads(connection: Connection, user_id: str) -> dict[tuple[str, str], str]
     return {(group, session_id): thread for group, session_id, thread in rows}
 
 
-def _as_one(found: Sequence[Session], threads: Mapping[tuple[str, str], str]) -> list[Session]:
+def _joined(
+    found: Sequence[Session], threads: Mapping[tuple[str, str], str]
+) -> dict[tuple[str, str], Session]:
     """Live sessions and the transcripts that they are one with, under the name of whichever began.
 
     Two files of the same thread are two sessions.
     """
     transcribed = {(group, thread) for (group, _), thread in threads.items()}
     one: dict[tuple[str, ...], Session] = {}
+    keys: dict[tuple[str, str], tuple[str, ...]] = {}
     has_file: set[tuple[str, ...]] = set()
     for session in found:
         name = (session.group_name, session.session_id)
@@ -184,7 +192,8 @@ def _as_one(found: Sequence[Session], threads: Mapping[tuple[str, str], str]) ->
             has_file.add(key)
         begun = one.setdefault(key, session)
         one[key] = replace(begun, updated_at=max(begun.updated_at, session.updated_at))
-    return list(one.values())
+        keys[name] = key
+    return {name: one[key] for name, key in keys.items()}
 
 
 def continued(

@@ -21,6 +21,7 @@ from shepherd_memory.service.conversations import ConversationService
 from shepherd_memory.service.deliveries import DeliveryService
 from shepherd_memory.service.memories import MemoryService
 from shepherd_memory.service.recall import RecallService
+from shepherd_memory.service.session_history import SessionHistoryService
 from shepherd_memory.service.sessions import SessionService
 from shepherd_memory.service.user_data import UserDataService
 from shepherd_memory.service.work import WorkService
@@ -35,6 +36,7 @@ from shepherd_memory.work.lane import Lane, stop_lanes
 
 class Service(
     DeliveryService,
+    SessionHistoryService,
     SessionService,
     RecallService,
     MemoryService,
@@ -75,8 +77,8 @@ def open_service(
         spool = stack.enter_context(closing(_spool(url, database, live, clock)))
         service = Service(database, live, thread, embedding, library, spool, clock)
         replayer = Replayer(spool, service.store_exchange)
-        stack.callback(embedding.stop)
-        stack.callback(service.session_keeper.stop)
+        for stop in (embedding.stop, service.session_keeper.stop, service.session_searches.stop):
+            stack.callback(stop)
         if worker:
             embedding.start()
             stack.enter_context(service.tallies.counting())

@@ -5,10 +5,13 @@ from shepherd_memory.embedding.thread import EmbeddingThread
 from shepherd_memory.extraction.worker import Worker
 from shepherd_memory.maintenance.tallies import Tallies
 from shepherd_memory.service.session_keeper import SessionKeeper
+from shepherd_memory.service.timed_calls import TimedCalls
 from shepherd_memory.spool.spool import Spool
 from shepherd_memory.storage.clock import Clock
 from shepherd_memory.storage.database import Database
 from shepherd_memory.transcripts.library import Library
+
+SEARCHES_AT_ONCE = 2
 
 
 class ServiceParts:
@@ -31,6 +34,7 @@ class ServiceParts:
         self.embedding = embedding
         self.tallies = Tallies(database, clock)
         self.session_keeper = SessionKeeper(database, live.current, clock)
+        self.session_searches = TimedCalls("shepherd-session-search", SEARCHES_AT_ONCE)
         self._live = live
         self._clock = clock
 

@@ -1,5 +1,6 @@
 """Sessions that are started and ended, and which one is active."""
 
+import logging
 import uuid
 from types import NoneType
 
@@ -27,6 +28,8 @@ from shepherd_memory.storage import users
 from shepherd_memory.storage.lease_owner import is_gone
 from shepherd_memory.text.groups import MAIN_GROUP, checked_group
 from shepherd_memory.text.ids import storable_id
+
+logger = logging.getLogger("shepherd_memory.sessions")
 
 TOUCH_SHARE = 500
 """So often at most, within the time after which a silent session ends, it is noted that one is used."""
@@ -83,8 +86,10 @@ class SessionService(ServiceParts):
 
     @empty_for_unknown_user(NoneType)
     def active_session(self, user_id: str, *, group: str = MAIN_GROUP) -> SessionLife | None:
-        """The session that is active in the group."""
+        """The session that is active in the group; a place that leads to none is made free."""
         place = checked_group(group)
+        if lost := session_lives.free_lost_place(self.database, user_id, place):
+            logger.warning("the session %s has a place and is not there: the next one begins anew", lost)
         with self.database.read() as connection:
             life = session_lives.active(connection, user_id, place)
         settled = None if life is None else self._settled(user_id, life)

@@ -5,13 +5,14 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from shepherd_memory.config.identity import is_known
-from shepherd_memory.errors import InvalidInput, ShepherdError
+from shepherd_memory.errors import InvalidInput, NotFound, SessionConflict, ShepherdError
 from shepherd_memory.service import UNKNOWN_USER
 from shepherd_memory.text.canonical import as_text
 from shepherd_memory.text.groups import MAIN_GROUP, checked_group
 from shepherd_memory.text.ids import checked_user_id
 from shepherd_memory.tools.advanced import ADVANCED_TOOLS
 from shepherd_memory.tools.basic import BASIC_TOOLS
+from shepherd_memory.tools.sessions import SESSION_TOOLS
 from shepherd_memory.tools.tool import ERROR, Arguments, Effect, Tool, ToolOutput
 
 if TYPE_CHECKING:
@@ -19,24 +20,31 @@ if TYPE_CHECKING:
 
 __all__ = ["ALL_TOOLS", "ERROR", "TOOLS", "Effect", "Tool", "ToolOutput", "answer", "execute"]
 
-TOOLS: list[dict[str, Any]] = [tool.definition for tool in BASIC_TOOLS]
-"""The basic ones, for the `tools` of a chat request."""
+_OFFERED: Mapping[str, Tool] = {tool.name: tool for tool in (*BASIC_TOOLS, *SESSION_TOOLS)}
 
-ALL_TOOLS: Mapping[str, Tool] = {tool.name: tool for tool in (*BASIC_TOOLS, *ADVANCED_TOOLS)}
-"""By name: the basic ones and those for agents."""
+TOOLS: list[dict[str, Any]] = [tool.definition for tool in _OFFERED.values()]
+"""The basic ones and those for conversations, for the `tools` of a chat request."""
 
-_BASIC: Mapping[str, Tool] = {tool.name: tool for tool in BASIC_TOOLS}
+ALL_TOOLS: Mapping[str, Tool] = {tool.name: tool for tool in (*BASIC_TOOLS, *ADVANCED_TOOLS, *SESSION_TOOLS)}
+"""By name: these, and those for agents."""
 
 logger = logging.getLogger(__name__)
 
 
-def execute(service: "Service", user_id: str, name: str, arguments: object, group: str = MAIN_GROUP) -> str:
-    """What a basic tool answers, for the model: an error begins with `Error:`, and none is raised.
+def execute(
+    service: "Service",
+    user_id: str,
+    name: str,
+    arguments: object,
+    group: str = MAIN_GROUP,
+    session_id: str = "",
+) -> str:
+    """What a tool of `TOOLS` answers, for the model: an error begins with `Error:`, and none is raised.
 
-    `arguments` are an object or its JSON text. Whose memory it is, and which group's, only the caller says: a
-    `_user_id` among the arguments counts for nothing.
+    `arguments` are an object or its JSON text. Whose memory it is, which group's, and in which session the
+    tool is called, only the caller says: a `_user_id` among the arguments counts for nothing.
     """
-    return answer(service, user_id, name, arguments, _BASIC, group).text
+    return answer(service, user_id, name, arguments, _OFFERED, group, session_id).text
 
 
 def answer(
@@ -46,6 +54,7 @@ def answer(
     arguments: object,
     offered: Mapping[str, Tool] = ALL_TOOLS,
     group: str = MAIN_GROUP,
+    session_id: str = "",
 ) -> ToolOutput:
     """The same of any tool that is offered, and as data where there is some."""
     try:
@@ -54,8 +63,8 @@ def answer(
         tool = offered.get(name)
         if tool is None:
             raise InvalidInput(f"there is no tool {as_text(name)[:80]!r}; there are {', '.join(offered)}")
-        return tool.call(service, user_id, Arguments(arguments, checked_group(group)))
-    except InvalidInput as error:
+        return tool.call(service, user_id, Arguments(arguments, checked_group(group), session_id))
+    except (InvalidInput, NotFound, SessionConflict) as error:
         return ToolOutput(f"{ERROR} {error}")
     except ShepherdError as error:
         logger.warning("a tool failed: %s", error)

@@ -32,12 +32,14 @@ class Effect(Enum):
 class Arguments:
     """What a model passes to a tool, which may be anything: an object, or its JSON text.
 
-    `group` is not the model's to say: whoever runs the tool does.
+    `group`, and the `session_id` of the chat in which it is called, are not the model's to say: whoever runs
+    the tool does.
     """
 
-    def __init__(self, raw: object, group: str = MAIN_GROUP) -> None:
+    def __init__(self, raw: object, group: str = MAIN_GROUP, session_id: str = "") -> None:
         self._values = _decoded(raw)
         self.group = group
+        self.session_id = session_id
 
     def text(self, *names: str) -> str:
         """The argument of this name or alias; numbers and truth values count as their text."""

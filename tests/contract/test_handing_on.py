@@ -8,6 +8,7 @@ from xml.etree import ElementTree
 import pytest
 
 from shepherd_memory.injection import handing_on
+from shepherd_memory.injection.handing_on import HandingRules
 from shepherd_memory.injection.prompting import Injected
 from shepherd_memory.intake.messages import text_of
 from shepherd_memory.service import Service
@@ -422,7 +423,7 @@ def test_a_very_long_session_is_not_read_whole(service: Service) -> None:
     )
     with service.database.read() as connection:
         counting: Any = CountingConnection(connection)
-        told = handing_on.tell_named(counting, "ada", "before", 2000, "", "main")
+        told = handing_on.tell_named(counting, "ada", "before", HandingRules(2000), "main")
     assert told is not None
     assert told.total_count == 400
     assert counting.read < 400_000
@@ -434,3 +435,70 @@ def test_what_was_handed_on_is_in_the_log_and_counts_as_no_use(service: Service)
     said = service.documents("ada", session_id="before")
     assert {one.entry_id for one in service.why("ada")} == {document.id for document in said}
     assert {document.use_count for document in said} == {0}
+
+
+def resumed(service: Service, **how: Any) -> str:
+    """The session `before`, made active again."""
+    return service.resume_session("ada", "before", **how).session.session_id
+
+
+@pytest.mark.every_scheme
+def test_a_resumed_session_is_told_what_was_said_in_it_before(service: Service, clock: ManualClock) -> None:
+    talk(service)
+    start(service)
+    session_id = resumed(service)
+    messages: list[Any] = [user_says("where were we?")]
+    before: list[Any] = []
+    for number in range(3):
+        injected = service.inject("ada", messages, session_id=session_id)
+        assert injected.messages[: len(before)] == before
+        assert [line.partition(": ")[2] for line in lines_in(injected)] == [BIKE, "A fine bike.", CAT]
+        record = record_in(injected)
+        assert record is not None
+        assert record.attrib["session-id"] == "before"
+        service.remember("ada", messages[-1:], session_id)
+        messages, before = [*messages, answers("I see."), user_says(f"number {number}")], injected.messages
+    assert texts_of(service) == [BIKE, "A fine bike.", CAT, "where were we?", "number 0", "number 1"]
+
+
+def test_a_resumed_session_goes_on_from_a_message(service: Service) -> None:
+    talk(service)
+    injected = first_prompt(service, resumed(service, at="m1"))
+    assert lines_in(injected) == [f"[human — Ada]: {BIKE}"]
+
+
+def test_what_is_forgotten_leaves_a_resumed_session_and_what_was_said_since_does_not_come_in(
+    service: Service,
+) -> None:
+    talk(service)
+    session_id = resumed(service)
+    assert len(lines_in(first_prompt(service, session_id))) == 3
+    service.remember("ada", [user_says("hello"), answers("Said since")], session_id)
+    bike = next(one for one in service.documents("ada") if one.text == BIKE)
+    service.forget("ada", document=bike.id)
+    messages = [user_says("hello"), answers("Said since"), user_says("more")]
+    again = service.inject("ada", messages, session_id=session_id)
+    assert [line.partition(": ")[2] for line in lines_in(again)] == ["A fine bike.", CAT]
+
+
+def test_of_a_long_session_half_the_window_is_brought_back_with_a_note(service: Service) -> None:
+    said = [user_says(f"{number} " + "many words " * 100, id=str(number)) for number in range(100)]
+    service.remember("ada", said, "before")
+    session_id = resumed(service)
+    small = first_prompt(service, session_id, "one", context_window=8_000)
+    text = small.messages[0]["content"]
+    assert 3_000 < estimate_tokens(text) <= 4_000 + 50
+    lines = lines_in(small)
+    assert lines[0] == f"[… {100 - len(lines) + 1} earlier messages left out …]"
+    assert lines[-1].startswith("[human — ada]: 99 many words")
+    unknown = first_prompt(service, session_id, "two").messages[0]["content"]
+    assert 7_000 < estimate_tokens(unknown) <= 8_000 + 50
+
+
+def test_a_client_that_sends_its_messages_again_gets_them_back_once(service: Service) -> None:
+    talk(service)
+    session_id = resumed(service)
+    sent = service.inject(
+        "ada", [user_says(BIKE), answers("A fine bike."), user_says(CAT)], session_id=session_id
+    )
+    assert record_in(sent) is None

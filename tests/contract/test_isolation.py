@@ -66,7 +66,10 @@ from shepherd_memory.memory import (
     responses,
     restatements,
     saved_chats,
+    session_catalog,
+    session_history,
     session_lives,
+    session_openings,
     sessions,
     threads,
     twins,
@@ -76,6 +79,7 @@ from shepherd_memory.memory.documents import Facets, NewDocument
 from shepherd_memory.memory.rejections import NewRejection
 from shepherd_memory.memory.responses import StoredResponse
 from shepherd_memory.memory.saved_chats import InputHistory, SavedChat
+from shepherd_memory.memory.session_history import ResumeRequest
 from shepherd_memory.memory.session_lives import IdleRule, NewSession
 from shepherd_memory.memory.unconfirmed import NewUnconfirmed
 from shepherd_memory.recall import Hit, Recalled, rows, user_index
@@ -88,6 +92,7 @@ from shepherd_memory.storage.database import Connection, Database
 from shepherd_memory.storage.rows import Provenance
 from shepherd_memory.text.ids import fits_header
 from shepherd_memory.tools import advanced, basic
+from shepherd_memory.tools import sessions as session_tools
 from shepherd_memory.tools.tool import Arguments
 from shepherd_memory.transcripts import files, ingestion
 from shepherd_memory.transcripts.both_ways import find_heard, give_way
@@ -553,10 +558,8 @@ CORE: dict[str, list[Case]] = {
     "injection.handing_on.is_handed_in": [
         in_transaction(handing_on.is_handed_in, "handed", [prompt_blocks.text_mark(Pair.others)], "main")
     ],
-    "injection.handing_on.tell_named": [in_transaction(handing_on.tell_named, "chat", 2000, "", "main")],
-    "injection.handing_on.tell_previous": [
-        with_life(handing_on.tell_previous, 2000, "", session_id="handed")
-    ],
+    "injection.handing_on.tell_named": [in_transaction(handing_on.tell_named, "chat", HANDING, "main")],
+    "injection.handing_on.tell_previous": [with_life(handing_on.tell_previous, HANDING, session_id="handed")],
     "injection.session_reader.read_context": [
         in_transaction(session_reader.read_context, "knowledge", 600, "main")
     ],
@@ -628,9 +631,28 @@ CORE: dict[str, list[Case]] = {
         in_transaction(session_lines.insert_life, {**LED, "session_id": "life"}),
     ],
     "maintenance.session_lines.life_rows": [in_transaction(session_lines.life_rows, "main")],
+    "memory.session_catalog.listing": [in_transaction(session_catalog.listing, 100)],
+    "memory.session_history.clear": [
+        on_database(session_history.clear, "Put aside", AT_NOW),
+        on_database(session_history.clear, "", AT_NOW, "main", "chat"),
+    ],
+    "memory.session_history.entries": [in_transaction(session_history.entries)],
+    "memory.session_history.find": [
+        in_transaction(session_history.find, "chat"),
+        in_transaction(session_history.find, "1"),
+    ],
+    "memory.session_history.rename": [on_database(session_history.rename, "chat", "Another")],
+    "memory.session_history.resume": [
+        on_database(session_history.resume, ResumeRequest("chat"), AT_NOW),
+        on_database(session_history.resume, ResumeRequest("1", "Put aside", "m1"), AT_NOW),
+    ],
+    "memory.session_lives.free_lost_place": [on_database(session_lives.free_lost_place)],
+    "memory.session_lives.placed": [in_transaction(session_lives.placed)],
+    "memory.session_openings.reopen": [with_life(session_openings.reopen, FIRST_DOCUMENT, NOW)],
+    "memory.session_openings.resumed_through": [in_transaction(session_openings.resumed_through, "life")],
     "memory.session_lives.active": [in_transaction(session_lives.active)],
     "memory.session_lives.agent_name": [in_transaction(session_lives.agent_name, "life")],
-    "memory.session_lives.all_handed_in": [in_transaction(session_lives.all_handed_in)],
+    "memory.session_openings.all_handed_in": [in_transaction(session_openings.all_handed_in)],
     "memory.session_lives.close": [_close_life],
     "memory.session_lives.end": [
         on_database(session_lives.end, "life", "client", AT_NOW),
@@ -638,12 +660,12 @@ CORE: dict[str, list[Case]] = {
     ],
     "memory.session_lives.forget": [in_transaction(session_lives.forget, "life")],
     "memory.session_lives.get": [in_transaction(session_lives.get, "life")],
-    "memory.session_lives.handed_in": [in_transaction(session_lives.handed_in, "life")],
+    "memory.session_openings.handed_in": [in_transaction(session_openings.handed_in, "life")],
     "memory.session_lives.holder": [in_transaction(session_lives.holder)],
     "memory.session_lives.leave": [in_transaction(session_lives.leave, "life")],
     "memory.session_lives.nearest": [in_transaction(session_lives.nearest, "life")],
     "memory.session_lives.newest_other": [in_transaction(session_lives.newest_other, "life")],
-    "memory.session_lives.set_handed_in": [in_transaction(session_lives.set_handed_in, "handed", "")],
+    "memory.session_openings.set_handed_in": [in_transaction(session_openings.set_handed_in, "handed", "")],
     "memory.session_lives.settled": [_settle_life],
     "memory.session_lives.start": [
         on_database(session_lives.start, NewSession("new", takeover=True), AT_NOW),
@@ -655,6 +677,7 @@ CORE: dict[str, list[Case]] = {
         in_transaction(sessions.continued, "chat", 0, NOW),
         in_transaction(sessions.continued, "opening", 0, NOW),
     ],
+    "memory.sessions.as_one": [in_transaction(sessions.as_one)],
     "memory.sessions.extend": [
         in_transaction(sessions.extend, "chat", 9000, "main", NOW, True, True),
         in_transaction(sessions.extend, "chat", 9000, "main", NOW, True, False, NOW * 2),
@@ -698,6 +721,14 @@ CORE: dict[str, list[Case]] = {
     ],
     "tools.advanced.list_facts": [by_tool(advanced.list_facts)],
     "tools.advanced.recall": [by_tool(advanced.recall, query="Where? my city", min_confidence=0)],
+    "tools.sessions.clear_session": [by_tool(session_tools.clear_session, name="Put aside")],
+    "tools.sessions.list_sessions": [by_tool(session_tools.list_sessions)],
+    "tools.sessions.read_session": [by_tool(session_tools.read_session, session_id="chat")],
+    "tools.sessions.rename_session": [
+        by_tool(session_tools.rename_session, session_id="chat", name="Another")
+    ],
+    "tools.sessions.resume_session": [by_tool(session_tools.resume_session, session_id="chat")],
+    "tools.sessions.search_sessions": [by_tool(session_tools.search_sessions, query="city")],
     "storage.users.lock": [in_transaction(users.lock, NOW)],
     "storage.users.lock_existing": [in_transaction(users.lock_existing)],
     "storage.users.bump_version": [in_transaction(users.bump_version)],
@@ -783,6 +814,15 @@ SERVICE: dict[str, list[Case]] = {
     "retry": [on_service("retry", PARKED)],
     "row_counts": [on_service("row_counts")],
     "active_session": [on_service("active_session")],
+    "clear_session": [on_service("clear_session", "Put aside")],
+    "find_session": [on_service("find_session", "chat")],
+    "list_sessions": [on_service("list_sessions")],
+    "read_session": [on_service("read_session", "chat")],
+    "rebuild_chat": [on_service("rebuild_chat", "chat", 1000)],
+    "rename_session": [on_service("rename_session", "chat", "Another")],
+    "resume_session": [on_service("resume_session", "chat", save_current_as="Put aside", at="m1")],
+    "search_sessions": [on_service("search_sessions", "city")],
+    "session_history": [on_service("session_history")],
     "end_session": [on_service("end_session", "life")],
     "recover_session": [on_service("recover_session")],
     "previous_session": [

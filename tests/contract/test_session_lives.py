@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from shepherd_memory.errors import InvalidInput, NotFound, SessionConflict, SessionEnded, SessionRunning
-from shepherd_memory.memory import session_lives
+from shepherd_memory.memory import session_openings
 from shepherd_memory.memory.session_lives import SessionLife
 from shepherd_memory.service import Service
 from shepherd_memory.storage.clock import from_us
@@ -419,7 +419,7 @@ def test_a_transcript_that_is_handed_in_is_kept_free_of_secrets_and_of_what_is_n
         ],
     ).session_id
     with service.database.read() as connection:
-        kept = json.loads(session_lives.handed_in(connection, "ada", session_id))
+        kept = json.loads(session_openings.handed_in(connection, "ada", session_id))
     assert [(one["speaker_type"], one["speaker_name"]) for one in kept] == [
         ("human", "Marcus"),
         ("agent", "Julian"),
@@ -469,7 +469,7 @@ def test_what_was_started_and_ended_comes_back_from_an_export(
         assert other.active_session("ada") == service.active_session("ada")
         assert b"".join(other.export("ada")) == b"".join(service.export("ada"))
         with other.database.read() as connection:
-            assert "Hello" in session_lives.handed_in(connection, "ada", ended.session_id)
+            assert "Hello" in session_openings.handed_in(connection, "ada", ended.session_id)
 
 
 def test_an_import_does_not_end_the_session_that_is_active_here(

@@ -21,6 +21,7 @@ READS = (
     "/v1/memory/documents",
     "/v1/memory/rejected",
     "/v1/memory/conversations",
+    "/v1/memory/sessions",
     "/v1/memory/why",
     "/v1/memory/export",
 )

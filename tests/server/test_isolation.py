@@ -95,6 +95,8 @@ def cases(ids: Mapping[str, Any]) -> list[Case]:
     """One for each method of each route at least; what removes most comes last."""
     memory = "/v1/memory"
     previous = f"{memory}/sessions/previous"
+    named = f"{memory}/sessions/{{session_id:path}}"
+    messages, resume = (f"{memory}/sessions/{{session_id:path}}/{name}" for name in ("messages", "resume"))
     said = [{"role": "user", "content": WORDS}]
     chat = {"model": "m", "max_tokens": 9, "messages": said, "input": said}
     export = b'{"format":"shepherd-memory","version":1}\n'
@@ -126,6 +128,9 @@ def cases(ids: Mapping[str, Any]) -> list[Case]:
         Case("GET", previous, previous),
         Case("GET", previous, f"{previous}?session_id={SESSION}", shows=True),
         Case("GET", f"{memory}/sessions/{{session_id:path}}", f"{memory}/sessions/{LIFE}", shows=True),
+        Case("GET", f"{memory}/sessions", f"{memory}/sessions", shows=True),
+        Case("GET", f"{memory}/sessions", f"{memory}/sessions?query=favourite+animal", shows=True),
+        Case("GET", messages, f"{memory}/sessions/{SESSION}/messages", shows=True),
         Case("GET", f"{memory}/stats", f"{memory}/stats"),
         Case("GET", f"{memory}/conversations", f"{memory}/conversations?source=live", shows=True),
         Case("GET", f"{memory}/rejected", f"{memory}/rejected", shows=True),
@@ -136,6 +141,18 @@ def cases(ids: Mapping[str, Any]) -> list[Case]:
         Case("GET", "/v1/tools", "/v1/tools"),
         tool("search_memory", {"query": "favourite animal", "max_results": 50}, shows=True),
         tool("get_fact", {"key": KEY}, shows=True),
+        *(
+            of_kind(name, arguments, shows=shows)
+            for of_kind in (tool, mcp)
+            for name, arguments, shows in (
+                ("list_sessions", {}, True),
+                ("search_sessions", {"query": "favourite animal"}, True),
+                ("read_session", {"session_id": SESSION}, True),
+                ("rename_session", {"session_id": SESSION, "name": "none"}, False),
+                ("resume_session", {"session_id": SESSION}, False),
+                ("clear_session", {"name": "none"}, False),
+            )
+        ),
         tool("store_memory", {"question": QUESTION, "answer": "none"}),
         tool("set_fact", {"key": KEY, "value": "none"}),
         tool("clear_memory", {"question": QUESTION}),
@@ -166,6 +183,9 @@ def cases(ids: Mapping[str, Any]) -> list[Case]:
         Case("DELETE", f"{memory}/context/{row}", f"{memory}/context/{ids['context']}"),
         Case("DELETE", f"{memory}/documents/{row}", f"{memory}/documents/{ids['document']}"),
         Case("POST", f"{memory}/sessions", f"{memory}/sessions", {"takeover": True}),
+        Case("PATCH", named, f"{memory}/sessions/{LIFE}", {"name": "none"}),
+        Case("POST", resume, f"{memory}/sessions/{SESSION}/resume", {"save_current_as": "none"}),
+        Case("POST", f"{memory}/sessions/clear", f"{memory}/sessions/clear", {"session_id": LIFE}),
         Case("POST", f"{memory}/sessions/{{session_id:path}}/end", f"{memory}/sessions/{LIFE}/end", {}),
         Case("DELETE", f"{memory}/sessions/{{session_id:path}}", f"{memory}/sessions/{SESSION}"),
         Case("POST", f"{memory}/erase", f"{memory}/erase", {}),

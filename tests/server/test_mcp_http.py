@@ -31,6 +31,12 @@ GOOD: dict[str, dict[str, Any]] = {
     "list_facts": {},
     "fact_history": {"key": "dog_name"},
     "forget": {"kind": "fact", "id": "dog_name"},
+    "clear_session": {"name": "Walks"},
+    "list_sessions": {},
+    "resume_session": {"session_id": "Walks", "save_current_as": "Now"},
+    "search_sessions": {"query": "walk dog"},
+    "read_session": {"session_id": "Walks", "from": 1, "max_messages": 5},
+    "rename_session": {"session_id": "Walks", "name": "Long walks"},
 }
 HANDSHAKE, NEWEST = "legacy", "auto"
 
@@ -69,7 +75,7 @@ def text_of(result: CallToolResult) -> str:
     return content.text
 
 
-async def say(client: Client, name: str, **arguments: Any) -> str:
+async def say(client: Client, name: str, /, **arguments: Any) -> str:
     return text_of(await client.call_tool(name, arguments))
 
 
@@ -102,9 +108,54 @@ def test_the_client_finds_every_tool_with_a_valid_schema_and_a_hint_of_what_it_d
     hints = {tool.name: tool.annotations for tool in listed.tools if tool.annotations}
     assert len(hints) == len(listed.tools)
     reads = {name for name, hint in hints.items() if hint.read_only_hint}
-    assert reads == {"search_memory", "get_fact", "recall", "list_facts", "fact_history"}
+    looks = {"list_sessions", "search_sessions", "read_session"}
+    assert reads == {"search_memory", "get_fact", "recall", "list_facts", "fact_history", *looks}
     deletes = {name for name, hint in hints.items() if hint.destructive_hint}
     assert deletes == {"clear_memory", "clear_fact", "forget"}
+
+
+def test_the_six_tools_for_conversations_in_a_row(running: Running) -> None:
+    service, ann = running.service, as_user("ann")
+    walks = service.start_session("ann", agent_name="Julian").session_id
+    said = [{"role": "user", "content": "Rex walks far"}, {"role": "assistant", "content": "How far?"}]
+    service.remember("ann", said, walks)
+
+    today = service.list_sessions("ann").sessions[0].last_activity_at.date()
+
+    async def use(client: Client) -> None:
+        assert await say(client, "list_sessions") == (
+            f'No saved conversations found.\nOther conversations:\n- [{walks}] "Rex walks far"'
+            f" (active, 2 messages, last {today})"
+        )
+        assert await say(client, "clear_session", name="Walks 🐕") == (
+            'Session saved as "Walks 🐕". The next message starts a fresh conversation.'
+        )
+        (entry,) = service.session_history("ann")
+        listed = await say(client, "list_sessions")
+        assert listed.startswith(f'Saved conversations:\n- [{entry.id}] "Walks 🐕" (saved 20')
+        found = await say(client, "search_sessions", query="rex")
+        assert found.startswith(f'Found 1 conversation(s):\n- [{walks}] "Walks 🐕" (')
+        assert found.endswith("): Rex walks far")
+        none = 'No conversations found matching "submarine".'
+        assert await say(client, "search_sessions", query="submarine") == none
+        assert await say(client, "rename_session", session_id=str(entry.id), name="Walks") == (
+            f'Session {walks} renamed to "Walks".'
+        )
+        read = await say(client, "read_session", session_id="Walks", max_messages=1)
+        first, message, more = read.split("\n")
+        assert first == f"Messages 1 to 1 of 2 in session {walks}:"
+        assert message.endswith(" ann] Rex walks far")
+        assert more == "More from 2 on."
+        resumed = await say(client, "resume_session", session_id=str(entry.id))
+        assert resumed.startswith(f"Resuming session {walks}. The next message continues it.\n\nWhat follows")
+        assert "[agent — Julian]: How far?\n</previous-session>" in resumed
+        assert service.active_session("ann").session_id == walks  # type: ignore[union-attr]
+        for name in ("resume_session", "read_session", "rename_session"):
+            wrong = await client.call_tool(name, {"session_id": "nobody's", "name": "x"})
+            assert wrong.is_error
+            assert text_of(wrong).startswith('Error: there is no session "nobody\'s" here')
+
+    with_client(running.url, ann, use)
 
 
 def test_an_agent_is_told_how_to_use_the_memory(running: Running) -> None:
@@ -116,6 +167,9 @@ def test_an_agent_is_told_how_to_use_the_memory(running: Running) -> None:
 
 @pytest.mark.parametrize("mode", [HANDSHAKE, NEWEST])
 def test_every_tool_answers_good_arguments(running: Running, mode: str) -> None:
+    started = running.service.start_session("ann").session_id
+    running.service.remember("ann", [{"role": "user", "content": "We walk the dog"}], started)
+
     async def use(client: Client) -> None:
         await say(client, "set_fact", key="dog_name", value="Fido")
         for name, arguments in GOOD.items():

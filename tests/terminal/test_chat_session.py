@@ -241,7 +241,7 @@ def test_the_model_uses_all_six_tools_for_the_user_of_the_chat(lab: Lab) -> None
         assert talk.service.facts("ann") == []
         assert roles(talk.session.messages) == ["user", *["assistant", "tool"] * 6, "assistant"]
     tools = [tool["function"]["name"] for tool in lab.bodies()[0]["tools"]]
-    assert sorted(tools) == sorted(call.name for call in SIX_TOOLS)
+    assert set(tools) > {call.name for call in SIX_TOOLS}
     last = lab.bodies()[-1]["messages"][-1]
     assert (last["role"], last["content"], last["tool_call_id"]) == ("tool", answers[-1], "c6")
 

@@ -40,6 +40,12 @@ def calls(ids: Mapping[str, Any]) -> list[tuple[str, dict[str, Any]]]:
         ("search_memory", {"query": ASKED, "max_results": 50}),
         ("get_fact", {"key": KEY}),
         ("fact_history", {"key": KEY}),
+        ("list_sessions", {}),
+        ("search_sessions", {"query": "favourite animal"}),
+        ("read_session", {"session_id": SESSION}),
+        ("rename_session", {"session_id": SESSION, "name": "none"}),
+        ("resume_session", {"session_id": SESSION}),
+        ("clear_session", {"name": "none"}),
         ("store_memory", {"question": QUESTION, "answer": "none"}),
         ("set_fact", {"key": KEY, "value": "none"}),
         ("clear_memory", {"question": QUESTION}),
@@ -49,7 +55,7 @@ def calls(ids: Mapping[str, Any]) -> list[tuple[str, dict[str, Any]]]:
     ]
 
 
-ALL_SHOWN = ("recall", "list_facts")
+ALL_SHOWN = ("recall", "list_facts", "list_sessions", "search_sessions")
 
 
 def answers(group: str, ids: Mapping[str, Any]) -> list[str]:

@@ -1,4 +1,4 @@
-"""Sessions over HTTP: start one, end it, see which one is active and how one is doing."""
+"""Sessions over HTTP: started and ended, listed, searched and read, named, put aside and resumed."""
 
 from typing import Any
 
@@ -9,11 +9,17 @@ from shepherd_memory.errors import ShepherdError
 from shepherd_memory.frontends.api.operations import BodyInput, ForUser, Operation, OperationInput
 from shepherd_memory.frontends.api.session_shapes import (
     ActiveSession,
+    MessagesOf,
     PreviousOf,
     PreviousText,
+    SessionClear,
     SessionEnd,
+    SessionGoneOn,
+    SessionListOf,
     SessionName,
     SessionOf,
+    SessionRename,
+    SessionResume,
     SessionStart,
 )
 from shepherd_memory.frontends.web.health import health_answer
@@ -27,7 +33,11 @@ from shepherd_memory.frontends.web.state import (
     user_header,
     user_of,
 )
+from shepherd_memory.injection.previous_session import PreviousSession
+from shepherd_memory.memory.session_catalog import SessionList
+from shepherd_memory.memory.session_history import HistoryEntry
 from shepherd_memory.memory.session_lives import SessionLife
+from shepherd_memory.memory.session_messages import MessagePage
 
 ROOT = "/v1/memory/sessions"
 CREATED, CONFLICT = 201, 409
@@ -64,7 +74,56 @@ def previous_session(given: BodyInput[PreviousOf, None]) -> PreviousText:
     )
     if found is None:
         raise HttpError(404, "there is no such session, nothing was said in it, or it does not fit")
+    return _text_of(found)
+
+
+def _text_of(found: PreviousSession) -> PreviousText:
     return PreviousText(found.session_id, found.ended, found.message_count, found.total_count, found.text)
+
+
+def list_sessions(given: BodyInput[SessionListOf, None]) -> SessionList:
+    asked = given.parameters
+    if asked.query:
+        return given.service.search_sessions(given.user_id, asked.query, limit=asked.limit, group=given.group)
+    return given.service.list_sessions(
+        given.user_id, limit=asked.limit, offset=asked.offset, group=given.group
+    )
+
+
+def read_messages(given: BodyInput[MessagesOf, None]) -> MessagePage:
+    asked = given.parameters
+    return given.service.read_session(
+        given.user_id, asked.session_id, first=asked.first, count=asked.count, group=given.group
+    )
+
+
+def clear_session(given: BodyInput[OperationInput, SessionClear]) -> HistoryEntry:
+    asked = given.body
+    return given.service.clear_session(
+        given.user_id, asked.name, session_id=asked.session_id, group=given.group
+    )
+
+
+def rename_session(given: BodyInput[SessionName, SessionRename]) -> SessionLife:
+    named, name = given.parameters.session_id, given.body.name
+    return given.service.rename_session(given.user_id, named, name, group=given.group)
+
+
+def resume_session(given: BodyInput[SessionName, SessionResume]) -> Response:
+    asked = given.body
+    resumed = given.service.resume_session(
+        given.user_id,
+        given.parameters.session_id,
+        save_current_as=asked.save_current_as,
+        at=asked.at,
+        group=given.group,
+    )
+    session_id = resumed.session.session_id
+    told = given.service.previous_session(given.user_id, current=session_id, group=given.group)
+    answer = SessionGoneOn(
+        resumed.session, resumed.saved, resumed.was_active, _text_of(told) if told else None
+    )
+    return json_response(answer, headers=session_header(session_id))
 
 
 def get_session(given: BodyInput[SessionOf, None]) -> SessionLife:
@@ -118,6 +177,16 @@ SESSION_OPERATIONS = [
         status=CREATED,
         refusals=(404, CONFLICT),
     ),
+    Operation("GET", ROOT, "List sessions, or search them.", SessionList, list_sessions, SessionListOf),
+    Operation(
+        "POST",
+        f"{ROOT}/clear",
+        "End a session and put it aside under a name.",
+        HistoryEntry,
+        clear_session,
+        body=SessionClear,
+        refusals=(404,),
+    ),
     Operation("GET", f"{ROOT}/active", "The active session.", ActiveSession, active_session, ForUser),
     Operation(
         "GET",
@@ -137,6 +206,33 @@ SESSION_OPERATIONS = [
         SessionName,
         SessionEnd,
     ),
+    Operation(
+        "POST",
+        f"{ROOT}/{{session_id:path}}/resume",
+        "Go on with an earlier session.",
+        SessionGoneOn,
+        resume_session,
+        SessionName,
+        SessionResume,
+        refusals=(CONFLICT,),
+    ),
+    Operation(
+        "GET",
+        f"{ROOT}/{{session_id:path}}/messages",
+        "Read what was said in a session.",
+        MessagePage,
+        read_messages,
+        MessagesOf,
+    ),
     Operation("GET", f"{ROOT}/{{session_id:path}}", "Get a session.", SessionLife, get_session, SessionOf),
+    Operation(
+        "PATCH",
+        f"{ROOT}/{{session_id:path}}",
+        "Name a session.",
+        SessionLife,
+        rename_session,
+        SessionName,
+        SessionRename,
+    ),
 ]
 """In this order: an id may have any form."""

@@ -7,7 +7,9 @@ from typing import Annotated, Any, Literal
 from msgspec import Meta, field
 
 from shepherd_memory.frontends.api.operations import ForUser, OperationInput
+from shepherd_memory.memory.session_history import HistoryEntry
 from shepherd_memory.memory.session_lives import LAST, SessionLife
+from shepherd_memory.service.session_history import MAX_PAGE
 
 Transcript = Annotated[
     list[Any],
@@ -54,6 +56,48 @@ class SessionOf(ForUser, frozen=True, kw_only=True):
     session_id: Annotated[str, Meta(min_length=1)]
 
 
+Name = Annotated[str, Meta(max_length=1000, description="At most 200 characters; any will do.")]
+
+
+class SessionListOf(ForUser, frozen=True, kw_only=True):
+    """Which sessions to list."""
+
+    query: Annotated[
+        str, Meta(max_length=10_000, description="Only sessions in which this was said, the best first.")
+    ] = ""
+    limit: Annotated[int, Meta(ge=1, le=MAX_PAGE)] = 50
+    offset: Annotated[int, Meta(ge=0, le=1_000_000_000)] = 0
+
+
+class SessionClear(ForUser, frozen=True, kw_only=True):
+    """A session to put aside."""
+
+    name: Name = ""
+    session_id: Annotated[str, Meta(description="This one; else the one that is active.")] = ""
+
+
+class SessionRename(ForUser, frozen=True, kw_only=True):
+    """Another name for a session."""
+
+    name: Name
+
+
+class SessionResume(ForUser, frozen=True, kw_only=True):
+    """How to go on with a session."""
+
+    save_current_as: Annotated[
+        str, Meta(max_length=1000, description="The name of the one that is active; else one is made.")
+    ] = ""
+    at: Annotated[str, Meta(description="The message after which it goes on; else the last.")] = ""
+
+
+class MessagesOf(SessionOf, frozen=True, kw_only=True):
+    """Which messages of a session to read."""
+
+    first: Annotated[int, Meta(ge=1, le=1_000_000_000, description="The first, counted from 1.")] = 1
+    count: Annotated[int, Meta(ge=1, le=MAX_PAGE)] = 50
+
+
 TokenBudget = Annotated[
     int, Meta(ge=0, le=1_000_000, description="Most tokens; else `session_rehydration_tokens`.")
 ]
@@ -77,6 +121,16 @@ class PreviousText:
     message_count: int
     total_count: int
     text: str
+
+
+@dataclass(frozen=True)
+class SessionGoneOn:
+    """A session that is active again: what was said in it before, and which one was put aside for it."""
+
+    session: SessionLife
+    saved: HistoryEntry | None
+    was_active: bool
+    told: PreviousText | None
 
 
 @dataclass(frozen=True)

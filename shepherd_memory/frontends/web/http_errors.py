@@ -11,6 +11,7 @@ from shepherd_memory.errors import (
     EndpointError,
     InvalidInput,
     NotFound,
+    SessionBusy,
     SessionConflict,
     SessionEnded,
     ShepherdError,
@@ -19,7 +20,7 @@ from shepherd_memory.errors import (
 OPENAI, RESPONSES, ANTHROPIC, MCP = "openai", "responses", "anthropic", "mcp"
 RETRY_SECONDS = 1
 SESSION_HEADER = "X-Shepherd-Session"
-SESSION_ACTIVE, SESSION_ENDED = "session_active", "session_ended"
+SESSION_ACTIVE, SESSION_ENDED, SESSION_BUSY = "session_active", "session_ended", "session_busy"
 
 STATUSES: dict[type[ShepherdError], int] = {
     ShepherdError: 500,
@@ -95,7 +96,8 @@ def from_error(error: ShepherdError) -> HttpError:
     if isinstance(error, SessionConflict):
         running = error.session_id
         named = session_header(running)
-        return HttpError(status, str(error), code=SESSION_ACTIVE, headers=named, session_id=running)
+        code = SESSION_BUSY if isinstance(error, SessionBusy) else SESSION_ACTIVE
+        return HttpError(status, str(error), code=code, headers=named, session_id=running)
     return HttpError(status, str(error))
 
 
