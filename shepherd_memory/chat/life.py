@@ -52,6 +52,11 @@ class ChatLife:
         except DatabaseError as error:
             logger.warning("a session could not be started (%s)", type(error).__name__)
 
+    def adopt(self, life: SessionLife) -> None:
+        """It was made active again."""
+        self.is_beside = False
+        self._known = life
+
     @property
     def previous_session(self) -> str:
         """The session that this one is told of; empty if there is none."""

@@ -69,6 +69,17 @@ def load(user_id: str, place: str, provider: str, group: str = MAIN_GROUP) -> Sa
         raise InvalidInput(f"{path} cannot be read as a saved chat ({error}); move it away") from error
 
 
+def find(user_id: str, session_id: str, group: str = MAIN_GROUP) -> SavedChat | None:
+    """The chat of a group that this session was left as, in whichever folder; None if it is in none."""
+    folder = _folder(user_id)
+    for path in _chats_of(folder, group) if folder.is_dir() else ():
+        with suppress(ValueError, KeyError, TypeError, OSError):
+            found = _read(path.read_bytes())
+            if found.session_id == session_id:
+                return found
+    return None
+
+
 def _read(content: bytes) -> SavedChat:
     table = load_json(content.decode())
     if table["version"] > VERSION:

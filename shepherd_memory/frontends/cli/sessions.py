@@ -18,7 +18,7 @@ from shepherd_memory.frontends.cli.opening import (
 from shepherd_memory.frontends.terminal.invocation import Invocation, pass_invocation
 from shepherd_memory.frontends.terminal.output import emit, emit_json, emit_result, json_option, print_note
 from shepherd_memory.frontends.terminal.safe_text import escape_line, safe_json
-from shepherd_memory.frontends.terminal.session_words import message_words, session_title
+from shepherd_memory.frontends.terminal.session_words import ago, message_words, session_title
 from shepherd_memory.frontends.terminal.tables import emit_table
 from shepherd_memory.frontends.terminal.times import local
 from shepherd_memory.storage.rows import as_json as plain
@@ -222,24 +222,23 @@ def _snapshot(entry: Any) -> dict[str, Any]:
 
 
 def _emit_sessions(found: "Iterable[SessionSummary]") -> None:
-    header = ("ID", "LAST MESSAGE", "SAID", "STATE", "NAME OR BEGINNING")
-    emit_table(header, map(_row, found))
+    emit_table(("ID", "LAST", "SAID", "STATE", "NAME OR BEGINNING"), map(_row, found))
 
 
 def _row(one: "SessionSummary") -> tuple[str, ...]:
-    return one.session_id, local(one.last_activity_at), str(one.message_count), one.status, session_title(one)
+    return one.session_id, ago(one.last_activity_at), str(one.message_count), one.status, session_title(one)
 
 
 def _emit_found(found: "SessionList") -> None:
-    header = ("ID", "SAID", "HITS", "NAME OR BEGINNING", "PASSAGE")
-    emit_table(header, map(_found_row, found.sessions))
+    emit_table(("ID", "SAID", "HITS", "NAME AND PASSAGE"), map(_found_row, found.sessions))
 
 
 def _found_row(one: "SessionSummary") -> tuple[str, ...]:
     match = one.match
     said_at = match.said_at if match and match.said_at else one.last_activity_at
     hits, snippet = (str(match.hits), match.snippet) if match else ("", "")
-    return one.session_id, local(said_at), hits, session_title(one), snippet
+    words = ": ".join(filter(None, (one.name, snippet)))
+    return one.session_id, ago(said_at), hits, words or one.preview
 
 
 def _emit_messages(page: "MessagePage") -> None:

@@ -19,8 +19,13 @@ def session_words(session_id: str, started_at: datetime | None, state: str = "")
     """`1a2b3c4d · 12 min · active`."""
     parts = [escape_line(session_id[:SHOWN_CHARS])]
     if started_at is not None:
-        parts.append(age(max(0.0, (datetime.now(UTC) - started_at).total_seconds())))
+        parts.append(ago(started_at))
     return " · ".join([*parts, state] if state else parts)
+
+
+def ago(moment: datetime) -> str:
+    """How long ago something was: `12 min`."""
+    return age(max(0.0, (datetime.now(UTC) - moment).total_seconds()))
 
 
 def session_title(session: "SessionSummary") -> str:
