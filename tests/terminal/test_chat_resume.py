@@ -9,7 +9,7 @@ import pytest
 
 from tests.provider import ScriptedProvider, chat
 from tests.terminal.chat_site import ANN, CHAT, PROMPT, ChatSite, say
-from tests.terminal.pty_screen import terminal
+from tests.terminal.pty_screen import Terminal, terminal
 
 BIKE, BOAT = "My bike is a green Brompton", "My boat is called Nausicaa"
 
@@ -39,6 +39,12 @@ def sent(site: ChatSite) -> list[tuple[str, str]]:
 def ids(site: ChatSite) -> dict[str, str]:
     with site.service() as service:
         return {one.preview: one.session_id for one in service.list_sessions(ANN).sessions}
+
+
+def assert_answered(screen: Terminal, text: str) -> None:
+    say(screen, text)
+    screen.wait_for("Good.")
+    screen.wait_for_line(PROMPT)
 
 
 def test_a_session_is_gone_on_with_by_its_name_with_all_that_was_said(site: ChatSite) -> None:
@@ -100,9 +106,7 @@ def test_a_long_session_comes_back_as_far_as_there_is_room(site: ChatSite) -> No
     with terminal(*CHAT, "--resume", "long-se", environment=site.environment()) as screen:
         screen.wait_for("older ones did not fit, and stay remembered")
         screen.wait_for_line(PROMPT)
-        say(screen, "And then?")
-        screen.wait_for("Good.")
-        screen.wait_for_line(PROMPT)
+        assert_answered(screen, "And then?")
         say(screen, "exit")
         assert screen.exit_code() == 0
     roles = [role for role, _ in sent(site)]
@@ -120,9 +124,7 @@ def test_a_person_chooses_names_and_comes_back(site: ChatSite) -> None:
         screen.type("1\r")
         screen.wait_for("2 messages are back")
         screen.wait_for_line(PROMPT)
-        say(screen, "What colour is it?")
-        screen.wait_for("Good.")
-        screen.wait_for_line(PROMPT)
+        assert_answered(screen, "What colour is it?")
         assert sent(site)[-3][1] == BIKE
         say(screen, f"/resume {ids(site)[BOAT][:8]}")
         screen.wait_for("the conversation before is kept as 'conversation-")

@@ -32,8 +32,8 @@ if TYPE_CHECKING:
     "named",
     is_flag=False,
     flag_value="",
-    metavar="[ID|NAME]",
-    help="Go on with an earlier session; without a name, one that you choose.",
+    metavar="[SESSION]",
+    help="Go on with this session, by its id or name; without one, choose.",
 )
 @click.option("--fresh", is_flag=True, help="Begin without a word of the last conversation.")
 @click.option("--wake", is_flag=True, help="Have the model greet first, and take up the last conversation.")

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from shepherd_memory.errors import InvalidInput, NotFound, SessionRunning
+from shepherd_memory.errors import InvalidInput, SessionRunning
+from shepherd_memory.frontends.terminal.choosing import earlier_sessions, others
 from shepherd_memory.frontends.terminal.output import print_message, print_note
 from shepherd_memory.frontends.terminal.session_words import ago, session_title
 from shepherd_memory.frontends.terminal.tables import aligned
@@ -39,10 +40,7 @@ def go_on_with(chat: "ChatSession", named: str) -> None:
 def pick(chat: "ChatSession") -> str:
     """The id of the session that the person chooses; empty if none."""
     group = chat.config.group
-    listed = chat.service.list_sessions(chat.user_id, limit=MAX_SHOWN + 1, group=group)
-    found = _others(chat, listed.sessions)
-    if not found:
-        raise NotFound("there is no earlier conversation yet")
+    found = earlier_sessions(chat, MAX_SHOWN + 1)[:MAX_SHOWN]
     while True:
         _show(found)
         typed = click.prompt(
@@ -53,7 +51,7 @@ def pick(chat: "ChatSession") -> str:
         if typed.isascii() and typed.isdecimal() and 1 <= int(typed) <= len(found):
             return found[int(typed) - 1].session_id
         searched = chat.service.search_sessions(chat.user_id, typed, limit=MAX_SHOWN, group=group)
-        if matching := _others(chat, searched.sessions):
+        if matching := others(chat, searched.sessions):
             found = matching
         else:
             print_note(f"nothing was found for {typed!r}")
@@ -63,12 +61,6 @@ def check_choosable(named: str, is_typed: bool) -> None:
     """A picker needs somebody who picks."""
     if not named and not is_typed:
         raise InvalidInput("say which one: --resume ID or NAME; `shepherd sessions` lists them")
-
-
-def _others(chat: "ChatSession", found: "Sequence[SessionSummary]") -> "list[SessionSummary]":
-    """Those that the chat can go on with: of its own group, and not itself."""
-    group = chat.config.group
-    return [one for one in found if one.group_name == group and one.session_id != chat.session_id][:MAX_SHOWN]
 
 
 def _show(found: "Sequence[SessionSummary]") -> None:
