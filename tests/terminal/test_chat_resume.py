@@ -82,6 +82,17 @@ def test_what_cannot_be_resumed_is_said_and_nothing_is_asked(
     assert ids(site) == {}
 
 
+@pytest.mark.parametrize(("user", "group"), [("bob", "main"), (ANN, "team")], ids=["user", "group"])
+def test_a_session_of_another_user_or_group_is_not_found(site: ChatSite, user: str, group: str) -> None:
+    with site.service() as service:
+        said = [{"role": "user", "content": BIKE, "id": "m1"}]
+        service.remember(user, said, "their-session", group=group)
+        done = site.piped("--resume", "their-session", "Hello?")
+        assert done.returncode == 3
+        assert "there is no session 'their-session' here" in done.stderr.decode()
+        assert service.read_session(user, "their-session", group=group).total == 1
+
+
 def test_a_script_does_not_end_a_conversation_that_runs_elsewhere(site: ChatSite) -> None:
     site.piped(BIKE)
     with site.service() as service:

@@ -44,7 +44,7 @@ def pick(chat: "ChatSession") -> str:
     while True:
         _show(found)
         typed = click.prompt(
-            "which one? (its number, or words to look for)", default="", show_default=False, err=True
+            "which one? (number, or words)", default="", show_default=False, err=True
         ).strip()
         if not typed:
             return ""
