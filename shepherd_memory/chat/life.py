@@ -52,10 +52,10 @@ class ChatLife:
         except DatabaseError as error:
             logger.warning("a session could not be started (%s)", type(error).__name__)
 
-    def adopt(self, life: SessionLife) -> None:
-        """It was made active again."""
+    def adopt(self) -> None:
+        """Know of the life of a session that was made active again elsewhere."""
         self.is_beside = False
-        self._known = life
+        self._known = self._service.session_life(self._user_id, self.session_id, group=self._group)
 
     @property
     def previous_session(self) -> str:

@@ -60,8 +60,11 @@ def earlier_chat(
 
 
 def _is_up_to_date(saved: SavedChat, rebuilt: RebuiltChat) -> bool:
-    """Whether nothing was said in the session elsewhere since."""
-    return not rebuilt.messages or rebuilt.messages[-1].message_id in set(_ids(saved.messages))
+    """Whether nothing was said elsewhere since, and it is not gone on with from an earlier message."""
+    if not (saved.messages and rebuilt.messages):
+        return False
+    known = {one.message_id for one in rebuilt.messages} | saved.unstored
+    return saved.messages[-1]["id"] in known and rebuilt.messages[-1].message_id in _ids(saved.messages)
 
 
 def _ids(messages: Sequence[Message]) -> list[str]:

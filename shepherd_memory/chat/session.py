@@ -203,6 +203,8 @@ class ChatSession:
         turn = Turn(self, provider, emit, max_tokens or self.config.chat_max_tokens, memory, recalls)
         with self.life.used():
             turn.run(said)
+        if turn.has_switched and self.options.lives:
+            self._follow()
 
     def wake(self, emit: Emit, *, memory: bool = True) -> None:
         """Have the model greet the user, going on from the previous session, before anything is said.
@@ -266,22 +268,14 @@ class ChatSession:
         SessionRunning if yet another is active, unless that is to end. What is wrong with the name or the
         session changes nothing.
         """
-        service, user_id, group = self.service, self.user_id, self.config.group
+        service, user_id, group = self.service, self.user_id, self.group
         session_id = self._to_switch_to(named, group, takeover)
-        saved = saved_chats.find(user_id, session_id, group)
         resumed = service.resume_session(
             user_id, session_id, group=group, asked_in=self.session_id, holder=new_owner()
         )
-        self._behind.append(self._memory)
-        self.problem = self._catch_up() or self.save()
-        provider = self.provider()
-        window = self.window_of(provider) if provider else 0
-        earlier = earlier_chat(service, user_id, session_id, window, group, saved)
-        self._begin(session_id, group)
-        self.life.adopt(resumed.session)
-        self._take(earlier)
+        left_out = self.go_on_with(session_id)
         kept_as = resumed.saved.name if resumed.saved else ""
-        return SwitchedChat(session_id, len(self.messages), earlier.left_out, kept_as)
+        return SwitchedChat(session_id, len(self.messages), left_out, kept_as)
 
     def _to_switch_to(self, named: str, group: str, takeover: bool) -> str:
         if not (self.options.lives and self.remembers()):
@@ -293,6 +287,36 @@ class ChatSession:
         if active is not None and active.session_id not in (found, self.session_id) and not takeover:
             raise SessionRunning(active.session_id)
         return found
+
+    def _follow(self) -> None:
+        """A tool has put this session aside: begin another, or go on with the one that was resumed."""
+        try:
+            active = self.service.active_session(self.user_id, group=self.group)
+            self.life.look()
+        except DatabaseError:
+            # The next thing that is said finds out.
+            return
+        if active is None:
+            self.clear()
+        elif active.session_id != self.session_id:
+            self.go_on_with(active.session_id)
+
+    def go_on_with(self, session_id: str) -> int:
+        """Go on with a session of the group that is active again; how many of its messages are left out.
+
+        Its messages are those that this machine has saved, with calls of tools, or else what was said, as
+        far as half of the context window has room for it.
+        """
+        self._behind.append(self._memory)
+        self.problem = self._catch_up()
+        group = self.group
+        saved = saved_chats.of_session(self.user_id, session_id, group)
+        window = self.context_window()
+        earlier = earlier_chat(self.service, self.user_id, session_id, window, group, saved)
+        self._begin(session_id, group)
+        self.life.adopt()
+        self._take(earlier)
+        return earlier.left_out
 
     def _take(self, earlier: EarlierChat) -> None:
         self.messages = earlier.messages

@@ -69,14 +69,13 @@ def load(user_id: str, place: str, provider: str, group: str = MAIN_GROUP) -> Sa
         raise InvalidInput(f"{path} cannot be read as a saved chat ({error}); move it away") from error
 
 
-def find(user_id: str, session_id: str, group: str = MAIN_GROUP) -> SavedChat | None:
-    """The chat of a group that this session was left as, in whichever folder; None if it is in none."""
-    folder = _folder(user_id)
-    for path in _chats_of(folder, group) if folder.is_dir() else ():
+def of_session(user_id: str, session_id: str, group: str = MAIN_GROUP) -> SavedChat | None:
+    """The chat of a session of a group, in whichever folder it was; None if this machine has none."""
+    for path in _chats_of(_folder(user_id), group):
         with suppress(ValueError, KeyError, TypeError, OSError):
-            found = _read(path.read_bytes())
-            if found.session_id == session_id:
-                return found
+            chat = _read(path.read_bytes())
+            if chat.session_id == session_id:
+                return chat
     return None
 
 

@@ -14,6 +14,12 @@ MEMORY_TOOLS = frozenset(
         "list_facts",
         "fact_history",
         "forget",
+        "clear_session",
+        "list_sessions",
+        "resume_session",
+        "search_sessions",
+        "read_session",
+        "rename_session",
     }
 )
 
@@ -24,7 +30,10 @@ _PREFIX = re.compile(r"^.*(?:__|[./:])|^shepherd(?:[_-]memory)?[_-]", re.DOTALL)
 """What clients put before a tool's name: `mcp__shepherd__`, `shepherd.`, `shepherd_`."""
 
 _RESULT = re.compile(
-    r"(?:Found \d+ memor(?:y|ies)(?:, best first)?:\n1\. \[|\d+ facts?(?:, the first \d+)?:\n\S+ = )"
+    r"(?:Found \d+ memor(?:y|ies)(?:, best first)?:\n1\. \[|\d+ facts?(?:, the first \d+)?:\n\S+ = "
+    r"|(?:Found \d+ conversation\(s\)|Saved conversations|Other conversations):\n- \["
+    r"|No saved conversations found\.|Messages \d+ to \d+ of \d+ in session "
+    r"|Resuming session \S+\. The next message )"
 )
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from shepherd_memory.memory import session_lives
+from shepherd_memory.memory import session_history, session_lives
 from shepherd_memory.memory.session_lives import IdleRule, NewSession
 from shepherd_memory.storage.clock import now_us
 from shepherd_memory.storage.database import Database, open_database
@@ -52,6 +52,37 @@ def test_a_start_or_end_that_is_killed_has_happened_whole_or_not_at_all(
         assert lives(database) == ({"first": "ended", "second": "ended"}, [])
         third = session_lives.start(database, "ada", NewSession("third"), IdleRule(now_us(), 0))
         assert third.status == session_lives.ACTIVE
+
+
+def history(database: Database) -> dict[str, str]:
+    with database.read() as connection:
+        return {entry.session_id: entry.name for entry in session_history.entries(connection, "ada")}
+
+
+@both_backends
+def test_a_clear_or_resume_that_is_killed_has_happened_whole_or_not_at_all(
+    database_url: str, processes: Processes
+) -> None:
+    def die(action: str, session_id: str, point: str) -> None:
+        dying = processes.python("tests.acceptance.dying_session", database_url, action, session_id, point)
+        assert dying.wait(120) == -signal.SIGKILL
+
+    idle = IdleRule(now_us(), 0)
+    with closing(open_database(database_url)) as database:
+        session_lives.start(database, "ada", NewSession("first"), idle)
+        for point in ("ended", "filed"):
+            die("clear", "first", point)
+            assert (lives(database), history(database)) == (({"first": "active"}, ["first"]), {}), point
+        die("clear", "first", "committed")
+        assert (lives(database), history(database)) == (({"first": "ended"}, []), {"first": "Tax"})
+        session_lives.start(database, "ada", NewSession("second"), idle)
+        before = ({"first": "ended", "second": "active"}, ["second"])
+        for point in ("put the current one aside", "resumed"):
+            die("resume", "first", point)
+            assert (lives(database), history(database)) == (before, {"first": "Tax"}), point
+        die("resume", "first", "committed")
+        after = ({"first": "active", "second": "ended"}, ["first"])
+        assert (lives(database), history(database)) == (after, {"second": "Now"})
 
 
 @first_backend

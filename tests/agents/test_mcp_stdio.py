@@ -112,7 +112,7 @@ class Raw:
         assert self.process.stdout
         return json.loads(self.process.stdout.readline())
 
-    def call(self, number: int, name: str, **arguments: Any) -> None:
+    def call(self, number: int, name: str, /, **arguments: Any) -> None:
         params = {"name": name, "arguments": arguments}
         self.send({"jsonrpc": "2.0", "id": number, "method": "tools/call", "params": params})
 

@@ -623,6 +623,9 @@ CORE: dict[str, list[Case]] = {
         with_saved_chats(lambda user_id: saved_chats.forget_said(user_id, {"m1"}, {Pair.mine, Pair.others}))
     ],
     "memory.saved_chats.load": [with_saved_chats(lambda user_id: saved_chats.load(user_id, "/work", "lab"))],
+    "memory.saved_chats.of_session": [
+        with_saved_chats(lambda user_id: saved_chats.of_session(user_id, "chat"))
+    ],
     "memory.saved_chats.save": [
         with_saved_chats(lambda user_id: saved_chats.save(user_id, "/work", "lab", SavedChat("chat", [])))
     ],

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ from shepherd_memory.chat.session import Options, open_chat
 from shepherd_memory.errors import SessionRunning
 from shepherd_memory.service import Service
 from tests.contract.given import texts_of, user_says
-from tests.provider import ScriptedProvider, chat
+from tests.provider import ScriptedProvider, ToolCall, chat, openai_stream
 from tests.terminal.test_chat_session import Lab, Talk
 
 BIKE = "My bike is a green Brompton"
@@ -167,3 +168,31 @@ def test_a_chat_that_is_not_remembered_or_is_kept_by_another_starts_nothing(
         talk.answer("Hello")
         assert talk.session.life.state == ""
         assert service.active_session("ann") is None
+
+
+def test_a_model_puts_the_conversation_aside_and_goes_on_with_it_again(lab: Lab) -> None:
+    tools = replace(LIVING, memtools=True)
+    with lab.service(rag_relevance_threshold=1.0) as service, talking(service, tools) as talk:
+        talk.answer(BIKE)
+        bikes = talk.session.session_id
+        lab.provider.script(
+            openai_stream(ToolCall("c1", "clear_session", '{"name": "Bikes"}')), chat("Saved.")
+        )
+        assert talk.answer("Put it aside") == "Saved."
+        assert life(service, bikes) == ("ended", "cleared")
+        assert talk.session.session_id != bikes
+        assert talk.session.messages == []
+        talk.answer("Something else")
+        other = talk.session.session_id
+        lab.provider.script(
+            openai_stream(ToolCall("c2", "resume_session", '{"session_id": "Bikes"}')), chat("Resumed.")
+        )
+        assert talk.answer("Back to the bikes") == "Resumed."
+        assert (talk.session.session_id, life(service, bikes)) == (bikes, ("active", ""))
+        assert life(service, other) == ("ended", "replaced")
+        talk.answer("Where were we?")
+        said = [one["content"] for one in lab.bodies()[-1]["messages"] if one["role"] == "user"]
+        assert said[0].startswith(BIKE)
+        assert said[-1].startswith("Where were we?")
+        assert "Something else" not in "".join(said)
+        assert "Where were we?" in texts_of(service, "ann", session_id=bikes)

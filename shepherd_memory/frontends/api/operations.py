@@ -11,7 +11,8 @@ import msgspec
 from msgspec import inspect
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import BaseRoute, Route
+from starlette.routing import BaseRoute, Match, Route
+from starlette.types import Scope
 
 from shepherd_memory.frontends.api.state import request_state
 from shepherd_memory.frontends.web.bodies import read_body
@@ -205,7 +206,16 @@ def _route(path: str, methods: Mapping[str, Operation]) -> Route:
         method = "GET" if request.method == "HEAD" else request.method
         return await methods[method].respond(request)
 
-    return Route(path, endpoint, methods=list(methods))
+    return _NamedRoute(path, endpoint, methods=list(methods))
+
+
+class _NamedRoute(Route):
+    """A route below which nothing is taken for an id of any form to be changed or deleted."""
+
+    def matches(self, scope: Scope) -> tuple[Match, Scope]:
+        match, child = super().matches(scope)
+        is_taken = match is Match.PARTIAL and scope["method"] in ("PATCH", "DELETE")
+        return (Match.FULL if is_taken else match), child
 
 
 def _check_encoding(request: Request) -> None:

@@ -39,7 +39,7 @@ def go_on_with(chat: "ChatSession", named: str) -> None:
 
 def pick(chat: "ChatSession") -> str:
     """The id of the session that the person chooses; empty if none."""
-    group = chat.config.group
+    group = chat.group
     found = earlier_sessions(chat, MAX_SHOWN + 1)[:MAX_SHOWN]
     while True:
         _show(found)

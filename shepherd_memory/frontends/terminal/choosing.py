@@ -11,7 +11,7 @@ MAX_LISTED = 200
 
 def earlier_sessions(chat: ChatSession, limit: int = MAX_LISTED) -> list[SessionSummary]:
     """Those with the newest messages first; NotFound if there is none."""
-    listed = chat.service.list_sessions(chat.user_id, limit=limit, group=chat.config.group)
+    listed = chat.service.list_sessions(chat.user_id, limit=limit, group=chat.group)
     if found := others(chat, listed.sessions):
         return found
     raise NotFound("there is no earlier conversation yet")
@@ -19,5 +19,5 @@ def earlier_sessions(chat: ChatSession, limit: int = MAX_LISTED) -> list[Session
 
 def others(chat: ChatSession, found: Sequence[SessionSummary]) -> list[SessionSummary]:
     """Those that the chat can go on with: of its own group, and not itself."""
-    group = chat.config.group
+    group = chat.group
     return [one for one in found if one.group_name == group and one.session_id != chat.session_id]
