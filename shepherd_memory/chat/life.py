@@ -54,6 +54,7 @@ class ChatLife:
 
     def adopt(self) -> None:
         """Know of the life of a session that was made active again elsewhere."""
+        self.is_beside = False
         self._known = self._service.session_life(self._user_id, self.session_id, group=self._group)
 
     @property

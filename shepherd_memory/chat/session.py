@@ -13,6 +13,7 @@ from shepherd_memory.chat.events import Emit
 from shepherd_memory.chat.eviction import Message, tokens_of
 from shepherd_memory.chat.life import ChatLife
 from shepherd_memory.chat.recorder import SessionRecorder
+from shepherd_memory.chat.resuming import EarlierChat, SwitchedChat, earlier_chat
 from shepherd_memory.chat.tool_loop import Turn
 from shepherd_memory.chat.wake_up import has_previous, wake_up_text
 from shepherd_memory.config import Config, Provider
@@ -24,7 +25,7 @@ from shepherd_memory.config.providers import (
     is_remembered_there,
     memory_use,
 )
-from shepherd_memory.errors import DatabaseError, SessionRunning, ShepherdError
+from shepherd_memory.errors import DatabaseError, InvalidInput, SessionRunning, ShepherdError
 from shepherd_memory.injection.block import MemoryBlock
 from shepherd_memory.injection.prompt import inject
 from shepherd_memory.injection.prompting import Injected
@@ -33,9 +34,9 @@ from shepherd_memory.llm.target import target_of
 from shepherd_memory.memory import saved_chats
 from shepherd_memory.memory.saved_chats import SavedChat
 from shepherd_memory.memory.session_lives import CLEARED, CLIENT
-from shepherd_memory.memory.session_messages import SessionMessage
 from shepherd_memory.service import Service
-from shepherd_memory.storage.clock import iso, now_us, to_us
+from shepherd_memory.storage.clock import iso, now_us
+from shepherd_memory.storage.lease_owner import new_owner
 from shepherd_memory.text.canonical import canonical_text
 
 NO_PROVIDER = (
@@ -44,9 +45,6 @@ NO_PROVIDER = (
 )
 
 REMOTE = "remote"
-
-REBUILT_TOKENS = 8_000
-"""What a session is gone on with where nobody says how large the context window is."""
 
 logger = logging.getLogger("shepherd_memory.frontends.chat.session")
 
@@ -236,11 +234,14 @@ class ChatSession:
         self._stop.set()
         self.client.cancel()
 
-    def clear(self, session_id: str = "") -> None:
+    def clear(self, session_id: str = "", *, name: str = "") -> None:
         """Queue what is new, and begin another session, with this id or a new one.
 
-        It takes the place of any that is active, but for one that was left alone when this chat began.
+        It takes the place of any that is active, but for one that was left alone when this chat began. With a
+        `name` the one that ends is put aside under that; if it cannot be, nothing changes.
         """
+        if name:
+            self.service.clear_session(self.user_id, name, session_id=self.session_id, group=self.group)
         self._behind.append(self._memory)
         self.problem = self._catch_up() or self._drop_saved()
         self.life.end(CLEARED)
@@ -260,6 +261,32 @@ class ChatSession:
         self._remembered = set(saved.remembered)
         self._memory.hold([one for one in saved.messages if one["id"] in saved.unstored])
         return True
+
+    def switch_to(self, named: str, *, takeover: bool = False) -> SwitchedChat:
+        """Go on with an earlier session of the group, by its id or name; this one is put aside.
+
+        SessionRunning if yet another is active, unless that is to end. What is wrong with the name or the
+        session changes nothing.
+        """
+        service, user_id, group = self.service, self.user_id, self.group
+        session_id = self._to_switch_to(named, group, takeover)
+        resumed = service.resume_session(
+            user_id, session_id, group=group, asked_in=self.session_id, holder=new_owner()
+        )
+        left_out = self.go_on_with(session_id)
+        kept_as = resumed.saved.name if resumed.saved else ""
+        return SwitchedChat(session_id, len(self.messages), left_out, kept_as)
+
+    def _to_switch_to(self, named: str, group: str, takeover: bool) -> str:
+        if not (self.options.lives and self.remembers()):
+            raise InvalidInput("a chat without memory cannot go on with an earlier session")
+        found = self.service.find_session(self.user_id, named, group=group).session_id
+        if found == self.session_id:
+            raise InvalidInput("this is the session that you are in")
+        active = self.service.active_session(self.user_id, group=group)
+        if active is not None and active.session_id not in (found, self.session_id) and not takeover:
+            raise SessionRunning(active.session_id)
+        return found
 
     def _follow(self) -> None:
         """A tool has put this session aside: begin another, or go on with the one that was resumed."""
@@ -284,19 +311,18 @@ class ChatSession:
         self.problem = self._catch_up()
         group = self.group
         saved = saved_chats.of_session(self.user_id, session_id, group)
-        tokens = self.context_window() // 2 or REBUILT_TOKENS
-        rebuilt = self.service.rebuild_chat(self.user_id, session_id, tokens, group=group)
+        window = self.context_window()
+        earlier = earlier_chat(self.service, self.user_id, session_id, window, group, saved)
         self._begin(session_id, group)
         self.life.adopt()
-        known = {message.message_id for message in rebuilt.messages}
-        # One that was resumed at an earlier message has said less than was saved.
-        if saved is not None and saved.messages and saved.messages[-1]["id"] in known:
-            self.messages, self._remembered = saved.messages, set(saved.remembered)
-            self._memory.hold([one for one in saved.messages if one["id"] in saved.unstored])
-            return 0
-        self.messages = [_as_message(message) for message in rebuilt.messages]
-        self._remembered = known
-        return rebuilt.left_out
+        self._take(earlier)
+        return earlier.left_out
+
+    def _take(self, earlier: EarlierChat) -> None:
+        self.messages = earlier.messages
+        self._remembered = set(earlier.remembered)
+        self._there = set(earlier.remembered - earlier.unstored)
+        self._memory.hold([one for one in earlier.messages if one["id"] in earlier.unstored])
 
     def close(self) -> None:
         """Queue what is new, and save the chat."""
@@ -421,15 +447,6 @@ class ChatSession:
                 return window
             self._windows[key] = window
         return self._windows[key]
-
-
-def _as_message(said: SessionMessage) -> Message:
-    return {
-        "role": said.role,
-        "content": said.text,
-        "id": said.message_id,
-        "created_at": iso(to_us(said.created_at)),
-    }
 
 
 def _unheard(event: events.Event) -> None:

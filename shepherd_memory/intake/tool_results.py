@@ -56,7 +56,8 @@ def unnamed_calls(messages: Iterable[object], calls: Mapping[str, str]) -> set[s
 
 def _results(message: Mapping[Any, Any]) -> list[Mapping[Any, Any]]:
     """The parts of a message that are tools' results; a message of a tool is one itself."""
-    if message.get("role") in RESULT_ROLES:
+    role = message.get("role")
+    if isinstance(role, str) and role in RESULT_ROLES:
         return [message]
     return [part for part in _parts(message) if isinstance(part, Mapping) and _type_of(part) in RESULT_TYPES]
 

@@ -27,6 +27,9 @@ COLUMNS = "id, group_name, session_id, name, created_at, archived_at"
 MAX_LISTED = 20
 """Ids that an error lists."""
 
+MIN_ID_CHARS = 7
+"""Of the beginning of an id that stands for all of it: what a narrow terminal shows of one."""
+
 IsBusy = Callable[[SessionLife], bool]
 """Whether a request is being answered in a session."""
 
@@ -200,18 +203,36 @@ def rename(database: Database, user_id: str, named: str, name: str, group: str =
 def find(connection: Connection, user_id: str, named: str, group: str = MAIN_GROUP) -> SessionLife:
     """The session of a group with this id, else with this id of its entry or this name.
 
+    Else the one whose id begins so: on a terminal ids are shortened, with an ellipsis at their end.
     NotFound if there is none; InvalidInput, with their ids, if there are several.
     """
     life = session_lives.get(connection, user_id, named, group) if named else None
     if life is not None:
         return life
     found = [one for one in _named(connection, user_id, named, group) if one is not None]
+    found = found or _beginning(connection, user_id, named.removesuffix("…"), group)
     if not found:
         raise _not_found(named)
     if len(found) > 1:
         ids = ", ".join(one.session_id for one in found[:MAX_LISTED])
         raise InvalidInput(f"{len(found)} sessions are named {named!r}; give the id of one: {ids}")
     return found[0]
+
+
+def _beginning(connection: Connection, user_id: str, beginning: str, group: str) -> list[SessionLife]:
+    """The sessions whose ids begin so, if that is long enough to mean one."""
+    if len(beginning) < MIN_ID_CHARS:
+        return []
+    rows = connection.rows(
+        "select session_id from sessions where user_id = :user_id and group_name = :group"
+        f" and substr(session_id, 1, :length) = :beginning order by 1 limit {MAX_LISTED}",
+        user_id=user_id,
+        group=group,
+        length=len(beginning),
+        beginning=beginning,
+    )
+    found = [session_lives.get(connection, user_id, row[0], group) for row in rows]
+    return [one for one in found if one is not None]
 
 
 def _named(connection: Connection, user_id: str, named: str, group: str) -> list[SessionLife | None]:

@@ -47,6 +47,6 @@ def as_json(value: Any) -> dict[str, Any]:
 def _plain(entry: Any) -> Any:
     if isinstance(entry, dict):
         return {name: _plain(inner) for name, inner in entry.items()}
-    if isinstance(entry, list):
+    if isinstance(entry, list | tuple):
         return [_plain(inner) for inner in entry]
     return iso(to_us(entry)) if isinstance(entry, datetime) else entry

@@ -412,3 +412,25 @@ def test_a_session_that_came_in_both_ways_is_listed_and_found_once(
     assert found.match.hits == 2
     resumed = service.resume_session(ADA, one.session_id)
     assert [entry.session_id for entry in listed(service)] == [resumed.session.session_id]
+
+
+@pytest.mark.every_scheme
+def test_the_beginning_of_an_id_stands_for_it_within_user_and_group(
+    service: Service, clock: ManualClock
+) -> None:
+    for session, group, user in (
+        ("boat-one_1", MAIN_GROUP, ADA),
+        ("boat-other", "team", ADA),
+        ("boat-one%2", MAIN_GROUP, "bob"),
+    ):
+        service.remember(user, [user_says("A boat", id="m1")], session, group=group)
+    for beginning in ("boat-on", "boat-one…", "boat-one_1"):
+        assert service.find_session(ADA, beginning).session_id == "boat-one_1"
+    for wrong in ("boat-o", "boat-ot", "boat-one%", "______…", "…"):
+        with pytest.raises(NotFound):
+            service.find_session(ADA, wrong)
+    service.remember(ADA, [user_says("Another", id="m2")], "boat-one_2")
+    before = rows(service)
+    with pytest.raises(InvalidInput, match="boat-one_1, boat-one_2"):
+        service.resume_session(ADA, "boat-one")
+    assert rows(service) == before

@@ -49,6 +49,12 @@ COMMANDS = {
     "memory process": [],
     "memory health-check": [],
     "transcript": ["s"],
+    "sessions list": [],
+    "sessions search": [MARK],
+    "sessions show": ["s"],
+    "sessions resume": ["s"],
+    "sessions rename": ["s", "bobs"],
+    "sessions clear": ["bobs", "--session", "s"],
     "sessions export": ["{folder}"],
     "memory rejected list": [],
     "memory rejected accept": ["{rejection}"],
@@ -174,6 +180,8 @@ def test_the_mark_is_where_ann_looks(anns: dict[str, str]) -> None:
         "documents list",
         "memory rejected list",
         "memory unconfirmed list",
+        "sessions list",
+        "sessions show s",
     )
     for command in (*listed, "memory export"):
         assert MARK in good(*command.split()).stdout

@@ -40,6 +40,7 @@ WITH_NOTHING = {
     "/context": "",
     "/documents": "",
     "/recall anything": "nothing recalled",
+    "/sessions": "no sessions of eve",
     "/forget pet": "there is no fact 'pet' of 'eve'",
     "/queue": "",
     "/whoami": "ann",

@@ -82,3 +82,65 @@ async def test_one_that_runs_elsewhere_ends_only_if_the_person_says_so(
             active = service.active_session(ANN)
             assert active is not None
             assert active.session_id == (own.session_id if is_ended else other)
+
+
+def _talked(site: ChatSite) -> None:
+    with site.service() as service:
+        for session_id, said in (("bike-session", "My bike is green"), ("boat-session", "My boat is blue")):
+            messages = [
+                {"role": "user", "content": said, "id": f"{session_id}-1"},
+                {"role": "assistant", "content": "I see.", "id": f"{session_id}-2"},
+            ]
+            service.remember(ANN, messages, session_id)
+        service.rename_session(ANN, "boat-session", "\x1b[31mBoats\u202e 👩‍👩‍👧 " + "漢" * 150)
+
+
+@pytest.mark.parametrize("size", [LARGE, (40, 12)], ids=["large", "tiny"])
+@driven
+async def test_a_person_filters_the_picker_and_goes_on_with_a_conversation(
+    site: ChatSite, size: tuple[int, int]
+) -> None:
+    _talked(site)
+    async with opened(site, size, lives=True) as hands:
+        session = hands.app.chat.session
+        await hands.say("Hello?")
+        await hands.answered()
+        first = session.session_id
+        await hands.say("/resume")
+        await hands.sees("Go on with an earlier", "Boats", "My bike is green", "2 messages")
+        assert "\u202e" not in hands.seen()
+        await hands.type("BIKE")
+        await hands.until(lambda: "Boats" not in hands.seen(), "filtered")
+        await hands.press("escape")
+        await hands.until(lambda: "Go on with an earlier" not in hands.seen(), "closed")
+        assert session.session_id == first
+        await hands.say("/resume")
+        await hands.sees("Boats", "My bike is green")
+        await hands.press("down", "enter")
+        await hands.sees("2 messages are back")
+        assert session.session_id == "bike-session"
+        await hands.say("What colour is it?")
+        await hands.answered()
+    sent = [one["content"] for one in site.provider.requests[-1].json["messages"]]
+    assert any("My bike is green" in one for one in sent)
+
+
+@driven
+async def test_a_conversation_is_cleared_under_a_name_and_resumed_by_it(site: ChatSite) -> None:
+    async with opened(site, LARGE, lives=True) as hands:
+        session = hands.app.chat.session
+        await hands.say("My bike is green")
+        await hands.answered()
+        first = session.session_id
+        await hands.say(f"/clear {'x' * 300}")
+        await hands.press("y")
+        await hands.sees("at most 200 characters")
+        assert session.session_id == first
+        await hands.say("/clear Bikes")
+        await hands.press("y")
+        await hands.sees("a new session begins")
+        await hands.say("/resume nothing-like-it")
+        await hands.sees("there is no session 'nothing-like-it' here")
+        await hands.say("/resume Bikes")
+        await hands.sees("My bike is green", "2 messages are back")
+        assert session.session_id == first

@@ -25,7 +25,7 @@ COMMANDS = {
     "context": (".context:context", SHARED["context"]),
     "documents": (".documents:documents", SHARED["documents"]),
     "transcript": (".transcript:transcript", "Print what was said in a session, as markdown."),
-    "sessions": (".sessions:sessions", "Write sessions as markdown."),
+    "sessions": (".sessions:sessions", SHARED["sessions"]),
     "forget": (".forget:forget", SHARED["forget"]),
     "memory": (".memory:memory", "Count, embed, explain, move and erase memories."),
     "queue": (".queue:queue", SHARED["queue"]),

@@ -27,6 +27,14 @@ if TYPE_CHECKING:
 @click.command()
 @click.argument("prompt", required=False, type=canonical_text)
 @click.option("--continue", "resume", is_flag=True, help="Go on with the last chat in this folder.")
+@click.option(
+    "--resume",
+    "named",
+    is_flag=False,
+    flag_value="",
+    metavar="[SESSION]",
+    help="Go on with this session, by its id or name; without one, choose.",
+)
 @click.option("--fresh", is_flag=True, help="Begin without a word of the last conversation.")
 @click.option("--wake", is_flag=True, help="Have the model greet first, and take up the last conversation.")
 @click.option("--nomemory", is_flag=True, help="Recall nothing, and remember nothing.")
@@ -40,6 +48,7 @@ def chat(
     invocation: Invocation,
     prompt: str | None,
     resume: bool,
+    named: str | None,
     fresh: bool,
     wake: bool,
     nomemory: bool,
@@ -59,10 +68,11 @@ def chat(
     from shepherd_memory.frontends.terminal.interrupts import InterruptRouter, exit_on_hangup
 
     log_quietly(invocation.debug)
-    _check_options(server, fresh and resume, resume or fresh or wake or nomemory or memtools or bool(user))
+    of_server = resume or fresh or wake or nomemory or memtools or bool(user) or named is not None
+    _check_options(server, (resume, fresh, named is not None).count(True) > 1, of_server)
     signals = InterruptRouter()
     with interrupted(), signals.handled(), exit_on_hangup():
-        talk = _Talk(prompt, as_json, wake, signals)
+        talk = _Talk(prompt, as_json, wake, signals, named)
         if server is None:
             options = Options(memory=not nomemory, memtools=memtools, place=here(), lives=True, fresh=fresh)
             last = _chat_here(invocation, options, user, resume, talk)
@@ -73,12 +83,12 @@ def chat(
 
 def _check_options(server: str | None, is_contrary: bool, is_of_server: bool) -> None:
     if is_contrary:
-        raise InvalidInput("--fresh begins anew, and --continue goes on: give one of them")
+        raise InvalidInput("--fresh begins anew, --continue and --resume go on: give one of them")
     if server is None and _is_key_typed():
         raise InvalidInput("--key is for a server: give its URL with --server")
     if server is not None and is_of_server:
         raise InvalidInput(
-            "--continue, --fresh, --wake, --nomemory, --memtools and --user are for the server to say"
+            "--continue, --resume, --fresh, --wake, --nomemory, --memtools and --user are for the server"
         )
 
 
@@ -95,6 +105,8 @@ class _Talk:
     as_json: bool
     wakes: bool
     signals: "InterruptRouter"
+    resumes: str | None = None
+    """The session to go on with; empty: one that the person chooses."""
 
     def is_typed(self) -> bool:
         """Whether a person is going to type."""
@@ -147,7 +159,7 @@ def _chat_here(
     with talk.signals.opened(opening) as service:
         inner = replace(invocation, service=service, user_id=user_id)
         with talk.signals.opened(open_chat(service, user_id, options, resume=resume)) as session:
-            start_session(session, may_ask=talk.is_typed())
+            _begin(session, talk)
             if talk.is_typed():
                 _greet(session)
             is_kept = options.memory and service.config.memory_documents
@@ -160,6 +172,22 @@ def _chat_here(
 
             wait_for_memory(service, user_id, session.group)
     return last
+
+
+def _begin(session: "ChatSession", talk: _Talk) -> None:
+    """Start the chat's session, or go on with an earlier one."""
+    from shepherd_memory.frontends.repl.picker import check_choosable, go_on_with
+
+    if talk.resumes is None:
+        return start_session(session, may_ask=talk.is_typed())
+    check_choosable(talk.resumes, talk.is_typed())
+    if talk.is_typed():
+        with talk.signals.raised():
+            go_on_with(session, talk.resumes)
+    else:
+        session.switch_to(talk.resumes)
+    if not session.life.state:
+        start_session(session, may_ask=talk.is_typed())
 
 
 def _chat_there(server: str, key: str, talk: _Talk) -> "TurnEnd | None":

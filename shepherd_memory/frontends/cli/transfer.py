@@ -47,7 +47,7 @@ def export(
         if target == STDOUT:
             number = _write(service.export(user_id, group=group), _to_stdout())
         else:
-            with _replacing(Path(target), force) as file:
+            with replacing(Path(target), force) as file:
                 number = _write(_watched(service, user_id, group), file.write)
     if as_json and target != STDOUT:
         emit_json({"file": target, "lines": number})
@@ -119,7 +119,7 @@ def _size(source: BinaryIO) -> int:
 
 
 @contextmanager
-def _replacing(path: Path, force: bool) -> Iterator[IO[bytes]]:
+def replacing(path: Path, force: bool) -> Iterator[IO[bytes]]:
     """A private file that takes the place of `path` once it is whole, and disappears if it never is."""
     from tempfile import NamedTemporaryFile
 
@@ -143,6 +143,6 @@ def _check_target(target: Path, force: bool) -> None:
     if not target.exists():
         return
     if not target.is_file():
-        raise InvalidInput(f"{target} is not a regular file; `shepherd memory export - > FILE` writes to it")
+        raise InvalidInput(f"{target} is not a regular file; print to stdout, and redirect that")
     if not force:
         raise InvalidInput(f"{target} exists; --force overwrites it")

@@ -13,6 +13,7 @@ from shepherd_memory.chat.event_json import event_to_json
 from shepherd_memory.chat.events import Event, TurnEnd, TurnFailed
 from shepherd_memory.chat.session import ChatSession
 from shepherd_memory.errors import ShepherdError
+from shepherd_memory.frontends.repl.picker import go_on_with
 from shepherd_memory.frontends.repl.renderer import Printer
 from shepherd_memory.frontends.repl.typeahead import Keyboard
 from shepherd_memory.frontends.terminal import slash_commands
@@ -25,6 +26,7 @@ from shepherd_memory.frontends.terminal.tables import aligned
 from shepherd_memory.memory.saved_chats import InputHistory
 from shepherd_memory.text.canonical import canonical_text
 
+SERVERS_OWN = "a shared session is its server's: there are /clear, /help and /exit"
 ONCE_MORE = "(Ctrl-C again, Ctrl-D or `exit` leaves)"
 
 
@@ -134,11 +136,13 @@ class Repl:
     def _command(self, line: str) -> None:
         match slash_commands.own_command(line):
             case "clear":
-                self._clear()
+                self._clear(slash_commands.argument(line))
+            case "resume":
+                self._resume(slash_commands.argument(line))
             case "help":
                 _help()
             case _ if self._invocation is None:
-                print_note("a shared session is its server's: there are /clear, /help and /exit")
+                print_note(SERVERS_OWN)
             case _:
                 self._run(self._invocation, line)
 
@@ -155,11 +159,25 @@ class Repl:
             return click.confirm(question, err=True)
         return False
 
-    def _clear(self) -> None:
+    def _resume(self, named: str) -> None:
+        if not isinstance(self._chat, ChatSession):
+            return print_note(SERVERS_OWN)
+        with suppress(click.Abort, KeyboardInterrupt), self._keyboard.shown(), self._signals.raised():
+            try:
+                go_on_with(self._chat, named)
+            except ShepherdError as error:
+                print_note(str(error))
+
+    def _clear(self, name: str) -> None:
+        if name and not isinstance(self._chat, ChatSession):
+            return print_note("a shared session is its server's: /clear takes no name here")
         if self._chat.is_begun and not self._agrees(NEW_CONVERSATION):
             return
         try:
-            self._chat.clear()
+            if isinstance(self._chat, ChatSession):
+                self._chat.clear(name=name)
+            else:
+                self._chat.clear()
         except ShepherdError as error:
             return print_note(str(error))
         problem = f" ({self._chat.problem})" if self._chat.problem else ""

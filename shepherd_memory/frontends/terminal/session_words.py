@@ -1,9 +1,13 @@
 """A session as people are told of it: which one, how old it is, how it is doing."""
 
 from datetime import UTC, datetime
+from typing import TYPE_CHECKING
 
 from shepherd_memory.frontends.terminal.safe_text import escape_line
 from shepherd_memory.frontends.terminal.times import age
+
+if TYPE_CHECKING:
+    from shepherd_memory.memory.session_catalog import SessionSummary
 
 NEW_CONVERSATION = "Start a new conversation? What you talked about is remembered."
 """Asked before a running one is ended."""
@@ -15,5 +19,20 @@ def session_words(session_id: str, started_at: datetime | None, state: str = "")
     """`1a2b3c4d · 12 min · active`."""
     parts = [escape_line(session_id[:SHOWN_CHARS])]
     if started_at is not None:
-        parts.append(age(max(0.0, (datetime.now(UTC) - started_at).total_seconds())))
+        parts.append(ago(started_at))
     return " · ".join([*parts, state] if state else parts)
+
+
+def ago(moment: datetime) -> str:
+    """How long ago something was: `12 min`."""
+    return age(max(0.0, (datetime.now(UTC) - moment).total_seconds()))
+
+
+def session_title(session: "SessionSummary") -> str:
+    """What a session is called, or how it begins; never escaped yet."""
+    return session.name or session.preview
+
+
+def message_words(count: int) -> str:
+    """`1 message`, `12 messages`."""
+    return f"{count} message{'' if count == 1 else 's'}"

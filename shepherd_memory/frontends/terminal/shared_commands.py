@@ -9,6 +9,7 @@ SHARED = {
     "context": "Show and change questions and their answers.",
     "documents": "Show and change what is stored verbatim.",
     "recall": "Find what a query is about.",
+    "sessions": "List, search, read and name conversations.",
     "forget": "Delete one thing for good.",
     "queue": "Show and change what waits for extraction.",
     "whoami": "Say whose memory this is, and why.",

@@ -16,7 +16,8 @@ from shepherd_memory.frontends.terminal.output import print_message, print_note,
 from shepherd_memory.frontends.terminal.shared_commands import SHARED
 
 OWN = {
-    "clear": "Remember what was said, and begin anew.",
+    "clear": "Remember what was said, under a name if you give one, and begin anew.",
+    "resume": "Go on with an earlier conversation: by its id or name, or one that you choose.",
     "help": "Say what there is.",
     "exit": "Leave; what is new is remembered first.",
 }
@@ -52,6 +53,12 @@ def own_command(line: str) -> str:
     # `exit the program how?` is a question.
     name = _name(line) if is_command(line) else ""
     return name if name in OWN else ""
+
+
+def argument(line: str) -> str:
+    """What stands behind the name of a command, with quotes around it or without."""
+    rest = line.strip().partition(" ")[2].strip()
+    return rest[1:-1] if len(rest) > 1 and rest[0] == rest[-1] and rest[0] in "\"'" else rest
 
 
 def run(invocation: Invocation, line: str) -> None:

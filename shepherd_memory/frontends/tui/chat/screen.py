@@ -5,7 +5,7 @@ import logging
 import os
 import signal
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
@@ -22,8 +22,9 @@ from textual.widgets import TextArea
 
 from shepherd_memory.chat import events
 from shepherd_memory.chat.session import NO_PROVIDER, ChatSession
-from shepherd_memory.errors import ShepherdError
+from shepherd_memory.errors import SessionRunning, ShepherdError
 from shepherd_memory.frontends.terminal import slash_commands
+from shepherd_memory.frontends.terminal.choosing import earlier_sessions
 from shepherd_memory.frontends.terminal.invocation import Invocation
 from shepherd_memory.frontends.terminal.session_words import NEW_CONVERSATION, session_words
 from shepherd_memory.frontends.tui.chat.input_lines import Hint, PendingPrompts
@@ -31,11 +32,13 @@ from shepherd_memory.frontends.tui.chat.markdown import warm_up
 from shepherd_memory.frontends.tui.chat.prompt import Prompt
 from shepherd_memory.frontends.tui.chat.recall_panel import RecallPanel
 from shepherd_memory.frontends.tui.chat.scrollback import Scrollback
+from shepherd_memory.frontends.tui.chat.session_picker import SessionPicker
 from shepherd_memory.frontends.tui.chat.status_line import StatusFigures, StatusLine
 from shepherd_memory.frontends.tui.chat.turns import EventQueue, Turns
 from shepherd_memory.frontends.tui.dialog import Dialog
 from shepherd_memory.maintenance.status import Status
 from shepherd_memory.memory.saved_chats import InputHistory
+from shepherd_memory.memory.session_catalog import SessionSummary
 from shepherd_memory.service import Service
 
 logger = logging.getLogger(__name__)
@@ -58,6 +61,9 @@ KEY_SECONDS = 0.03
 
 LOOK_SECONDS = 2.0
 """How often memory is asked how it is doing."""
+
+MOVING = ("clear", "resume")
+"""Commands after which the chat is in another session."""
 
 GREETING = "Hello. What you say here is remembered; F1 says what the keys do."
 
@@ -112,6 +118,13 @@ class ChatScreen(Screen[None]):
             self.line = line
             self.text = text
 
+    class Found(Message):
+        """The conversations to choose from."""
+
+        def __init__(self, sessions: Sequence[SessionSummary]) -> None:
+            super().__init__()
+            self.sessions = sessions
+
     class Looked(Message):
         """What memory says of itself."""
 
@@ -133,6 +146,7 @@ class ChatScreen(Screen[None]):
         self._drawing: _Drawing | None = None
         self._is_looking = False
         self._panel: bool | None = None
+        self._shown_session = session.session_id
         self._memory = StatusFigures()
         self.turns = Turns(
             session,
@@ -193,6 +207,8 @@ class ChatScreen(Screen[None]):
                 self.app.exit()
             case "help":
                 self.app.run_worker(self.app.run_action("help"))
+            case "resume" if not slash_commands.argument(event.text):
+                self.run_worker(self._read_sessions, thread=True, exit_on_error=False, group="pick")
             case "clear" if self.session.is_begun:
                 self._ask_for_new("What was said here stays.", lambda: self.turns.send(event.text))
             case _:
@@ -229,19 +245,38 @@ class ChatScreen(Screen[None]):
     def _hint(self) -> None:
         self.query_one(Hint).show(self.query_one(Prompt).commands())
 
+    def _read_sessions(self) -> None:
+        """In a thread."""
+        session = self.session
+        try:
+            found = earlier_sessions(session)
+        except ShepherdError as error:
+            self.post_message(self.Printed("/resume", str(error)))
+        else:
+            self.post_message(self.Found(found))
+
+    @on(Found)
+    def _pick(self, event: Found) -> None:
+        def answered(session_id: str | None) -> None:
+            if session_id:
+                self.turns.send(f"/resume {session_id}")
+
+        self.app.push_screen(SessionPicker(event.sessions), answered)
+
     def _run_command(self, line: str) -> str:
         """In a thread; what the command printed."""
-        if slash_commands.own_command(line) == "clear":
-            self.session.clear()
-            return self.session.problem or "a new session begins; what was said before is remembered"
+        if slash_commands.own_command(line) in MOVING:
+            return _moved(self.session, line)
         with _as_wide_as(self.query_one(Scrollback).content_size.width - 4):
             return slash_commands.run_captured(self._invocation, line)
 
     @on(Printed)
     def _show_printed(self, event: Printed) -> None:
         conversation = self.query_one(Scrollback)
-        if slash_commands.own_command(event.line) == "clear":
+        if self._shown_session != self.session.session_id:
+            self._shown_session = self.session.session_id
             conversation.clear()
+            conversation.resume(self.session.messages)
             self.query_one(RecallPanel).expect(self.session.memory_use().injects)
             conversation.remark(event.text, "output")
         else:
@@ -382,6 +417,22 @@ class ChatScreen(Screen[None]):
         if answer:
             self.app.copy_to_clipboard(answer)
         self.notify("the last answer is copied" if answer else "there is no answer to copy yet")
+
+
+def _moved(session: ChatSession, line: str) -> str:
+    """Leave the session for a new or an earlier one; what the person is told."""
+    argument = slash_commands.argument(line)
+    try:
+        if slash_commands.own_command(line) == "resume":
+            words = session.switch_to(argument).words
+        else:
+            session.clear(name=argument)
+            words = "a new session begins; what was said before is remembered"
+    except SessionRunning:
+        return "another conversation is running elsewhere: /sessions clear ends it, then /resume again"
+    except ShepherdError as error:
+        return str(error)
+    return session.problem or words
 
 
 @contextmanager
