@@ -37,7 +37,7 @@ def sent(shared: Sharing, method: str, path: str, headers: Mapping[str, str]) ->
 
 
 def test_all_routes_are_tried() -> None:
-    own = ["/cancel", "/clear", "/request", "/session", "/updates"]
+    own = ["/cancel", "/clear", "/request", "/session", "/session/end", "/session/start", "/updates"]
     assert sorted(path for _, path in REQUESTS) == [*own, "/v1/chat/completions", "/v1/models"]
 
 

@@ -8,7 +8,12 @@ import click
 import pytest
 
 from shepherd_memory.frontends.cli import cli
+from shepherd_memory.memory import unconfirmed
+from shepherd_memory.memory.unconfirmed import NewUnconfirmed
 from shepherd_memory.service import Service
+from shepherd_memory.storage import users
+from shepherd_memory.storage.clock import now_us
+from shepherd_memory.storage.rows import Provenance
 from tests.terminal.shell import good, with_service
 from tests.terminal.transcript_files import BEGUN, said, write
 
@@ -33,6 +38,15 @@ PRINTS = {
     "memory conversations": [],
     "memory why": [],
     "memory rejected list": [],
+    "memory unconfirmed list": [],
+    "memory unconfirmed confirm": ["CONFIRMED"],
+    "memory unconfirmed refuse": ["REFUSED"],
+    "sessions list": [],
+    "sessions search": ["vet"],
+    "sessions show": ["t"],
+    "sessions rename": ["t", f"name {HOSTILE}"],
+    "sessions resume": ["t"],
+    "sessions clear": [f"another {HOSTILE}"],
     "memory stats": [],
     "memory health-check": [],
     "memory export": [],
@@ -45,13 +59,13 @@ PRINTS = {
 }
 """What is printed of a user's memory, in an order in which each finds something."""
 
-PRINTS_ELSEWHERE = {"chat", "memory watch", "memory ingest", "worker", "serve", "cli-server"}
+PRINTS_ELSEWHERE = {"chat", "hooks run", "memory watch", "memory ingest", "worker", "serve", "cli-server"}
 """Tests of their own, here and in other files: they stay, or ask a provider."""
 
 PRINTS_NO_MEMORY = {
     "config get", "config path", "config set", "config show", "config unset", "tui", "memory forget",
     "memory import", "memory process", "memory reembed", "memory rejected accept", "queue drop",
-    "queue retry",
+    "queue retry", "sessions export", "hooks install",
     "mcp install", "mcp uninstall", "apikey create", "apikey list", "apikey revoke", "apikey show",
     "provider add", "provider help", "provider list", "provider next", "model", "whoami",
 }  # fmt: skip
@@ -86,10 +100,18 @@ def fill(service: Service) -> None:
         service.set_fact(USER, "town", value)
     service.add_context(USER, HOSTILE, HOSTILE)
     service.inject(USER, [{"role": "user", "content": HOSTILE}], session_id=f"s{HOSTILE}")
+    with service.database.write() as tx:
+        for name in ("bridge", "river"):
+            number = users.lock(tx, USER, now_us())
+            where = Provenance(now_us(), "chat", f"s{HOSTILE}", "m1")
+            new = NewUnconfirmed("fact", name, HOSTILE, "reworded", "", HOSTILE, "self", where)
+            unconfirmed.insert(tx, USER, number, new, now_us())
 
 
 def ids_of(service: Service) -> dict[str, str]:
     found = {"CONTEXT": service.context(USER)[0].id, "DOCUMENT": service.documents(USER)[0].id}
+    waiting = {row.name: row.id for row in service.unconfirmed(USER)}
+    found |= {"CONFIRMED": waiting["bridge"], "REFUSED": waiting["river"]}
     return {name: str(number) for name, number in found.items()}
 
 

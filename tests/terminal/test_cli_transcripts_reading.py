@@ -76,7 +76,7 @@ def test_live_chats_are_listed_beside_them_and_by_group() -> None:
     (of_team,) = data("memory", "conversations", "--group", "team", "--status", "active")
     assert (of_team["session_id"], of_team["group_name"], of_team["file_key"]) == ("tuesday", "team", "")
     assert data("memory", "conversations", "--source", "codex", "--user", "bob") == []
-    good("memory", "forget", "--session", "tuesday", "--group", "team")
+    good("memory", "forget", "--session", "tuesday", "--group", "team", "--yes")
     assert len(data("memory", "conversations", "--source", "live")) == 1
 
 
