@@ -14,7 +14,7 @@ from shepherd_memory.work.jobs import DONE
 from tests.acceptance.combinations import BACKENDS, every_value, first_backend, one_backend
 from tests.acceptance.processes import ROOT, kill, wait_until
 from tests.acceptance.server_site import BROKEN, Conversation, Server, Site
-from tests.acceptance.statements import answering, drain
+from tests.acceptance.statements import answering, answers_of, drain
 from tests.endpoint import ScriptedEndpoint, hang
 from tests.fork_server import run
 from tests.provider import chat, gated, openai_stream
@@ -192,7 +192,7 @@ def test_each_answer_is_queued_and_extracted_once_for_the_servers_user(
         assert {fact.key: fact.value for fact in service.facts("steve")} == {
             f"code_{number}": f"zebra_{number}" for number in (1, 2, 3)
         }
-        assert sorted(pair.answer for pair in service.context("steve")) == ["zebra_1", "zebra_2", "zebra_3"]
+        assert sorted(answers_of(service, "steve").elements()) == ["zebra_1", "zebra_2", "zebra_3"]
         assert service.status().users == 1
 
 

@@ -18,7 +18,7 @@ from shepherd_memory.service import Service
 from tests.acceptance.kills import KILLS, SEED
 from tests.acceptance.processes import kill, wait_until
 from tests.acceptance.server_site import BROKEN, CHAT, MESSAGES, RESPONSES, Reply, Server, Site
-from tests.acceptance.statements import SAID, answering, drain
+from tests.acceptance.statements import SAID, answering, answers_of, drain
 from tests.endpoint import Call, ScriptedEndpoint, Step
 from tests.provider import (
     ToolCall,
@@ -229,7 +229,5 @@ def assert_remembered_once(service: Service, town: Town, user_id: str) -> int:
     assert {int(HEARD.search(text)[1]) for text in undelivered} <= set(mine)  # type: ignore[index]
     facts = Counter((fact.key, fact.value) for fact in service.facts(user_id))
     assert facts == Counter((f"code_{number}", f"zebra_{number}") for number in mine)
-    assert Counter(pair.answer for pair in service.context(user_id)) == Counter(
-        f"zebra_{number}" for number in mine
-    )
+    assert answers_of(service, user_id) == Counter(f"zebra_{number}" for number in mine)
     return len(undelivered)
