@@ -8,7 +8,7 @@ from shepherd_memory.extraction import queue
 from shepherd_memory.intake.handed_in import read_transcript, without_texts
 from shepherd_memory.intake.messages import MAX_QUERY_CHARS
 from shepherd_memory.maintenance import related
-from shepherd_memory.maintenance.related import Bundle, RelatedMemory, Target
+from shepherd_memory.maintenance.related import Bundle, Forgettable, RelatedMemory
 from shepherd_memory.maintenance.same_said import COMPARED, find_same
 from shepherd_memory.memory import (
     context,
@@ -74,7 +74,7 @@ class ForgettingPlan:
 
 
 def plan(
-    database: Database, user_id: str, target: Target, group: str = MAIN_GROUP, only: bool = False
+    database: Database, user_id: str, target: Forgettable, group: str = MAIN_GROUP, only: bool = False
 ) -> ForgettingPlan:
     """What `forget` would take, and what it would leave although it says the same."""
     with database.read() as connection:
@@ -96,7 +96,7 @@ def _size_of(bundle: Bundle) -> Forgotten:
     return Forgotten(len(bundle.values()), len(bundle.pairs), len(bundle.documents))
 
 
-def _bundle(connection: Connection, user_id: str, target: Target, group: str, only: bool) -> Bundle:
+def _bundle(connection: Connection, user_id: str, target: Forgettable, group: str, only: bool) -> Bundle:
     if target.kind == SESSION:
         return _of_session(connection, user_id, target.name, group)
     chosen = related.take if only else related.gather
@@ -122,7 +122,7 @@ def _of_session(connection: Connection, user_id: str, session_id: str, group: st
 def forget(
     database: Database,
     user_id: str,
-    target: Target,
+    target: Forgettable,
     now: int,
     group: str = MAIN_GROUP,
     only: bool = False,
@@ -159,7 +159,7 @@ def _spare(tx: Connection, user_id: str, alike: Iterable[RelatedMemory], now: in
 
 
 def messages_to_go(
-    database: Database, user_id: str, target: Target, group: str = MAIN_GROUP, same: bool = False
+    database: Database, user_id: str, target: Forgettable, group: str = MAIN_GROUP, same: bool = False
 ) -> list[Document]:
     """The documents that `forget` would delete: a chat on this machine may have saved them."""
     with database.read() as connection:

@@ -30,7 +30,7 @@ Statement = tuple[str, str]
 
 
 @dataclass(frozen=True)
-class Target:
+class Forgettable:
     """One thing to forget: a fact's key, the number of a pair or document, a session, a question."""
 
     kind: str
@@ -48,8 +48,8 @@ class RelatedMemory:
     session_id: str
 
     @property
-    def target(self) -> Target:
-        return Target(self.kind, self.id)
+    def target(self) -> Forgettable:
+        return Forgettable(self.kind, self.id)
 
 
 @dataclass
@@ -108,7 +108,7 @@ def of_document(document: Document) -> RelatedMemory:
 
 
 def gather(
-    connection: Connection, user_id: str, targets: Iterable[Target], group: str = MAIN_GROUP
+    connection: Connection, user_id: str, targets: Iterable[Forgettable], group: str = MAIN_GROUP
 ) -> Bundle:
     """What hangs together with these, none of them a session: by what they rest on, and what that made."""
     bundle = take(connection, user_id, targets, group)
@@ -120,7 +120,9 @@ def gather(
     return bundle
 
 
-def take(connection: Connection, user_id: str, targets: Iterable[Target], group: str = MAIN_GROUP) -> Bundle:
+def take(
+    connection: Connection, user_id: str, targets: Iterable[Forgettable], group: str = MAIN_GROUP
+) -> Bundle:
     """These alone, with the statements that they rest on."""
     bundle = Bundle()
     for target in targets:
@@ -142,7 +144,9 @@ def _take_fact(connection: Connection, user_id: str, bundle: Bundle, key: str, g
     bundle.statements |= {(where.session_id, where.message_id) for where in rests_on}
 
 
-def _take_pairs(connection: Connection, user_id: str, bundle: Bundle, target: Target, group: str) -> None:
+def _take_pairs(
+    connection: Connection, user_id: str, bundle: Bundle, target: Forgettable, group: str
+) -> None:
     if target.kind == QUESTION:
         asked = redact(as_text(target.name)).strip()
         found = context.of_question(connection, user_id, asked, group)

@@ -8,7 +8,7 @@ from shepherd_memory.errors import InvalidInput, ShepherdError
 from shepherd_memory.maintenance import erasure, forgetting, portability
 from shepherd_memory.maintenance.erasure import Receipt
 from shepherd_memory.maintenance.forgetting import ForgettingPlan, Forgotten
-from shepherd_memory.maintenance.related import TARGETS, Target
+from shepherd_memory.maintenance.related import TARGETS, Forgettable
 from shepherd_memory.memory import saved_chats
 from shepherd_memory.memory.documents import Document
 from shepherd_memory.service.arguments import check_known_user, empty_for_unknown_user, is_known_user
@@ -77,7 +77,7 @@ class UserDataService(ServiceParts):
         return forgetting.plan(self.database, user_id, target, checked_group(group), only)
 
     def _saved_of(
-        self, user_id: str, target: Target, group: str, only: bool, same: bool
+        self, user_id: str, target: Forgettable, group: str, only: bool, same: bool
     ) -> Sequence[Document]:
         """The messages that are to be forgotten: a chat may have saved them."""
         if only and target.kind not in (DOCUMENT, SESSION):
@@ -149,15 +149,15 @@ class UserDataService(ServiceParts):
 
 def _target(
     fact: str | None, context: int | None, document: int | None, session: str | None, question: str | None
-) -> Target:
+) -> Forgettable:
     """The one thing that is to be forgotten."""
     chosen = dict(zip(TARGETS, (fact, context, document, session, question), strict=True))
-    given = [Target(kind, str(value)) for kind, value in chosen.items() if value is not None]
+    given = [Forgettable(kind, str(value)) for kind, value in chosen.items() if value is not None]
     if len(given) != 1:
         raise InvalidInput("forget takes one of fact, context, document, session and question")
     if session == "":
         raise InvalidInput("the session has no name; what was said in no session is forgotten one by one")
-    return Target(SESSION, storable_id(session)) if session else given[0]
+    return Forgettable(SESSION, storable_id(session)) if session else given[0]
 
 
 def _forget_saved(user_id: str, messages: Sequence[Document], session: str | None, group: str) -> None:

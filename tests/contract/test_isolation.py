@@ -57,7 +57,7 @@ from shepherd_memory.maintenance import (
     session_lines,
 )
 from shepherd_memory.maintenance.exported_conversations import conversation_rows, insert_conversation
-from shepherd_memory.maintenance.related import Target
+from shepherd_memory.maintenance.related import Forgettable
 from shepherd_memory.maintenance.same_said import find_same
 from shepherd_memory.memory import (
     api_keys,
@@ -390,11 +390,11 @@ def _settle_life(pair: Pair) -> Any:
 Case = Callable[[Pair], Any]
 
 FORGETTABLE = [
-    Target("fact", "city"),
-    Target("context", str(FIRST_PAIR)),
-    Target("document", str(FIRST_DOCUMENT)),
-    Target("question", "Where?"),
-    Target("session", "chat"),
+    Forgettable("fact", "city"),
+    Forgettable("context", str(FIRST_PAIR)),
+    Forgettable("document", str(FIRST_DOCUMENT)),
+    Forgettable("question", "Where?"),
+    Forgettable("session", "chat"),
 ]
 
 

@@ -6,7 +6,7 @@ from contextlib import AbstractContextManager, closing
 import pytest
 
 from shepherd_memory.maintenance import forgetting, reindexing
-from shepherd_memory.maintenance.related import Target
+from shepherd_memory.maintenance.related import Forgettable
 from shepherd_memory.storage.database import (
     Connection,
     Database,
@@ -142,7 +142,7 @@ class Interrupted:
         self._writes += 1
         # The first one numbers the facts.
         if self._writes == 2:
-            assert forgetting.forget(self._database, "ada", Target("document", "1"), NOON).documents == 1
+            assert forgetting.forget(self._database, "ada", Forgettable("document", "1"), NOON).documents == 1
         return self._database.write()
 
 

@@ -142,7 +142,7 @@ class Health:
 
 
 @dataclass(frozen=True)
-class Verdict:
+class HealthVerdict:
     """For what starts, stops and chooses servers."""
 
     status: Literal["ok", "failing"]
@@ -208,8 +208,10 @@ OWN_OPERATIONS = [
     Operation(
         "GET", "/health", "200 while everything moves, else 503.", Health, parameters=HealthOf, is_public=True
     ),
-    Operation("GET", "/health/live", "200 as long as the process answers.", Verdict, is_public=True),
-    Operation("GET", "/health/ready", "200 while chats can be served, else 503.", Verdict, is_public=True),
+    Operation("GET", "/health/live", "200 as long as the process answers.", HealthVerdict, is_public=True),
+    Operation(
+        "GET", "/health/ready", "200 while chats can be served, else 503.", HealthVerdict, is_public=True
+    ),
     Operation(
         "GET",
         "/status",
@@ -373,7 +375,7 @@ def _responses(operation: Operation, schemas: _Schemas) -> dict[str, Any]:
         }
     if operation in MCP_OPERATIONS:
         responses["202"] = {"description": "A notification: there is nothing to say to it."}
-    if operation.answer in (Health, Verdict):
+    if operation.answer in (Health, HealthVerdict):
         responses["503"] = {"description": "Something does not move.", "content": answer}
     if operation in CHAT_OPERATIONS:
         responses["default"] = {"description": "What the provider answered, as it is."}
