@@ -8,7 +8,7 @@ from shepherd_memory.extraction.answer import ExtractionAnswer
 from shepherd_memory.extraction.evidence import NO_EVIDENCE, Evidence
 from shepherd_memory.extraction.guard_topics import is_about_assistant, is_transient
 from shepherd_memory.extraction.queue import QueuedMessage
-from shepherd_memory.memory import context, facts, rejections, unconfirmed
+from shepherd_memory.memory import context, facts, rejections, restatements, unconfirmed
 from shepherd_memory.memory.fact_keys import MAX_PROPOSED_CHARACTERS, is_short_name, normalise_key
 from shepherd_memory.memory.rejections import NewRejection
 from shepherd_memory.memory.unconfirmed import NewUnconfirmed
@@ -239,6 +239,8 @@ def _keep(tx: Connection, user_id: str, ids: Iterator[int], new: NewUnconfirmed,
     if _is_deleted(tx, user_id, new):
         return DELETED
     if _is_known(tx, user_id, new):
+        # Forgetting the fact takes this statement too.
+        restatements.add(tx, user_id, next(ids), FACT, new.name, new.content, new.where)
         return facts.UNCHANGED
     group = new.where.group_name
     same = unconfirmed.like(tx, user_id, new.kind, new.name, new.content, now, group)

@@ -106,6 +106,16 @@ def test_a_statement_that_said_the_same_value_before_goes_with_the_fact(
     assert texts_of(service, ADA) == []
 
 
+def test_a_statement_that_says_it_less_plainly_goes_with_the_fact(
+    service: Service, clock: ManualClock
+) -> None:
+    state(service, clock, STATEMENT, session="one")
+    state(service, clock, "well, as for my favorite color, I would think of teal", session="two")
+    assert [one.key for one in service.facts(ADA)] == ["favorite_color"]
+    service.forget(ADA, fact="favorite_color")
+    assert texts_of(service, ADA) == []
+
+
 def test_a_fact_that_another_statement_says_too_stays_and_rests_on_that(
     service: Service, clock: ManualClock
 ) -> None:
