@@ -14,10 +14,25 @@ from types import FunctionType, ModuleType
 import shepherd_memory
 import shepherd_postgres
 import shepherd_sqlite
+from shepherd_memory.text.grounding import agreement, foreign, languages, reading
 from tests.attack_strings import AnyPattern
 
 PACKAGES = (shepherd_memory, shepherd_sqlite, shepherd_postgres)
 _NO_PATTERN_IN_A_CALL = {"escape", "compile"}
+
+
+_TABLES = ("cues", "denial", "mail", "moods", "persons", "plain", "relations")
+BUILDERS: dict[tuple[ModuleType, str], list[tuple[object, ...]]] = {
+    (languages, "any_phrase"): [
+        (" ".join(entry.values()),) for name in _TABLES for entry in languages.table(name).values()
+    ],
+    (foreign, "_lines"): [(entry,) for entry in foreign._LINE_ENDS],
+    (agreement, "_link"): [(languages.LANGUAGES,)],
+    (agreement, "_link_to_person"): [(languages.LANGUAGES,)],
+    (reading, "_owned_start"): [(languages.LANGUAGES,)],
+    (reading, "_clause_end"): [(languages.LANGUAGES,)],
+}
+"""Functions that build patterns out of the tables of words, and what they are called with here."""
 
 
 @cache
@@ -39,6 +54,9 @@ def package_patterns() -> dict[AnyPattern, str]:
         for name, value in list(vars(module).items()):
             for pattern in reachable_patterns(value):
                 found.setdefault(pattern, f"{module.__name__}.{name}")
+    for (module, name), calls in BUILDERS.items():
+        for arguments in calls:
+            found.setdefault(getattr(module, name)(*arguments), f"{module.__name__}.{name}")
     return found
 
 
@@ -152,9 +170,10 @@ def _names_matched_at_a_place(module: ModuleType) -> dict[str, bool]:
     uses: dict[str, bool] = {}
     for node in ast.walk(tree):
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
+            used: ast.AST = node
             user = parents[node]
-            while isinstance(user, ast.Subscript) or (isinstance(user, ast.Call) and not user.args):
-                user = parents[user]
+            while isinstance(user, ast.Subscript) or (isinstance(user, ast.Call) and user.func is used):
+                used, user = user, parents[user]
             at_a_place = isinstance(user, ast.Attribute) and user.attr in ("match", "fullmatch")
             uses[node.id] = uses.get(node.id, True) and at_a_place
     return uses

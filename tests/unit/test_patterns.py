@@ -14,6 +14,7 @@ from shepherd_memory.text.redaction.tokens import TOKENS
 from tests.attack_strings import AnyPattern, attack_text, attack_units
 from tests.cpu_time import cpu_seconds
 from tests.package_patterns import (
+    BUILDERS,
     PatternCall,
     is_only_matched_at_a_place,
     modules,
@@ -94,6 +95,8 @@ def is_walked(call: PatternCall) -> bool:
     """At the module's top, where the walk finds it, or in a cached function, which the walk calls."""
     if call.module is lazy_patterns:
         return True  # `lazy`, whose results the walk calls
+    if call.function is not None and (call.module, call.function.name) in BUILDERS:
+        return True
     if call.function is not None:
         is_cached = any("cache" in ast.unparse(decorator) for decorator in call.function.decorator_list)
         return is_cached and not call.function.args.args

@@ -42,11 +42,13 @@ _GENERIC = {
     "animal": "pet",
 }
 _NAME = re.compile(r"[^\W\d_][\w'-]*")
+_WORD = re.compile(r"\w+")
+_NO_WORD = re.compile(r"[\W_]+")
 
 
 def read_subject(given: str) -> Subject:
     """What a model wrote for the subject: `self`, `daughter Lena`, `pet: Rex`, `somebody else`."""
-    folded = re.sub(r"[\W_]+", " ", fold(given)).strip()
+    folded = _NO_WORD.sub(" ", fold(given)).strip()
     if not folded:
         return Subject(UNSAID)
     for role in (SOMEBODY, ASSISTANT, NOBODY, SELF):
@@ -71,7 +73,7 @@ class Topic:
     kinds: frozenset[str]
 
     def names_any(self, names: frozenset[str]) -> bool:
-        spoken = set(re.findall(r"\w+", self.text))
+        spoken = set(_WORD.findall(self.text))
         # A key has lost the apostrophe of "Anna's".
         return any(name in spoken or f"{name}s" in spoken for name in names)
 
@@ -196,7 +198,7 @@ def _about_other(
 
 def _about_named(reading: Reading, clauses: list[Clause], subject: Subject) -> Doubt | None:
     for clause in clauses:
-        spoken = set(re.findall(r"\w+", reading.text[clause.start : clause.end])) | clause.actor.names
+        spoken = set(_WORD.findall(reading.text[clause.start : clause.end])) | clause.actor.names
         if not subject.names & spoken and clause.actor.is_user:
             return Doubt(NOT_CLEAR, is_firm=False)
     return None
@@ -252,15 +254,21 @@ def _owner(reading: Reading, value: Span) -> Mention | None:
 _JOINS = re.compile(r"\W*(?:\w{1,4})?\W*")
 
 
+@lru_cache
+def _link_to_person(languages: Languages) -> re.Pattern[str]:
+    """What may stand between a value and the person that it belongs to."""
+    own = pattern("persons", "possessive", languages).pattern
+    verb = r"(?:(?:is|was|ist|es|est|e|это|是|は)\s+)?"
+    return re.compile(rf"\W{{0,3}}{verb}(?:(?:{own})\s*(?:\w+\s)?|(?:\w+\s)?)")
+
+
 def _is_next(reading: Reading, gap: str) -> bool:
     """Whether a mention follows a value at once: "two young kids", "Erik, my husband"."""
-    own = pattern("persons", "possessive", reading.languages).pattern
-    link = rf"\W{{0,3}}(?:(?:is|was|ist|es|est|e|это|是|は)\s+)?(?:(?:{own})\s*(?:\w+\s)?|(?:\w+\s)?)"
-    return not gap.strip() or (re.fullmatch(link, gap) is not None and _JOINS.fullmatch(gap) is None)
+    is_link = _link_to_person(reading.languages).fullmatch(gap) is not None
+    return not gap.strip() or (is_link and _JOINS.fullmatch(gap) is None)
 
 
 def _only_names(reading: Reading, gap: str) -> bool:
     return all(
-        word in reading.capitals or _link(reading.languages).fullmatch(word)
-        for word in re.findall(r"\w+", gap)
+        word in reading.capitals or _link(reading.languages).fullmatch(word) for word in _WORD.findall(gap)
     )

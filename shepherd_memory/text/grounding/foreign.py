@@ -36,6 +36,7 @@ _OUTPUT_STARTS = (
     r"(?:def|class|function|public|private|#include|export|const|var) [\w{(\"'*.]+.*[:;{(]\s*$",
 )
 _OUTPUT = re.compile(rf"^[ \t]*(?:{'|'.join(_OUTPUT_STARTS)})[^\n]*$", re.MULTILINE)
+_NUMBER_OR_FENCE = re.compile(r"\s*(?:\d|`{3}|~{3})")
 _MARKS = re.compile(
     r"\"[^\"\n]{3,1000}\"|“[^“”\n]{3,1000}”|„[^“”\n]{3,1000}[“”]|«[^»\n]{3,1000}»"
     r"|「[^」\n]{2,500}」|『[^』\n]{2,500}』|(?<![\w'])'[^'\n]{12,1000}'(?!\w)"
@@ -57,9 +58,11 @@ def _pasted(folded: str, languages: Languages) -> Iterator[Stretch]:
         yield work
 
 
+@cache
 def _lines(entry: str) -> re.Pattern[str]:
     """The lines that begin with a phrase of letters, in any language: mail is often in another one."""
-    return _line_pattern(pattern("mail", entry).pattern, *_LINE_ENDS[entry])
+    before, after = _LINE_ENDS[entry]
+    return re.compile(f"^{before}(?:{pattern('mail', entry).pattern}){after}", re.MULTILINE)
 
 
 _LINE_ENDS = {
@@ -69,11 +72,6 @@ _LINE_ENDS = {
     "hello": (r"[ \t]*", r" [^\n,]{1,60},?[ \t]*$"),
     "closing": (r"[ \t]*", r"[^\n]{0,40}$"),
 }
-
-
-@cache
-def _line_pattern(phrases: str, before: str, after: str) -> re.Pattern[str]:
-    return re.compile(f"^{before}(?:{phrases}){after}", re.MULTILINE)
 
 
 def _mail_start(folded: str) -> int | None:
@@ -100,7 +98,7 @@ def _to_work_on(folded: str, languages: Languages) -> Stretch | None:
         )
         asks = pattern("moods", "text_work", languages).search(folded, line, colon)
         # A code block has its own end.
-        if asks and not re.match(r"\s*(?:\d|`{3}|~{3})", folded[colon + 1 : colon + 20]):
+        if asks and not _NUMBER_OR_FENCE.match(folded[colon + 1 : colon + 20]):
             return Stretch(colon + 1, len(folded), PASTED)
         colon = folded.find(":", colon + 1)
     return None

@@ -15,6 +15,7 @@ _KANA = re.compile("[\u3040-\u30ff]")
 _HAN = re.compile("[\u3400-\u4dbf\u4e00-\u9fff]")
 _CYRILLIC = re.compile("[\u0400-\u04ff]")
 _LATIN_WORD = re.compile(r"[a-z]+'?")
+_WORD_OR_CLASS = re.compile(r"[\w\]]")
 _UNSPACED = re.compile("[\u3040-\u30ff\u3400-\u9fff]")
 
 
@@ -41,7 +42,7 @@ def any_phrase(phrases: str) -> re.Pattern[str]:
 
 def _bounded(phrase: str) -> str:
     spaced = phrase.replace("_", r"\s")
-    if _UNSPACED.search(phrase) or not re.search(r"[\w\]]", phrase):
+    if _UNSPACED.search(phrase) or not _WORD_OR_CLASS.search(phrase):
         return f"(?:{spaced})"
     end = "" if phrase.endswith(("'", "$")) else r"(?!\w)"
     return rf"(?<!\w)(?:{spaced}){end}"

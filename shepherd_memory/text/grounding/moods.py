@@ -67,6 +67,8 @@ _REQUEST = re.compile(
     r"\W*(?:(?:please|hey|hi|ok|now|and|then|can you|could you)[\s,]+)*"
     r"(?:write|tell|give|show|explain|describe|create|generate|list|draw|compose|suggest|recommend|compare|find|translate|summari[sz]e|simulate|draft)\b"
 )
+_ASKS_FOR_OWN = re.compile(r"\W*(?:(?:what|who)(?:'s| is)?|is|are|was|were)\s+(?:my|our)\b")
+_LEAD = re.compile(r"[\s\"'(¿-]*")
 _STANDING = re.compile(r"\b(?:always|never|from now on|in (?:the )?future|every time|remember|first)\b")
 
 
@@ -98,12 +100,7 @@ def _is_owned(reading: Reading, clause: Clause, at: int) -> bool:
 
 
 def _asks_for_own(reading: Reading, sentence: Span) -> bool:
-    return (
-        re.match(
-            r"\W*(?:(?:what|who)(?:'s| is)?|is|are|was|were)\s+(?:my|our)\b", reading.text[slice(*sentence)]
-        )
-        is not None
-    )
+    return _ASKS_FOR_OWN.match(reading.text[slice(*sentence)]) is not None
 
 
 def _is_told(reading: Reading, clause: Clause, sentence: Span) -> bool:
@@ -119,7 +116,7 @@ def _is_told(reading: Reading, clause: Clause, sentence: Span) -> bool:
 
 
 def _starts_asking(reading: Reading, sentence: Span) -> bool:
-    lead = re.match(r"[\s\"'(¿-]*", reading.text[sentence[0] : sentence[1]])
+    lead = _LEAD.match(reading.text[sentence[0] : sentence[1]])
     start = sentence[0] + (lead.end() if lead else 0)
     begins = pattern("moods", "question_start", reading.languages).match(reading.text, start)
     return begins is not None or reading.text[sentence[0] : start].strip().startswith("¿")

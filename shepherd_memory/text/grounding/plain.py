@@ -14,6 +14,8 @@ NOT_PLAIN = "not plainly said"
 
 # Other signs show that something is played, joked about, cited or part of a program.
 _CALM = re.compile(r"(?:[\w\s.,;!?'\u2019%€$£¥°&+、。・ー¿¡-]|(?<=\d):(?=\d)|(?<=\w)[/#@](?=\w)|(?<=\w)#)*")
+_GENITIVE = re.compile(r"(?:'s(?:\sname)?)?\s*")
+_WORD_EDGE = re.compile(r"\b")
 _WORD = re.compile(r"[^\W_]+(?:['-][^\W_]+)*'?")
 _PLACE_KEYS = ("residence", "employer", "birthplace")
 MAX_FRAGMENT_WORDS = 3
@@ -194,7 +196,7 @@ class Plainness:
         mention = self._mention_at(self._next(at))
         if mention is None or not self._fits(mention):
             return None
-        after = re.compile(r"(?:'s(?:\sname)?)?\s*").match(self.reading.text, mention.end, clause.end)
+        after = _GENITIVE.match(self.reading.text, mention.end, clause.end)
         place = after.end() if after else mention.end
         for word in _WORD.finditer(self.reading.text, place, clause.end):
             if (verb := self._match("third", word.start(), clause.end)) is not None:
@@ -221,9 +223,13 @@ class Plainness:
                 self.reading.text, mention.start
             )
             rest = self.reading.text[mention.end : clause.end].strip(" ,")
-            if is_owned and self._fits(mention) and re.match(rf"{re.escape(self.value)}\b", rest):
+            if is_owned and self._fits(mention) and self._begins(rest):
                 return True
         return False
+
+    def _begins(self, text: str) -> bool:
+        """Whether a text begins with the value, and not with a longer word."""
+        return text.startswith(self.value) and _WORD_EDGE.match(text, len(self.value)) is not None
 
     def _comes_first(self, clause: Clause) -> bool:
         """Whether the clause says what the value is to the user: "teal is my favourite color"."""

@@ -125,6 +125,19 @@ def _clause_end(languages: Languages) -> re.Pattern[str]:
     return re.compile("|".join(ends))
 
 
+@lru_cache
+def _owned_start(languages: Languages) -> re.Pattern[str]:
+    """The beginning of a clause that starts with "my" or the like."""
+    return re.compile(rf"\W*(?:{pattern('persons', 'possessive', languages).pattern})\s")
+
+
+_WORD = re.compile(r"\w+")
+_STOP = re.compile("[.!?。]")
+_NEXT_WORDS = re.compile(r"(?:'s)?\W{1,3}((?:\w+ ?){1,2})")
+_WORD_BEFORE = re.compile(r"(?<!\w)(\w++)\W{1,3}(?:\w+ )?$")
+_FIRST_WORDS = re.compile(r"\W*+(?:(?:and|but|und|y|et|e|и|\u0430)\s)?((?:[\w'-]++ ){1,3})")
+
+
 class _ClauseReader:
     """Cuts sentences into clauses and remembers who was spoken of last."""
 
@@ -161,11 +174,11 @@ class _ClauseReader:
         if before is None or not self._is_spaced():
             return None
         text = self._text[span[0] : span[1]]
-        owner = re.match(rf"\W*(?:{pattern('persons', 'possessive', self._languages).pattern})\s", text)
+        owner = _owned_start(self._languages).match(text)
         mention = next((one for one in self._mentions if span[0] <= one.start < span[1]), None)
         if owner is None or mention is None or mention.start > span[0] + owner.end():
             return None
-        rest = [word for word in re.findall(r"\w+", self._text[mention.end : span[1]])]
+        rest = [word for word in _WORD.findall(self._text[mention.end : span[1]])]
         has_verb = self._find("third_verb", (mention.end, span[1])) is not None
         is_more = any(word not in self._capitals for word in rest) and len(rest) > 1
         if has_verb or not is_more or self._first_person(span) is not None:
@@ -218,7 +231,7 @@ class _ClauseReader:
 
     def _other(self, mention: Mention, first: int | None) -> Actor:
         between = self._text[mention.end : first] if first is not None else ""
-        joined = [word for word in re.findall(r"\w+", between) if word not in self._capitals]
+        joined = [word for word in _WORD.findall(between) if word not in self._capitals]
         if first is not None and len(joined) == 1 and self._joins(joined[0]):
             return USER
         return Actor(False, frozenset({mention.kind}), self._names_at(mention), is_sure=first is None)
@@ -228,8 +241,8 @@ class _ClauseReader:
 
     def _names_at(self, mention: Mention) -> frozenset[str]:
         """The names that stand next to a mention: "my sister Lena", "Erik, my husband"."""
-        after = re.match(r"(?:'s)?\W{1,3}((?:\w+ ?){1,2})", self._text[mention.end : mention.end + 60])
-        before = re.search(r"(\w+)\W{1,3}(?:\w+ )?$", self._text[max(0, mention.start - 40) : mention.start])
+        after = _NEXT_WORDS.match(self._text[mention.end : mention.end + 60])
+        before = _WORD_BEFORE.search(self._text[max(0, mention.start - 40) : mention.start])
         near = (after[1].split() if after else []) + ([before[1]] if before else [])
         own = pattern("persons", "possessive", self._languages)
         return frozenset(word for word in near if word in self._names() and not own.fullmatch(word))
@@ -255,7 +268,7 @@ class _ClauseReader:
         """Whether a clause goes on about the mention before it: "my sister, who…", "a sister living in…"."""
         between = self._text[mention.end : span[0]]
         if self._starts_with("relative", span):
-            return not re.search(r"[.!?。]", between)
+            return not _STOP.search(between)
         return self._starts_with("after_person", span) and len(between.split()) < 2 and "," not in between
 
     def _starts_with(self, name: str, span: Span) -> bool:
@@ -278,9 +291,7 @@ class _ClauseReader:
         """Somebody whose name begins the clause: "Ana mora em Faro"."""
         if self._find("possessive", span):
             return None
-        lead = re.match(
-            r"\W*(?:(?:and|but|und|y|et|e|и|\u0430)\s)?((?:[\w'-]+ ){1,3})", self._text[span[0] : span[1]]
-        )
+        lead = _FIRST_WORDS.match(self._text[span[0] : span[1]])
         named = lead[1].split() if lead else []
         verb = pattern("persons", "third_verb", self._languages)
         for count in (1, 2):
@@ -308,6 +319,8 @@ def _function_words(languages: Languages) -> frozenset[str]:
     return frozenset(fold(" ".join(table("words")["function"].get(one, "") for one in languages)).split())
 
 
+_UNSPACED_SUBJECT = re.compile(r"([^\W\d]{1,8}?)(?:は|が|住在|叫|是|在)")
+_COPULA = re.compile(r"\s(?:is|are|was|ist|sind|war|es|son|era|est|sont|e|sao|это)\s|'s\s")
 _ADVERBS = re.compile("^(?:现在|目前|平时|今年|一直|从小|已经|也|都|还|就|今は|今|今年)+")
 
 
@@ -315,9 +328,9 @@ def owned_noun(reading: Reading, clause: Clause) -> str:
     """What a clause that does not begin with the user says something of: "my boat", "保姆"; "" if unknown."""
     text = reading.text[clause.start : clause.end].strip()
     if {"ja", "zh"} & set(reading.languages):
-        subject = re.match(r"([^\W\d]{1,8}?)(?:は|が|住在|叫|是|在)", _ADVERBS.sub("", text))
+        subject = _UNSPACED_SUBJECT.match(_ADVERBS.sub("", text))
         noun = subject[1] if subject else ""
         return "" if pattern("persons", "first", reading.languages).match(noun) and len(noun) < 3 else noun
     owner = pattern("persons", "possessive", reading.languages).match(text)
-    verb = re.search(r"\s(?:is|are|was|ist|sind|war|es|son|era|est|sont|e|sao|это)\s|'s\s", text)
+    verb = _COPULA.search(text)
     return text[owner.end() : verb.start()] if owner and verb and verb.start() > owner.end() else ""

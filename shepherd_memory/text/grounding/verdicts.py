@@ -130,11 +130,24 @@ def _find_place(
 
 def _locate(quote: str, text: str) -> Span | None:
     """Where a quote stands in folded text, whatever its spaces; the last place if there are several."""
-    found = list(re.finditer(r"\s+".join(map(re.escape, quote.split())), text))
-    whole = [match for match in found if _is_whole(text, match.span())]
-    return whole[-1].span() if whole else None
+    sought, spaced = " ".join(quote.split()), _SPACES.sub(" ", text)
+    if not sought:
+        return len(text), len(text)
+    at = spaced.find(sought)
+    if at < 0:
+        return None
+    starts = [match.start() for match in _SPACES_OR_LETTER.finditer(text)]
+    last = None
+    while at >= 0:
+        end = at + len(sought)
+        span = starts[at], starts[end - 1] + 1
+        last = span if _is_whole(text, span) else last
+        at = spaced.find(sought, end)
+    return last
 
 
+_SPACES = re.compile(r"\s+")
+_SPACES_OR_LETTER = re.compile(r"\s+|\S")
 _SPACED_LETTER = re.compile(r"[^\W\u2e80-\u9fff\u3040-\u30ff\uac00-\ud7ff]")
 
 
@@ -313,7 +326,7 @@ class _Case:
         end = self._clauses[-1].end
         following = self._reading.text[end : end + 80].lstrip(" .,;:!?…。、-\u2013\u2014\n")
         corrects = pattern("moods", "correction", self._reading.languages).match(following)
-        if corrects and re.match(r"\s*[,.:!…、。]|\s*$", following[corrects.end() :] or " "):
+        if corrects and _PAUSE.match(following[corrects.end() :] or " "):
             yield Doubt(CORRECTED, is_firm=False)
 
     def _attribute(self) -> Iterator[Doubt]:
@@ -374,8 +387,11 @@ class _Case:
         return set(stems(" ".join(self._reading.text[one.start : one.end] for one in clauses)))
 
 
+_PAUSE = re.compile(r"\s*[,.:!…、。]|\s*$")
+# No longer than the parts of an address may be, so that a long word is not read again from each letter.
 _ADDRESS = re.compile(
-    r"https?://\S+|www\.\S+|[\w.+-]+@[\w-]+\.\w[\w.-]*|\b(?:[\w-]+\.)+(?:com|org|net|io|dev|de|fr|es|pt|ru|jp|cn)/\S*"
+    r"https?://\S+|www\.\S+|[\w.+-]{1,64}+@[\w-]{1,63}+\.\w[\w.-]*"
+    r"|\b(?:[\w-]{1,63}+\.){1,8}+(?:com|org|net|io|dev|de|fr|es|pt|ru|jp|cn)/\S*"
 )
 
 
