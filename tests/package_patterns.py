@@ -22,17 +22,19 @@ _NO_PATTERN_IN_A_CALL = {"escape", "compile"}
 
 
 _TABLES = ("cues", "denial", "mail", "moods", "persons", "plain", "relations")
+_ENTRIES = [list(entry.values()) for name in _TABLES for entry in languages.table(name).values()]
 BUILDERS: dict[tuple[ModuleType, str], list[tuple[object, ...]]] = {
-    (languages, "any_phrase"): [
-        (" ".join(entry.values()),) for name in _TABLES for entry in languages.table(name).values()
-    ],
+    (languages, "any_phrase"): [(" ".join(max(_ENTRIES, key=lambda entry: len(str(entry)))),)],
     (foreign, "_lines"): [(entry,) for entry in foreign._LINE_ENDS],
     (agreement, "_link"): [(languages.LANGUAGES,)],
     (agreement, "_link_to_person"): [(languages.LANGUAGES,)],
     (reading, "_owned_start"): [(languages.LANGUAGES,)],
     (reading, "_clause_end"): [(languages.LANGUAGES,)],
 }
-"""Functions that build patterns out of the tables of words, and what they are called with here."""
+"""Functions that build patterns out of the tables of words, and what they are called with here.
+
+Of lists of phrases the longest stands for all: none of them repeats anything.
+"""
 
 
 @cache

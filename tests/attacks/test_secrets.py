@@ -74,6 +74,7 @@ def show_everything(service: Service) -> None:
     """Whatever reads may log is logged."""
     service.status()
     service.facts(USER), service.context(USER), service.documents(USER), service.rejected(USER)
+    service.unconfirmed(USER)
     assert b"".join(service.export(USER))
 
 
@@ -98,7 +99,7 @@ def test_secrets_that_are_said_are_nowhere(
         drain(service)
         show_everything(service)
         assert len(endpoint.requests) > 100
-        assert service.get_fact(USER, "code") is not None
+        assert [one.content for one in service.unconfirmed(USER) if one.name == "code"] == ["kudu"]
         assert len(service.documents(USER)) == len(messages)
         assert_unseen(hoard, database_url, endpoint, log.text)
     assert_unseen(hoard, database_url, endpoint, log.text)
