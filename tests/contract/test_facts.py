@@ -231,25 +231,18 @@ def test_a_question_is_forgotten_by_the_services_own_clock(url: str, clock: Manu
 def test_nearly_the_same_pair_takes_the_newer_wording_and_leaves_it_to_an_older_one(
     url: str, clock: ManualClock, endpoint: ScriptedEndpoint
 ) -> None:
-    wording = iter(
-        [
-            ("Which database did the user choose?", "the team chose PostgreSQL with pgvector for storage"),
-            (
-                "Which database did the user choose?",
-                "the team chose PostgreSQL with pgvector for the storage",
-            ),
-            ("Which databases did the user choose?", "the teams chose PostgreSQL with pgvector for storage"),
-        ]
-    )
-    endpoint.default = by_content(lambda body: reply({}, [next(wording)]))
-    text = "the team chose PostgreSQL with pgvector for the storage, the teams chose it"
+    wordings = [f"PostgreSQL {end}" for end in ("for storage", "for the storage", "for all storage")]
+    answers = iter(wordings)
+    question = "What is the user's favorite database?"
+    endpoint.default = by_content(lambda body: reply({}, [(question, next(answers))]))
+    first, second, third = (f"My favorite database is {wording}" for wording in wordings)
     with memory(url, clock, endpoint.url) as service:
-        say(service, "ada", text, session="one")
+        say(service, "ada", first, session="one")
         clock.advance(60)
-        say(service, "ada", text, session="two")
-        say(service, "ada", text, "2020-01-01T00:00:00Z", session="three")
+        say(service, "ada", second, session="two")
+        say(service, "ada", third, "2020-01-01T00:00:00Z", session="three")
         ((_question, answer),) = pairs_of(service, "ada")
-        assert answer == "the team chose PostgreSQL with pgvector for the storage"
+        assert answer == "PostgreSQL for the storage"
         assert service.context("ada")[0].session_id == "two"
 
 

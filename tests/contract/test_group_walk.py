@@ -151,6 +151,12 @@ READS: dict[str, list[Case]] = {
     "conversations": [method("conversations")],
     "active_session": [method("active_session", shows=NEAREST)],
     "profile": [method("profile", shows=NEAREST)],
+    "list_sessions": [method("list_sessions", shows=ALL)],
+    "session_history": [method("session_history")],
+    "search_sessions": [method("search_sessions", ASKED, limit=50, shows=ALL)],
+    "read_session": [method("read_session", SESSION, shows=NEAREST)],
+    "rebuild_chat": [method("rebuild_chat", SESSION, 1000, shows=NEAREST)],
+    "find_session": [method("find_session", SESSION)],
     "session_life": [method("session_life", LIFE, shows=NEAREST), method("session_life", SESSION)],
     "previous_session": [
         method("previous_session", shows=NEAREST),
@@ -187,6 +193,9 @@ WRITES: dict[str, list[Case]] = {
     "recover_session": [method("recover_session")],
     "start_session": [method("start_session", session_id="session-3", takeover=True)],
     "end_session": [method("end_session", "session-3"), method("end_session", LIFE)],
+    "rename_session": [method("rename_session", SESSION, "another name")],
+    "clear_session": [method("clear_session", "put aside", session_id=SESSION)],
+    "resume_session": [method("resume_session", SESSION)],
     "retry": [method("retry", ITEM, reaches_all=True)],
     "drop": [method("drop", ITEM, reaches_all=True)],
 }
@@ -227,7 +236,7 @@ LIBRARY: dict[str, list[Case]] = {
 }
 
 
-def asking(name: str, shows: str = ECHO, **arguments: Any) -> Case:
+def asking(name: str, shows: str = ECHO, /, **arguments: Any) -> Case:
     def call(visit: Visit) -> Any:
         given = {
             key: str(_meant(visit, one)) if isinstance(one, Named) else one for key, one in arguments.items()
@@ -243,10 +252,16 @@ TOOL_READS: dict[str, list[Case]] = {
     "list_facts": [asking("list_facts", ALL)],
     "recall": [asking("recall", ALL, query=ASKED, limit=50, min_confidence=0)],
     "fact_history": [asking("fact_history", NEAREST, key=KEY)],
+    "list_sessions": [asking("list_sessions")],
+    "search_sessions": [asking("search_sessions", query=ASKED)],
+    "read_session": [asking("read_session", session_id=SESSION)],
 }
 TOOL_WRITES: dict[str, list[Case]] = {
     "store_memory": [asking("store_memory", question=QUESTION, answer="none")],
     "set_fact": [asking("set_fact", key=KEY, value="none")],
+    "rename_session": [asking("rename_session", session_id=SESSION, name="renamed")],
+    "clear_session": [asking("clear_session", name="put aside")],
+    "resume_session": [asking("resume_session", session_id=SESSION)],
     "clear_memory": [asking("clear_memory", question=QUESTION)],
     "clear_fact": [asking("clear_fact", key=KEY)],
     "forget": [

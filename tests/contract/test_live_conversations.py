@@ -189,7 +189,8 @@ def test_conversations_travel_with_their_user(service: Service, clock: ManualClo
         for _ in range(2):
             other.import_lines(ADA, io.BytesIO(lines))
             other.transcripts.poll()
-        assert statuses(other) == statuses(service) == [("archived", 6), ("skipped", 2)]
+        # Both ended at the same moment.
+        assert sorted(statuses(other)) == sorted(statuses(service)) == [("archived", 6), ("skipped", 2)]
         assert b"".join(other.export(ADA)).splitlines()[1:] == lines.splitlines()[1:]
         assert other.erase(ADA).rows["conversations"] == 2
         other.import_lines(ADA, io.BytesIO(lines), group="alone")
