@@ -517,7 +517,8 @@ def test_the_media_type_may_have_parameters(ada: Client) -> None:
 @pytest.mark.parametrize("route", MEMORY_ROUTES, ids=lambda route: route.path)
 def test_another_method_is_told_which_ones_there_are(ada: Client, route: Route) -> None:
     furnish(ada, "Rex")
-    answer = requests.patch(ada.running.url + place(route.path, ada), timeout=60)
+    other = "PUT" if "PATCH" in (route.methods or ()) else "PATCH"
+    answer = requests.request(other, ada.running.url + place(route.path, ada), timeout=60)
     assert error(answer, 405)
     assert set(answer.headers["allow"].split(", ")) == route.methods
 
