@@ -373,6 +373,7 @@ class ChatScreen(Screen[None]):
                 user_id=self.session.user_id,
                 memory=self.session.memory_word(),
                 session=self._session_words(),
+                session_state=self.session.life.state,
                 tokens=self.session.context_tokens(),
                 window=self.session.context_window(),
                 queued=len(self.turns.waiting),
@@ -381,7 +382,7 @@ class ChatScreen(Screen[None]):
 
     def _session_words(self) -> str:
         life = self.session.life
-        return session_words(life.session.session_id, life.started_at, life.state) if life.state else ""
+        return session_words(life.session.session_id, life.started_at) if life.state else ""
 
     def _look(self) -> None:
         """Ask memory how it is doing, in a thread: a database may take its time."""
