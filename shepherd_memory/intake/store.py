@@ -2,7 +2,7 @@
 
 import uuid
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from shepherd_memory.extraction import queue
@@ -252,14 +252,13 @@ def store_messages(
         return replace(nothing, reason="there is nothing to store in these messages")
     if not how.keep_documents and not (extract and how.can_extract):
         return replace(nothing, reason="memory_documents is off, and no extraction will read these messages")
-    new = [document_of(message, session_id, group_name) for message in messages]
-    terms = [entries.terms_of(document.text) if how.keep_documents else Counter() for document in new]
+    terms = [entries.terms_of(message.text) if how.keep_documents else Counter() for message in messages]
     with database.write() as tx:
-        first_id = users.lock(tx, user_id, now, rows=len(new) + 1)
+        first_id = users.lock(tx, user_id, now, rows=len(messages) + 1)
         check(tx)
-        if (live := sessions.live_id(tx, user_id, session_id, group_name)) != session_id:
-            new = [replace(document, session_id=live) for document in new]
-        new = _with_speakers(tx, user_id, new, how.agent_name)
+        live = sessions.live_id(tx, user_id, session_id, group_name)
+        speakers = _speakers(tx, user_id, messages, live, group_name, how.agent_name)
+        new = [_document_of(message, live, group_name, speakers) for message in messages]
         note(tx, live)
         new = align(tx, user_id, new, [message.is_unnamed for message in messages], first_id)
         apart = _twins(tx, user_id, new, live, group_name)
@@ -270,18 +269,14 @@ def store_messages(
     return Remembered(live, stored, len(new) - stored, queued, message_ids=ids)
 
 
-def _with_speakers(
-    tx: Connection, user_id: str, new: list[NewDocument], agent_name: str
-) -> list[NewDocument]:
-    """The messages of a session with the names of who says them, where they do not say it themselves."""
+def _speakers(
+    tx: Connection, user_id: str, messages: Sequence[Message], session_id: str, group: str, agent_name: str
+) -> dict[str, str]:
+    """The names of who says the messages of a session, by role, where they do not say it themselves."""
     names = {"user": user_id}
-    if any(document.role == "assistant" and not document.speaker_name for document in new):
-        own = session_lives.agent_name(tx, user_id, new[0].session_id, new[0].group_name)
-        names["assistant"] = own or agent_name
-    return [
-        document if document.speaker_name else replace(document, speaker_name=names.get(document.role, ""))
-        for document in new
-    ]
+    if any(message.role == "assistant" and not message.speaker_name for message in messages):
+        names["assistant"] = session_lives.agent_name(tx, user_id, session_id, group) or agent_name
+    return names
 
 
 def _twins(tx: Connection, user_id: str, new: Sequence[NewDocument], session_id: str, group: str) -> set[int]:
@@ -297,8 +292,10 @@ def _twins(tx: Connection, user_id: str, new: Sequence[NewDocument], session_id:
     return {places[number] for number in apart}
 
 
-def document_of(message: Message, session_id: str, group_name: str) -> NewDocument:
-    """A live message as a document."""
+def _document_of(
+    message: Message, session_id: str, group_name: str, speakers: Mapping[str, str]
+) -> NewDocument:
+    """A live message as a document; `speakers`: who has which role, where a message does not say it."""
     return NewDocument(
         session_id=session_id,
         message_id=message.message_id,
@@ -306,7 +303,7 @@ def document_of(message: Message, session_id: str, group_name: str) -> NewDocume
         created_at=message.created_at,
         role=message.role,
         speaker_type=message.speaker_type,
-        speaker_name=message.speaker_name,
+        speaker_name=message.speaker_name or speakers.get(message.role, ""),
         extra=message.extra,
         group_name=group_name,
         tool_names=message.tool_names,
