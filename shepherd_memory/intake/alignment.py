@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from shepherd_memory.memory import documents, twins
+from shepherd_memory.memory import session_documents, twins
 from shepherd_memory.memory.documents import NewDocument
 from shepherd_memory.storage.database import Connection
 from shepherd_memory.text.ids import DIGEST_CHARS
@@ -65,8 +65,8 @@ def _is_place(text: str) -> bool:
 
 def _tail(tx: Connection, user_id: str, new: Sequence[NewDocument]) -> _Tail:
     session_id, group = new[0].session_id, new[0].group_name
-    stored = documents.last_messages(tx, user_id, session_id, len(new), group)
-    deleted = documents.deleted_messages(tx, user_id, session_id, group)
+    stored = session_documents.last_messages(tx, user_id, session_id, len(new), group)
+    deleted = session_documents.deleted_messages(tx, user_id, session_id, group)
     others = {*deleted, *twins.last_messages(tx, user_id, session_id, len(new), group)}
     # A place is the id of the document that the message was, or would have been.
     placed = {(int(one.rpartition(_PLACE)[2], 16), one) for one in others if said_by(one) != one}

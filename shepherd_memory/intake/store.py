@@ -18,7 +18,16 @@ from shepherd_memory.intake.messages import (
     storable_name,
 )
 from shepherd_memory.intake.tool_results import called_tools, unnamed_calls
-from shepherd_memory.memory import documents, entries, responses, session_lives, sessions, threads, twins
+from shepherd_memory.memory import (
+    documents,
+    entries,
+    responses,
+    session_documents,
+    session_lives,
+    sessions,
+    threads,
+    twins,
+)
 from shepherd_memory.memory.documents import NewDocument
 from shepherd_memory.memory.responses import StoredResponse
 from shepherd_memory.memory.sessions import NOWHERE, Place
@@ -100,7 +109,7 @@ def _earlier_calls(
         return {}
     with database.read() as connection:
         live = sessions.live_id(connection, user_id, session_id, group)
-        asked = documents.last_calls(connection, user_id, live, LOOKED_BACK, group)
+        asked = session_documents.last_calls(connection, user_id, live, LOOKED_BACK, group)
     return called_tools(load_json(extra) for extra in asked)
 
 
@@ -193,8 +202,10 @@ def _is_said_again(
     said_at, group = answered.said_at, answered.group
     with database.read() as connection:
         live = sessions.live_id(connection, user_id, session_id, group)
-        known = documents.get_message(connection, user_id, live, exchange.message_id(session_id), group)
-        last = documents.last_said(connection, user_id, live, group) if known else None
+        known = session_documents.get_message(
+            connection, user_id, live, exchange.message_id(session_id), group
+        )
+        last = session_documents.last_said(connection, user_id, live, group) if known else None
     if known is None or last is None or last.text == known.text or to_us(known.created_at) == said_at:
         return False
     at_same_place = exchange.message_id(session_id, last.text)
