@@ -343,6 +343,17 @@ LED = {
     "handed_in": None,
     "last_seen_at": NOW,
 }
+SESSION_LINE = {
+    "session_id": "chat",
+    "group_name": "main",
+    "wanted_through": "m1",
+    "extracted_through": "m1",
+    "grouped_through": "",
+    "provider": "",
+    "cwd": "",
+    "created_at": NOW,
+    "updated_at": NOW,
+}
 HANDING = HandingRules(2000, "", ("knowledge",))
 AT_NOW, MUCH_LATER = IdleRule(NOW, 1_000_000), IdleRule(NOW * 2, 1_000_000)
 
@@ -654,6 +665,8 @@ CORE: dict[str, list[Case]] = {
         in_transaction(session_lines.insert_life, {**LED, "session_id": "chat"}),
         in_transaction(session_lines.insert_life, {**LED, "session_id": "life"}),
     ],
+    "maintenance.session_lines.insert_session": [in_transaction(session_lines.insert_session, SESSION_LINE)],
+    "maintenance.session_lines.session_rows": [in_transaction(session_lines.session_rows, "main")],
     "maintenance.session_lines.life_rows": [in_transaction(session_lines.life_rows, "main")],
     "memory.session_catalog.listing": [in_transaction(session_catalog.listing, 100)],
     "memory.session_history.clear": [
