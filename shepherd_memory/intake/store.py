@@ -18,9 +18,18 @@ from shepherd_memory.intake.messages import (
     storable_name,
 )
 from shepherd_memory.intake.tool_results import called_tools, unnamed_calls
-from shepherd_memory.memory import documents, entries, responses, session_lives, sessions, threads, twins
+from shepherd_memory.memory import (
+    documents,
+    entries,
+    responses,
+    session_documents,
+    sessions,
+    threads,
+    twins,
+)
 from shepherd_memory.memory.documents import NewDocument
 from shepherd_memory.memory.responses import StoredResponse
+from shepherd_memory.memory.session_tail import read_live
 from shepherd_memory.memory.sessions import NOWHERE, Place
 from shepherd_memory.storage import erasures, tombstones, users
 from shepherd_memory.storage.clock import SECOND, to_us
@@ -100,7 +109,7 @@ def _earlier_calls(
         return {}
     with database.read() as connection:
         live = sessions.live_id(connection, user_id, session_id, group)
-        asked = documents.last_calls(connection, user_id, live, LOOKED_BACK, group)
+        asked = session_documents.last_calls(connection, user_id, live, LOOKED_BACK, group)
     return called_tools(load_json(extra) for extra in asked)
 
 
@@ -193,8 +202,10 @@ def _is_said_again(
     said_at, group = answered.said_at, answered.group
     with database.read() as connection:
         live = sessions.live_id(connection, user_id, session_id, group)
-        known = documents.get_message(connection, user_id, live, exchange.message_id(session_id), group)
-        last = documents.last_said(connection, user_id, live, group) if known else None
+        known = session_documents.get_message(
+            connection, user_id, live, exchange.message_id(session_id), group
+        )
+        last = session_documents.last_said(connection, user_id, live, group) if known else None
     if known is None or last is None or last.text == known.text or to_us(known.created_at) == said_at:
         return False
     at_same_place = exchange.message_id(session_id, last.text)
@@ -256,8 +267,10 @@ def store_messages(
     with database.write() as tx:
         first_id = users.lock(tx, user_id, now, rows=len(messages) + 1)
         check(tx)
-        live = sessions.live_id(tx, user_id, session_id, group_name)
-        speakers = _speakers(tx, user_id, messages, live, group_name, how.agent_name)
+        session = read_live(tx, user_id, session_id, group_name)
+        live = session.id
+        # Who says what, where a message does not say it itself.
+        speakers = {"user": user_id, "assistant": session.agent_name or how.agent_name}
         new = [_document_of(message, live, group_name, speakers) for message in messages]
         note(tx, live)
         new = align(tx, user_id, new, [message.is_unnamed for message in messages], first_id)
@@ -267,16 +280,6 @@ def store_messages(
         )
     ids = tuple(document.message_id for document in new)
     return Remembered(live, stored, len(new) - stored, queued, message_ids=ids)
-
-
-def _speakers(
-    tx: Connection, user_id: str, messages: Sequence[Message], session_id: str, group: str, agent_name: str
-) -> dict[str, str]:
-    """The names of who says the messages of a session, by role, where they do not say it themselves."""
-    names = {"user": user_id}
-    if any(message.role == "assistant" and not message.speaker_name for message in messages):
-        names["assistant"] = session_lives.agent_name(tx, user_id, session_id, group) or agent_name
-    return names
 
 
 def _twins(tx: Connection, user_id: str, new: Sequence[NewDocument], session_id: str, group: str) -> set[int]:

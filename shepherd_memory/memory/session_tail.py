@@ -1,11 +1,38 @@
-"""The tail of a session: its last messages, also those that were deleted or are stored in another session."""
+"""A session that goes on: what it is called, and its tail, also what was deleted or is stored in another."""
 
 from dataclasses import dataclass
 
+from shepherd_memory.memory.threads import LIVE_MARK
 from shepherd_memory.storage.database import Connection
 from shepherd_memory.text.groups import MAIN_GROUP
 
 _STORED, _DELETED, _TWIN = range(3)
+
+
+@dataclass(frozen=True)
+class LiveSession:
+    """The id under which what is said live is stored, and who answers there; "" where nobody is named."""
+
+    id: str
+    agent_name: str
+
+
+def read_live(connection: Connection, user_id: str, session_id: str, group: str = MAIN_GROUP) -> LiveSession:
+    """A live session; its id is another one where a transcript of the same session was taken in."""
+    apart = f"{session_id}{LIVE_MARK}"
+    rows = connection.rows(
+        "select '', '' from transcript_files where user_id = :user_id and group_name = :group"
+        " and session_id = :session_id"
+        " union all select session_id, agent_name from sessions where user_id = :user_id"
+        " and group_name = :group and session_id in (:session_id, :apart)",
+        user_id=user_id,
+        group=group,
+        session_id=session_id,
+        apart=apart,
+    )
+    names = {found: name for found, name in rows}
+    live = apart if "" in names else session_id
+    return LiveSession(live, names.get(live, ""))
 
 
 @dataclass(frozen=True)
