@@ -659,6 +659,9 @@ CORE: dict[str, list[Case]] = {
     "memory.saved_chats.of_session": [
         with_saved_chats(lambda user_id: saved_chats.of_session(user_id, "chat"))
     ],
+    "memory.saved_chats.put_aside": [
+        with_saved_chats(lambda user_id: saved_chats.put_aside(user_id, "chat"))
+    ],
     "memory.saved_chats.save": [
         with_saved_chats(lambda user_id: saved_chats.save(user_id, "/work", "lab", SavedChat("chat", [])))
     ],
