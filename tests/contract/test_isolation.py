@@ -547,10 +547,14 @@ CORE: dict[str, list[Case]] = {
         in_transaction(jobs.drop, PARKED, "no", NOW),
     ],
     "work.jobs.get": [in_transaction(jobs.get, PARKED)],
-    "work.jobs.count_by_status": [in_transaction(jobs.count_by_status, KIND)],
+    "work.jobs.count_by_status": [
+        in_transaction(jobs.count_by_status, KIND),
+        in_transaction(jobs.count_by_status, KIND, ["s"]),
+    ],
     "work.jobs.count_of": [
         in_transaction(jobs.count_of, KIND, ["waiting", "failed"]),
         in_transaction(jobs.count_of, KIND, ["waiting"], NOW),
+        in_transaction(jobs.count_of, KIND, ["waiting"], NOW, ["c", "s"]),
     ],
     "work.jobs.listing": [
         in_transaction(jobs.listing, KIND),
@@ -793,6 +797,7 @@ SERVICE: dict[str, list[Case]] = {
         on_service("count_items", "waiting", due=True),
     ],
     "item_counts": [on_service("item_counts")],
+    "conversation_counts": [on_service("conversation_counts")],
     "documents": [
         on_service("documents"),
         on_service("documents", session_id="chat", since="2000-01-01"),
