@@ -273,7 +273,8 @@ def store_messages(
         new = _with_speakers(tx, user_id, new, how.agent_name)
         note(tx, live)
         new = align(tx, user_id, new, [message.is_unnamed for message in messages], first_id)
-        apart = _twins(tx, user_id, new, live, group_name)
+        whole, (new, apart) = new, _without_twins(tx, user_id, new, live, group_name)
+        terms = _counted_again(whole, new, terms)
         stored, queued = _store(
             tx, user_id, first_id, new, terms, how, extract, now, now if said_at is None else said_at, apart
         )
@@ -295,17 +296,39 @@ def _with_speakers(
     ]
 
 
-def _twins(tx: Connection, user_id: str, new: Sequence[NewDocument], session_id: str, group: str) -> set[int]:
-    """The places of messages that are stored already, because the transcript of the same session has them."""
+def _without_twins(
+    tx: Connection, user_id: str, new: list[NewDocument], session_id: str, group: str
+) -> tuple[list[NewDocument], set[int]]:
+    """The messages, and the places of those that are stored already: a transcript of the session has them.
+
+    Of an answer whose first blocks were read there before it came, the rest.
+    """
     others = threads.transcripts_of_live(tx, user_id, session_id, group)
     if not others:
-        return set()
+        return new, set()
     known = documents.find_known(tx, user_id, new)
     places = [
         place for place, document in enumerate(new) if (group, session_id, document.message_id) not in known
     ]
-    apart = twins.set_apart(tx, user_id, [new[place] for place in places], others, twins.COMPARED_LIVE, group)
-    return {places[number] for number in apart}
+    found = twins.set_apart(tx, user_id, [new[place] for place in places], others, twins.COMPARED_LIVE, group)
+    apart = {places[number] for number in found}
+    unknown = [n for n in range(len(new)) if n in places and n not in apart]
+    rest = {
+        place: text
+        for transcript in others
+        for place, text in twins.cut_read_blocks(tx, user_id, new, transcript, unknown, group).items()
+    }
+    return [replace(one, text=rest.get(n, one.text)) for n, one in enumerate(new)], apart
+
+
+def _counted_again(
+    before: Sequence[NewDocument], after: Sequence[NewDocument], terms: list[Counter[str]]
+) -> list[Counter[str]]:
+    """The words of messages that were cut; those of the others are counted already."""
+    return [
+        counted if was.text == is_now.text or not counted else entries.terms_of(is_now.text)
+        for was, is_now, counted in zip(before, after, terms, strict=True)
+    ]
 
 
 def document_of(message: Message, session_id: str, group_name: str) -> NewDocument:

@@ -1123,6 +1123,11 @@ TRANSCRIPTS: dict[str, list[Case]] = {
     "memory.twins.delete_session": [in_transaction(twins.delete_session, "chat@live")],
     "memory.twins.note_forgotten": [_note_forgotten],
     "memory.twins.of_stored": [in_transaction(twins.of_stored, "session", "user-0")],
+    "memory.twins.cut_read_blocks": [
+        in_transaction(
+            twins.cut_read_blocks, [replace(NEW, role="assistant", text="I see.\n\nSo.")], "session", [0]
+        )
+    ],
     "memory.twins.set_apart": [in_transaction(twins.set_apart, [HEARD], ["session"])],
     "storage.tombstones.deleted_at": [in_transaction(tombstones.deleted_at, tombstones.FACT, "gone")],
     "transcripts.both_ways.find_heard": [_find_heard],
