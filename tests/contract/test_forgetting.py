@@ -454,6 +454,33 @@ def _begin_anew(world: World) -> None:
     assert WORD not in _hand_on(world)
 
 
+def _archives(world: World, name: str) -> str:
+    """What stands in the files of a folder of archives."""
+    return "".join(path.read_text() for path in sorted((world.folder / name).rglob("*.md")))
+
+
+def _begin_archive(world: World) -> None:
+    world.service.begin_archive(ADA, "monday")
+    assert STATEMENT in _archives(world, ARCHIVES)
+
+
+def _keep_archive(world: World) -> None:
+    world.service.archive_keeper.beat()
+    assert WORD not in _archives(world, ARCHIVES)
+
+
+def _export_archives(world: World) -> None:
+    world.service.export_archives(ADA, world.folder / "exported", whole=True)
+    assert STATEMENT in _archives(world, "exported")
+
+
+def _export_archives_again(world: World) -> None:
+    world.service.export_archives(ADA, world.folder / "exported", whole=True)
+    found = _archives(world, "exported")
+    assert ("my dog is Rex" in found, WORD in found) == (True, False)
+
+
+ARCHIVES = "archives"
 SESSIONS = ("", "monday", "a copy of it", "later", "monday-copy")
 
 WAYS_BACK: dict[str, tuple[Step, Step]] = {
@@ -468,6 +495,8 @@ WAYS_BACK: dict[str, tuple[Step, Step]] = {
     "reworded key": (NOTHING, _reword),
     "tool result": (NOTHING, _tool_result),
     "rehydration": (lambda world: _hand_on(world).index(WORD), _begin_anew),
+    "archive file": (_begin_archive, _keep_archive),
+    "exported archive": (_export_archives, _export_archives_again),
 }  # fmt: skip
 """What is done before the forgetting, and what after it. Whatever else keeps what was said belongs here."""
 
@@ -487,7 +516,11 @@ def world(url: str, clock: ManualClock, endpoint: ScriptedEndpoint, tmp_path: Pa
         lab = Provider(
             "lab", type="openai", base_url=provider.url, model="m", memory=True, context_window=100_000
         )
-        settings: dict[str, Any] = {"provider": "lab", "providers": {"lab": lab}}
+        settings: dict[str, Any] = {
+            "provider": "lab",
+            "providers": {"lab": lab},
+            "archive_folder": str(tmp_path / ARCHIVES),
+        }
         with (
             memory(url, clock, endpoint.url, **settings) as service,
             memory(url, clock, endpoint.url) as other,
