@@ -2,7 +2,7 @@
 
 import uuid
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from shepherd_memory.extraction import queue
@@ -23,13 +23,13 @@ from shepherd_memory.memory import (
     entries,
     responses,
     session_documents,
-    session_lives,
     sessions,
     threads,
     twins,
 )
 from shepherd_memory.memory.documents import NewDocument
 from shepherd_memory.memory.responses import StoredResponse
+from shepherd_memory.memory.session_tail import read_live
 from shepherd_memory.memory.sessions import NOWHERE, Place
 from shepherd_memory.storage import erasures, tombstones, users
 from shepherd_memory.storage.clock import SECOND, to_us
@@ -263,14 +263,15 @@ def store_messages(
         return replace(nothing, reason="there is nothing to store in these messages")
     if not how.keep_documents and not (extract and how.can_extract):
         return replace(nothing, reason="memory_documents is off, and no extraction will read these messages")
-    new = [document_of(message, session_id, group_name) for message in messages]
-    terms = [entries.terms_of(document.text) if how.keep_documents else Counter() for document in new]
+    terms = [entries.terms_of(message.text) if how.keep_documents else Counter() for message in messages]
     with database.write() as tx:
-        first_id = users.lock(tx, user_id, now, rows=len(new) + 1)
+        first_id = users.lock(tx, user_id, now, rows=len(messages) + 1)
         check(tx)
-        if (live := sessions.live_id(tx, user_id, session_id, group_name)) != session_id:
-            new = [replace(document, session_id=live) for document in new]
-        new = _with_speakers(tx, user_id, new, how.agent_name)
+        session = read_live(tx, user_id, session_id, group_name)
+        live = session.id
+        # Who says what, where a message does not say it itself.
+        speakers = {"user": user_id, "assistant": session.agent_name or how.agent_name}
+        new = [_document_of(message, live, group_name, speakers) for message in messages]
         note(tx, live)
         new = align(tx, user_id, new, [message.is_unnamed for message in messages], first_id)
         whole, (new, apart) = new, _without_twins(tx, user_id, new, live, group_name)
@@ -280,20 +281,6 @@ def store_messages(
         )
     ids = tuple(document.message_id for document in new)
     return Remembered(live, stored, len(new) - stored, queued, message_ids=ids)
-
-
-def _with_speakers(
-    tx: Connection, user_id: str, new: list[NewDocument], agent_name: str
-) -> list[NewDocument]:
-    """The messages of a session with the names of who says them, where they do not say it themselves."""
-    names = {"user": user_id}
-    if any(document.role == "assistant" and not document.speaker_name for document in new):
-        own = session_lives.agent_name(tx, user_id, new[0].session_id, new[0].group_name)
-        names["assistant"] = own or agent_name
-    return [
-        document if document.speaker_name else replace(document, speaker_name=names.get(document.role, ""))
-        for document in new
-    ]
 
 
 def _without_twins(
@@ -312,13 +299,13 @@ def _without_twins(
     ]
     found = twins.set_apart(tx, user_id, [new[place] for place in places], others, twins.COMPARED_LIVE, group)
     apart = {places[number] for number in found}
-    unknown = [n for n in range(len(new)) if n in places and n not in apart]
+    unknown = [place for place in places if place not in apart]
     rest = {
         place: text
         for transcript in others
         for place, text in twins.cut_read_blocks(tx, user_id, new, transcript, unknown, group).items()
     }
-    return [replace(one, text=rest.get(n, one.text)) for n, one in enumerate(new)], apart
+    return ([replace(one, text=rest.get(n, one.text)) for n, one in enumerate(new)] if rest else new), apart
 
 
 def _counted_again(
@@ -331,8 +318,10 @@ def _counted_again(
     ]
 
 
-def document_of(message: Message, session_id: str, group_name: str) -> NewDocument:
-    """A live message as a document."""
+def _document_of(
+    message: Message, session_id: str, group_name: str, speakers: Mapping[str, str]
+) -> NewDocument:
+    """A live message as a document; `speakers`: who has which role, where a message does not say it."""
     return NewDocument(
         session_id=session_id,
         message_id=message.message_id,
@@ -340,7 +329,7 @@ def document_of(message: Message, session_id: str, group_name: str) -> NewDocume
         created_at=message.created_at,
         role=message.role,
         speaker_type=message.speaker_type,
-        speaker_name=message.speaker_name,
+        speaker_name=message.speaker_name or speakers.get(message.role, ""),
         extra=message.extra,
         group_name=group_name,
         tool_names=message.tool_names,

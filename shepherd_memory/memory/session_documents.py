@@ -7,21 +7,6 @@ from shepherd_memory.storage.visibility import seen_from
 from shepherd_memory.text.groups import MAIN_GROUP
 
 
-def last_messages(
-    connection: Connection, user_id: str, session_id: str, limit: int, group: str = MAIN_GROUP
-) -> list[tuple[int, str]]:
-    """(id, message id) of the last documents of a session."""
-    rows = connection.rows(
-        "select id, message_id from documents where user_id = :user_id and group_name = :group"
-        " and session_id = :session_id order by id desc limit :limit",
-        user_id=user_id,
-        group=group,
-        session_id=session_id,
-        limit=limit,
-    )
-    return [(row[0], row[1]) for row in rows]
-
-
 def last_said(
     connection: Connection, user_id: str, session_id: str, group: str = MAIN_GROUP
 ) -> Document | None:
@@ -34,20 +19,6 @@ def last_said(
         session_id=session_id,
     )
     return None if row is None else build(Document, row)
-
-
-def deleted_messages(
-    connection: Connection, user_id: str, session_id: str, group: str = MAIN_GROUP
-) -> list[str]:
-    """The ids of the messages that the user has deleted from a session."""
-    rows = connection.rows(
-        "select key from tombstones where user_id = :user_id and group_name = :group"
-        " and kind = 'document' and session_id = :session_id",
-        user_id=user_id,
-        group=group,
-        session_id=session_id,
-    )
-    return [row[0] for row in rows]
 
 
 def get_message(
