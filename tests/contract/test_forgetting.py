@@ -19,7 +19,7 @@ from shepherd_memory.storage import tombstones
 from tests.contract.given import ManualClock, facts_of, memory, pairs_of, texts_of, user_says, work
 from tests.endpoint import ScriptedEndpoint, by_content, reply, user_text
 from tests.provider import ScriptedProvider, ToolCall, chat, openai_stream
-from tests.transcripts import user_line, write
+from tests.transcripts import append, user_line, write
 
 ADA, WORD = "ada", "teal"
 STATEMENT = "my favorite color is teal"
@@ -589,6 +589,29 @@ def test_stops_and_tombstones_move_with_the_user(
         assert there.transcripts.ingest("bea", path).entries == 0
         work(there)
         assert (there.documents("bea"), there.facts("bea")) == ([], [])
+
+
+@pytest.mark.every_scheme
+def test_how_far_a_file_was_read_before_its_user_was_erased_moves_with_them(
+    service: Service, other_url: str, clock: ManualClock, tmp_path: Path
+) -> None:
+    path = write(tmp_path / "project" / "boat.jsonl", [user_line(0, STATEMENT)])
+    for user in (ADA, "bob"):
+        service.transcripts.ingest(user, path)
+    service.erase(ADA)
+    append(path, [user_line(9, "hello again")])
+    service.transcripts.ingest(ADA, path)
+    exported = b"".join(service.export(ADA))
+    assert exported.count(b'"line":"erased_file"') == 1
+    assert b'"line":"erased_file"' not in b"".join((*service.export("bob"), *service.export(ADA, group="a")))
+    with memory(other_url, clock) as there:
+        for _ in range(2):
+            there.import_lines("bea", io.BytesIO(exported))
+            assert there.transcripts.ingest("bea", path).outcome != "failed"
+            assert texts_of(there, "bea") == ["hello again"]
+        assert [*there.export("bea")][1:] == [*service.export(ADA)][1:]
+        there.transcripts.ingest("bea", path, reimport=True)
+        assert texts_of(there, "bea") == [STATEMENT, "hello again"], "the user may still ask for it"
 
 
 def test_the_statements_of_a_fact_move_with_the_user(

@@ -1001,6 +1001,16 @@ def _keep_mine(pair: Pair) -> Any:
         return transcript_stops.stopped_at(tx, pair.me, FILE_KEY)
 
 
+def _erased_files(pair: Pair) -> Any:
+    with pair.database.write() as tx:
+        transcript_stops.record_erased(tx, pair.me)
+        assert transcript_stops.erased_files(tx, pair.other) == []
+        assert transcript_stops.erased_files(tx, pair.me, "a group") == []
+        found = transcript_stops.erased_files(tx, pair.me)
+        assert found
+        return found
+
+
 def _forget_mine(pair: Pair) -> Any:
     with pair.database.write() as tx:
         transcript_stops.forget_session(tx, pair.me, "session")
@@ -1086,6 +1096,8 @@ TRANSCRIPTS: dict[str, list[Case]] = {
     "storage.transcript_stops.forgotten_through": [
         in_transaction(transcript_stops.forgotten_through, FILE_KEY)
     ],
+    "storage.transcript_stops.erased_files": [_erased_files],
+    "storage.transcript_stops.stop_erased": [in_transaction(transcript_stops.stop_erased, FILE_KEY, 10**9)],
     "storage.transcript_stops.record_erased": [_keep_mine],
     "storage.transcript_stops.remove": [_stop_and_lift],
     "storage.transcript_stops.stopped_at": [in_transaction(transcript_stops.stopped_at, FILE_KEY)],
