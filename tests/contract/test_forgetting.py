@@ -19,6 +19,7 @@ from shepherd_memory.storage import tombstones
 from tests.contract.given import ManualClock, facts_of, memory, pairs_of, texts_of, user_says, work
 from tests.endpoint import ScriptedEndpoint, by_content, reply, user_text
 from tests.provider import ScriptedProvider, ToolCall, chat, openai_stream
+from tests.same_said import UNSEEN, look_for_same
 from tests.transcripts import append, user_line, write
 
 ADA, WORD = "ada", "teal"
@@ -202,6 +203,50 @@ def test_what_says_the_same_is_shown_and_goes_on_consent(service: Service, clock
     assert service.plan_forgetting(ADA, fact="favorite_color", only=True).same == []
     service.forget(ADA, fact="favorite_color", same=True)
     assert (facts_of(service, ADA), texts_of(service, ADA)) == ({}, [])
+
+
+@pytest.mark.parametrize("with_fact", [True, False])
+def test_what_says_the_same_in_other_words_is_found_by_its_meaning(
+    url: str, clock: ManualClock, with_fact: bool
+) -> None:
+    with memory(url, clock, embedding_engine="onnx") as service:
+        found = look_for_same(service, UNSEEN, with_fact, clock())
+    assert found.recall >= 0.9
+    assert found.precision >= 0.85
+
+
+@pytest.mark.every_scheme
+def test_what_says_the_same_in_other_words_is_of_the_same_user_and_group(
+    url: str, clock: ManualClock
+) -> None:
+    reworded = "Teal is the colour I like best."
+    with memory(url, clock, embedding_engine="onnx") as service:
+        said = service.add_document(ADA, STATEMENT, type="message", role="user", session_id="one")
+        service.add_document(ADA, "my favorite color is red", type="message", role="user", session_id="two")
+        for user, group in itertools.product((ADA, "bob"), ("main", "boat", "global")):
+            service.add_document(user, reworded, type="message", role="user", session_id="two", group=group)
+        before = service.plan_forgetting(ADA, document=said).same
+        for user in (ADA, "bob"):
+            service.embed_own(user)
+        assert (before, [one.text for one in service.plan_forgetting(ADA, document=said).same]) == (
+            [],
+            [reworded],
+        )
+        assert service.plan_forgetting(ADA, document=said, only=True).same == []
+        assert service.forget(ADA, document=said, same=True).documents == 2
+        assert {one.group_name for one in service.documents(ADA) if one.text == reworded} == {
+            "boat",
+            "global",
+        }
+        assert len(service.documents("bob")) == 3
+
+
+def test_small_talk_of_a_session_is_not_looked_for_elsewhere(url: str, clock: ManualClock) -> None:
+    with memory(url, clock, embedding_engine="onnx") as service:
+        for session, text in (("one", "Thank you so much!"), ("two", "Many thanks to you")):
+            service.remember(ADA, [user_says(text)], session)
+        service.embed_own(ADA)
+        assert service.plan_forgetting(ADA, session="one").same == []
 
 
 def test_one_thing_is_forgotten_alone_or_with_the_same_but_not_both(service: Service) -> None:
