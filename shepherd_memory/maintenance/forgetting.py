@@ -9,7 +9,7 @@ from shepherd_memory.intake.handed_in import read_transcript, without_texts
 from shepherd_memory.intake.messages import MAX_QUERY_CHARS
 from shepherd_memory.maintenance import related
 from shepherd_memory.maintenance.related import Bundle, Forgettable, RelatedMemory
-from shepherd_memory.maintenance.same_said import COMPARED, Near, find_same, nothing_near
+from shepherd_memory.maintenance.same_said import COMPARED, Near, find_same
 from shepherd_memory.memory import (
     context,
     documents,
@@ -80,7 +80,7 @@ def plan(
     target: Forgettable,
     group: str = MAIN_GROUP,
     only: bool = False,
-    near: Near = nothing_near,
+    near: Near | None = None,
 ) -> ForgettingPlan:
     """What `forget` would take, and what it would leave although it says the same."""
     with database.read() as connection:
@@ -133,7 +133,7 @@ def forget(
     group: str = MAIN_GROUP,
     only: bool = False,
     same: bool = False,
-    near: Near = nothing_near,
+    near: Near | None = None,
 ) -> Forgotten:
     """Delete one thing of a group with all that hangs together with it, and bury the statements.
 
@@ -171,7 +171,7 @@ def messages_to_go(
     target: Forgettable,
     group: str = MAIN_GROUP,
     same: bool = False,
-    near: Near = nothing_near,
+    near: Near | None = None,
 ) -> list[Document]:
     """The documents that `forget` would delete: a chat on this machine may have saved them."""
     with database.read() as connection:

@@ -33,17 +33,12 @@ Near = Callable[[Connection, str, Collection[int], str], Sequence[int]]
 """Gives the entries of a user that a group sees and that come near in meaning to some of these."""
 
 
-def nothing_near(connection: Connection, user_id: str, ids: Collection[int], group: str) -> Sequence[int]:
-    """Where there are no vectors, what says the same is found by its words alone."""
-    return ()
-
-
 def find_same(
     connection: Connection,
     user_id: str,
     bundle: Bundle,
     group: str = MAIN_GROUP,
-    near: Near = nothing_near,
+    near: Near | None = None,
 ) -> list[RelatedMemory]:
     """The facts, pairs and documents of the group, outside of the bundle, that say what is in it.
 
@@ -55,7 +50,7 @@ def find_same(
     said += [_stems(entries.context_text(pair.question, pair.answer)) for pair in bundle.pairs.values()]
     looks = _Likeness(told, [stems for stems in said if stems])
     found = _candidates(connection, user_id, [*looks.told, *looks.said])
-    means = near(connection, user_id, _meant_by(bundle), group)[:MAX_CANDIDATES]
+    means = near(connection, user_id, _meant_by(bundle), group)[:MAX_CANDIDATES] if near else ()
     same = {
         one.target: one
         for candidates, says_same in ((found, looks), (means, _SameMeaning(bundle)))
