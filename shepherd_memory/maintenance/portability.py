@@ -29,6 +29,7 @@ from shepherd_memory.maintenance.session_lines import (
 )
 from shepherd_memory.memory import entries, facts
 from shepherd_memory.memory.context import digest
+from shepherd_memory.memory.global_memory import storable_text
 from shepherd_memory.memory.threads import thread_of
 from shepherd_memory.storage import tombstones, users
 from shepherd_memory.storage.clock import iso, parse_us, to_us
@@ -36,7 +37,7 @@ from shepherd_memory.storage.database import Connection, Database, Row
 from shepherd_memory.storage.rows import Provenance
 from shepherd_memory.storage.visibility import seen_from
 from shepherd_memory.text.canonical import canonical_json, dump_canonical, load_json
-from shepherd_memory.text.groups import MAIN_GROUP, checked_group
+from shepherd_memory.text.groups import GLOBAL_GROUP, MAIN_GROUP, checked_group
 from shepherd_memory.text.ids import storable_id
 from shepherd_memory.text.json_counts import MAX_VALUES, exceeded_limit
 from shepherd_memory.text.redaction import redact_json
@@ -279,6 +280,16 @@ KINDS: dict[str, Kind] = {
         "where not exists (select 1 from session_history where user_id = :user_id"
         " and group_name = :group_name and session_id = :session_id and name = :name"
         " and archived_at = :archived_at)",
+        has_id=True,
+    ),
+    "global_memory": Kind(
+        "global_memory",
+        {"group_name": TEXT, "text": TEXT, "updated_at": MOMENT},
+        "id",
+        # From a group that only reads it, it stays out.
+        f"where :group_name = '{GLOBAL_GROUP}' and not exists (select 1 from tombstones"
+        f" where user_id = :user_id and group_name = :group_name and kind = '{tombstones.GLOBAL_MEMORY}'"
+        " and deleted_at >= :updated_at) on conflict (user_id, group_name) do nothing",
         has_id=True,
     ),
     "usage": Kind(
@@ -550,6 +561,7 @@ def _recomputed(name: str, values: Line) -> Line:
 _DERIVED: Mapping[str, Callable[[Line], Line]] = {
     "file": lambda values: {"thread": thread_of(values["session_id"]), "status": "idle"},
     "context": lambda values: {"digest": digest(values["question"], values["answer"])},
+    "global_memory": lambda values: {"text": storable_text(values["text"])},
     "document": lambda values: {"words": tombstones.words_mark(values["text"])},
 }
 """Columns that are made of others, and what tells a copy of a deleted message."""

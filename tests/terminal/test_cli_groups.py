@@ -31,6 +31,7 @@ READING = {
     "facts list": True,
     "facts get": True,
     "facts history": True,
+    "global show": False,
     "context list": True,
     "documents list": True,
     "documents show": False,
@@ -87,7 +88,7 @@ def everything(service: Service) -> dict[str, Any]:
 
 
 def test_each_group_is_shown_what_it_sees_and_changes_what_is_its_own(
-    transcripts: Path, tmp_path: Path
+    transcripts: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def furnish_with(service: Service, *groups: str) -> dict[str, Any]:
         made = [furnish(service, group, transcripts) for group in groups]
@@ -104,11 +105,18 @@ def test_each_group_is_shown_what_it_sees_and_changes_what_is_its_own(
     for group in WORDS:
         for command, has_own in READING.items():
             check_shown(command, said(command, ids, group), group, has_own)
-    exported = tmp_path / "exported.jsonl"
+    exported, text = tmp_path / "exported.jsonl", tmp_path / "text.md"
+    text.write_text("none")
+    monkeypatch.setenv("VISUAL", "true")
     good("memory", "export", str(exported), "--user", USER, "--group", GLOBAL)
     for group in (GLOBAL, BETA, ALPHA):
         before = with_service(everything)
-        given = {**ids, "file": transcript_of(group, transcripts), "folder": tmp_path / "sessions"}
+        given = {
+            **ids,
+            "file": transcript_of(group, transcripts),
+            "folder": tmp_path / "sessions",
+            "text": text,
+        }
         for command in WRITING:
             named = {**given, "file": exported} if command == "memory import" else given
             check_shown(command, said(command, named, group), group, has_own=False)

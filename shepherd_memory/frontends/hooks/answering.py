@@ -2,7 +2,7 @@
 
 import json
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -38,7 +38,7 @@ class HookAnswer:
             if self._event.session_id and not self._is_late():
                 self._service.begin_archive(self._user_id, self._event.session_id, group=self._group)
             return ""
-        known = "\n\n".join(part for part in (self._previous(), self._profile()) if part)
+        known = "\n\n".join(part for part in self._parts() if part)
         return _as_context(known) if known else ""
 
     def _transcripts(self) -> list[Path]:
@@ -58,6 +58,11 @@ class HookAnswer:
         except ShepherdError as error:
             return logger.warning("%s: no transcript was taken in: %s", self._event.name, error)
         logger.info("%s: %d messages taken in (%s)", self._event.name, found.entries, found.outcome)
+
+    def _parts(self) -> Iterator[str]:
+        yield self._service.global_opening(self._user_id, group=self._group)
+        yield self._previous()
+        yield self._profile()
 
     def _previous(self) -> str:
         event = self._event
