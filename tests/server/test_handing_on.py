@@ -58,6 +58,13 @@ def shared_text(request: bytes, holder: str) -> str:
     return "\n".join(line.strip() for line in (element.text or "").strip("\n").split("\n"))
 
 
+def check_prefixes(requests: list[bytes]) -> None:
+    """Each request begins as the one before it, up to the end of its last user message."""
+    for before, after in itertools.pairwise(requests):
+        end = ends_of_turns(before)[-1]
+        assert after.decode()[:end] == before.decode()[:end]
+
+
 def entries_of(element: ElementTree.Element) -> list[str]:
     lines = (element.text or "").strip("\n").split("\n")
     assert not list(element)
@@ -135,9 +142,7 @@ def test_the_record_is_one_element_and_stays_the_same_over_two_servers_whatever_
         requests.append(talk.say(servers[number % 2], f"number {number}", number % 3 == 0))
         servers[0].service.set_global_memory("ada", f"changed {number} times")
 
-    for before, after in itertools.pairwise(requests):
-        end = ends_of_turns(before)[-1]
-        assert after.decode()[:end] == before.decode()[:end]
+    check_prefixes(requests)
     assert shared_text(requests[-1], wire.holder) == SHARED
     element = element_of(requests[-1], wire.holder)
     assert element.attrib["session-id"] == "before"
