@@ -17,6 +17,7 @@ from shepherd_memory.memory import (
     facts,
     rejections,
     responses,
+    session_documents,
     session_lives,
     session_openings,
     sessions,
@@ -113,7 +114,7 @@ def _of_session(connection: Connection, user_id: str, session_id: str, group: st
         ids = context.of_session(connection, user_id, part, group)[:LISTED]
         found = (context.get(connection, user_id, pair_id, group) for pair_id in ids)
         bundle.pairs |= {pair.id: pair for pair in found if pair is not None}
-        said = documents.of_session(connection, user_id, part, LISTED, group=group)
+        said = session_documents.of_session(connection, user_id, part, LISTED, group=group)
         bundle.documents |= {document.id: document for document in said}
         bundle.statements |= {(part, document.message_id) for document in said[:COMPARED]}
     return bundle
@@ -167,7 +168,7 @@ def messages_to_go(
         said = [
             document
             for part in parts
-            for document in documents.of_session(connection, user_id, part, NO_LIMIT, group=group)
+            for document in session_documents.of_session(connection, user_id, part, NO_LIMIT, group=group)
         ]
         bundle = _bundle(connection, user_id, target, group, only=False)
         alike = find_same(connection, user_id, bundle, group) if same else []
@@ -234,7 +235,7 @@ def _forget_session(tx: Connection, user_id: str, session_id: str, now: int, gro
 
 def _forget_part(tx: Connection, user_id: str, session_id: str, now: int, group: str) -> Forgotten:
     """Forget a session, or what came of it in one of two ways."""
-    gone = documents.delete_session(tx, user_id, session_id, group)
+    gone = session_documents.delete_session(tx, user_id, session_id, group)
     _bury(tx, user_id, gone, now, group)
     pairs = context.of_session(tx, user_id, session_id, group)
     for context_id in pairs:

@@ -368,14 +368,6 @@ def holder(connection: Connection, user_id: str, group: str = MAIN_GROUP) -> str
     return "" if row is None else str(row[0])
 
 
-def agent_name(connection: Connection, user_id: str, session_id: str, group: str = MAIN_GROUP) -> str:
-    """Who answers in a session; "" where it has no name for that."""
-    row = connection.row(
-        f"select agent_name from sessions {FOUND}", user_id=user_id, group=group, session_id=session_id
-    )
-    return "" if row is None else str(row[0])
-
-
 def forget(tx: Connection, user_id: str, session_id: str, group: str = MAIN_GROUP) -> None:
     """Remove what leads to a session that is being forgotten: its place, its names, what follows it."""
     leave(tx, user_id, session_id, group)

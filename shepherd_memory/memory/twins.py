@@ -251,21 +251,6 @@ def of_stored(
     return [(session, int(said_at)) for session, said_at in rows]
 
 
-def last_messages(
-    connection: Connection, user_id: str, session_id: str, limit: int, group: str = MAIN_GROUP
-) -> list[str]:
-    """The ids of the last messages of a session that are stored in another."""
-    rows = connection.rows(
-        "select distinct message_id, said_at from twins where user_id = :user_id and group_name = :group"
-        " and session_id = :session_id order by said_at desc, message_id desc limit :limit",
-        user_id=user_id,
-        group=group,
-        session_id=session_id,
-        limit=limit,
-    )
-    return [row[0] for row in rows]
-
-
 def delete_session(tx: Connection, user_id: str, session_id: str, group: str = MAIN_GROUP) -> None:
     """A session is forgotten, or read anew: none of its messages has been compared."""
     tx.execute(

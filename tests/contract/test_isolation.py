@@ -71,9 +71,11 @@ from shepherd_memory.memory import (
     restatements,
     saved_chats,
     session_catalog,
+    session_documents,
     session_history,
     session_lives,
     session_openings,
+    session_tail,
     sessions,
     threads,
     twins,
@@ -344,6 +346,17 @@ LED = {
     "handed_in": None,
     "last_seen_at": NOW,
 }
+SESSION_LINE = {
+    "session_id": "chat",
+    "group_name": "main",
+    "wanted_through": "m1",
+    "extracted_through": "m1",
+    "grouped_through": "",
+    "provider": "",
+    "cwd": "",
+    "created_at": NOW,
+    "updated_at": NOW,
+}
 HANDING = HandingRules(2000, "", ("knowledge",))
 AT_NOW, MUCH_LATER = IdleRule(NOW, 1_000_000), IdleRule(NOW * 2, 1_000_000)
 
@@ -432,22 +445,23 @@ CORE: dict[str, list[Case]] = {
         in_transaction(context.replace_answer, 9999, 9000, "Nowhere", WHERE, NOW),
     ],
     "intake.alignment.align": [in_transaction(alignment.align, [NEW], [True], 9000)],
-    "memory.documents.deleted_messages": [in_transaction(documents.deleted_messages, "chat")],
-    "memory.twins.last_messages": [in_transaction(twins.last_messages, "chat", 10)],
-    "memory.documents.last_said": [in_transaction(documents.last_said, "chat")],
-    "memory.documents.last_messages": [in_transaction(documents.last_messages, "chat", 10)],
+    "memory.session_tail.read_live": [in_transaction(session_tail.read_live, "chat")],
+    "memory.session_tail.read_tail": [in_transaction(session_tail.read_tail, "chat", 10)],
+    "memory.session_documents.last_said": [in_transaction(session_documents.last_said, "chat")],
     "memory.documents.delete": [in_transaction(documents.delete, FIRST_DOCUMENT)],
-    "memory.documents.delete_session": [in_transaction(documents.delete_session, "chat")],
+    "memory.session_documents.delete_session": [in_transaction(session_documents.delete_session, "chat")],
     "memory.documents.get": [in_transaction(documents.get, FIRST_DOCUMENT)],
-    "memory.documents.get_message": [in_transaction(documents.get_message, "chat", "m1")],
-    "memory.documents.message_ids": [in_transaction(documents.message_ids, "chat")],
+    "memory.session_documents.get_message": [in_transaction(session_documents.get_message, "chat", "m1")],
+    "memory.session_documents.message_ids": [in_transaction(session_documents.message_ids, "chat")],
     "memory.documents.insert": [in_transaction(documents.insert, 9000, [NEW], NOW)],
     "memory.documents.select": [
         in_transaction(documents.select, Facets()),
         in_transaction(documents.select, Facets(session_id="chat"), 0, 0, 10, True),
         in_transaction(documents.select, Facets(), before_id=FIRST_DOCUMENT + 1),
     ],
-    "memory.documents.statements": [in_transaction(documents.statements, "chat", 0, 10**9, 100)],
+    "memory.session_documents.statements": [
+        in_transaction(session_documents.statements, "chat", 0, 10**9, 100)
+    ],
     "embedding.backlog.size_of": [in_transaction(backlog.size_of)],
     "memory.entries.add": [in_transaction(entries.add, [ENTRY], NOW)],
     "memory.entries.number_of": [in_transaction(entries.number_of)],
@@ -464,7 +478,7 @@ CORE: dict[str, list[Case]] = {
     "memory.facts.stated": [in_transaction(facts.stated, ["city"])],
     "memory.facts.nearest": [in_transaction(facts.nearest, "city", "main")],
     "memory.facts.nearest_history": [in_transaction(facts.nearest_history, "city", "main")],
-    "memory.facts.nearest_told": [in_transaction(facts.nearest_told, "city", "main")],
+    "memory.facts.ids_told": [in_transaction(facts.ids_told, ["city"], "main")],
     "memory.facts.profile": [in_transaction(facts.profile, "main")],
     "memory.facts.put": [in_transaction(facts.put, "city", "Rome", WHERE, NOW, 9000)],
     "memory.facts.put_by_hand": [in_transaction(facts.put_by_hand, "city", "Rome", WHERE, NOW, 9000)],
@@ -484,8 +498,8 @@ CORE: dict[str, list[Case]] = {
     "maintenance.same_said.find_same": [_find_same],
     "memory.context.of_question": [in_transaction(context.of_question, "Where?")],
     "memory.context.statements_of": [_statements_of_pair],
-    "memory.documents.last_calls": [in_transaction(documents.last_calls, "chat", 10)],
-    "memory.documents.notes_of": [in_transaction(documents.notes_of, "chat", "m1")],
+    "memory.session_documents.last_calls": [in_transaction(session_documents.last_calls, "chat", 10)],
+    "memory.session_documents.notes_of": [in_transaction(session_documents.notes_of, "chat", "m1")],
     "memory.facts.delete_statement": [in_transaction(facts.delete_statement, "chat", "m1", NOW)],
     "memory.facts.past_of_message": [in_transaction(facts.past_of_message, "chat", "m1")],
     "memory.facts.statements_of": [in_transaction(facts.statements_of, "city")],
@@ -661,6 +675,8 @@ CORE: dict[str, list[Case]] = {
         in_transaction(session_lines.insert_life, {**LED, "session_id": "chat"}),
         in_transaction(session_lines.insert_life, {**LED, "session_id": "life"}),
     ],
+    "maintenance.session_lines.insert_session": [in_transaction(session_lines.insert_session, SESSION_LINE)],
+    "maintenance.session_lines.session_rows": [in_transaction(session_lines.session_rows, "main")],
     "maintenance.session_lines.life_rows": [in_transaction(session_lines.life_rows, "main")],
     "memory.session_catalog.listing": [in_transaction(session_catalog.listing, 100)],
     "memory.session_history.clear": [
@@ -682,7 +698,6 @@ CORE: dict[str, list[Case]] = {
     "memory.session_openings.reopen": [with_life(session_openings.reopen, FIRST_DOCUMENT, NOW)],
     "memory.session_openings.resumed_through": [in_transaction(session_openings.resumed_through, "life")],
     "memory.session_lives.active": [in_transaction(session_lives.active)],
-    "memory.session_lives.agent_name": [in_transaction(session_lives.agent_name, "life")],
     "memory.session_openings.all_handed_in": [in_transaction(session_openings.all_handed_in)],
     "memory.session_lives.close": [_close_life],
     "memory.session_lives.end": [
@@ -1054,16 +1069,16 @@ def _give_way(pair: Pair) -> Any:
 GROWN = NewDocument("session", "user-0", f"my kettle is {Pair.mine} and more", NOW)
 
 TRANSCRIPTS: dict[str, list[Case]] = {
-    "memory.documents.around": [
-        in_transaction(documents.around, FIRST_READ, 50),
-        in_transaction(documents.around, FIRST_DOCUMENT, 50),
+    "memory.session_documents.around": [
+        in_transaction(session_documents.around, FIRST_READ, 50),
+        in_transaction(session_documents.around, FIRST_DOCUMENT, 50),
     ],
     "memory.documents.count_imported": [in_transaction(documents.count_imported)],
     "memory.documents.grow": [in_transaction(documents.grow, GROWN)],
-    "memory.documents.of_file": [in_transaction(documents.of_file, "session", FILE_KEY, 100)],
-    "memory.documents.of_session": [
-        in_transaction(documents.of_session, "session", 100),
-        in_transaction(documents.of_session, "chat", 100, 0, 10**9),
+    "memory.session_documents.of_file": [in_transaction(session_documents.of_file, "session", FILE_KEY, 100)],
+    "memory.session_documents.of_session": [
+        in_transaction(session_documents.of_session, "session", 100),
+        in_transaction(session_documents.of_session, "chat", 100, 0, 10**9),
     ],
     "intake.store.index": [in_transaction(store.index, 9000, [NEW], [Counter(["adasword"])], {9000}, NOW)],
     "work.jobs.has_open_stretch": [
@@ -1123,7 +1138,7 @@ TRANSCRIPTS: dict[str, list[Case]] = {
     "storage.tombstones.deleted_at": [in_transaction(tombstones.deleted_at, tombstones.FACT, "gone")],
     "transcripts.both_ways.find_heard": [_find_heard],
     "transcripts.both_ways.give_way": [_give_way],
-    "memory.documents.said_after": [in_transaction(documents.said_after, "chat", 0, 100)],
+    "memory.session_documents.said_after": [in_transaction(session_documents.said_after, "chat", 0, 100)],
     "memory.sessions.mark_grouped": [in_transaction(sessions.mark_grouped, "session", 10**9)],
     "transcripts.files.add": [in_transaction(files.add, "other.jsonl", "session", "codex", NOW)],
     "transcripts.files.change": [_claim_and_change],
@@ -1213,9 +1228,9 @@ READING = [
     "memory.context.get",
     "memory.context.of_message",
     "memory.documents.get",
-    "memory.documents.get_message",
+    "memory.session_documents.get_message",
     "memory.documents.select",
-    "memory.documents.statements",
+    "memory.session_documents.statements",
     "memory.facts.get",
     "memory.facts.of_message",
     "memory.facts.history",
@@ -1242,7 +1257,12 @@ def test_reading_shows_a_user_their_own(pair: Pair, name: str) -> None:
 
 @pytest.mark.every_scheme
 @pytest.mark.parametrize(
-    "name", ["memory.documents.around", "memory.documents.of_file", "memory.documents.of_session"]
+    "name",
+    [
+        "memory.session_documents.around",
+        "memory.session_documents.of_file",
+        "memory.session_documents.of_session",
+    ],
 )
 def test_reading_transcripts_shows_a_user_their_own(readers: Pair, name: str) -> None:
     for case in TRANSCRIPTS[name]:
