@@ -9,3 +9,6 @@ create table global_memory (
     updated_at bigint not null,
     primary key (user_id, group_name)
 );
+
+-- The newest conversations of a group, and of one of its projects.
+create index conversations_by_project on conversations (user_id, group_name, cwd, last_message_at);
