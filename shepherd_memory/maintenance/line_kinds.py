@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from shepherd_memory.maintenance.line_columns import JSON, MOMENT, MOMENT_OR_NONE, NUMBER, TEXT
+from shepherd_memory.storage import tombstones
+from shepherd_memory.text.groups import GLOBAL_GROUP
 
 FORMAT = "shepherd-memory"
 VERSION = 3
@@ -239,6 +241,16 @@ KINDS: dict[str, Kind] = {
         "where not exists (select 1 from session_history where user_id = :user_id"
         " and group_name = :group_name and session_id = :session_id and name = :name"
         " and archived_at = :archived_at)",
+        has_id=True,
+    ),
+    "global_memory": Kind(
+        "global_memory",
+        {"group_name": TEXT, "text": TEXT, "updated_at": MOMENT},
+        "id",
+        # From a group that only reads it, it stays out.
+        f"where :group_name = '{GLOBAL_GROUP}' and not exists (select 1 from tombstones"
+        f" where user_id = :user_id and group_name = :group_name and kind = '{tombstones.GLOBAL_MEMORY}'"
+        " and deleted_at >= :updated_at) on conflict (user_id, group_name) do nothing",
         has_id=True,
     ),
     "usage": Kind(

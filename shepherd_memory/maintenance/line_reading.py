@@ -27,6 +27,7 @@ from shepherd_memory.maintenance.session_lines import (
 )
 from shepherd_memory.memory import facts
 from shepherd_memory.memory.context import digest
+from shepherd_memory.memory.global_memory import storable_text
 from shepherd_memory.memory.threads import thread_of
 from shepherd_memory.storage import tombstones
 from shepherd_memory.storage.clock import parse_us
@@ -78,6 +79,7 @@ _KINDS_OF = {
 _DERIVED: Mapping[str, Callable[[Line], Line]] = {
     "file": lambda values: {"thread": thread_of(values["session_id"]), "status": "idle"},
     "context": lambda values: {"digest": digest(values["question"], values["answer"])},
+    "global_memory": lambda values: {"text": storable_text(values["text"])},
     "document": lambda values: {"words": tombstones.words_mark(values["text"])},
 }
 """Columns that are made of others, and what tells a copy of a deleted message."""

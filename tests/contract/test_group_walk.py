@@ -124,6 +124,8 @@ READS: dict[str, list[Case]] = {
     "get_fact": [method("get_fact", KEY, shows=NEAREST)],
     "fact_history": [method("fact_history", KEY, shows=NEAREST)],
     "context": [method("context", shows=ALL)],
+    "global_memory": [method("global_memory")],
+    "global_opening": [method("global_opening")],
     "get_context": [method("get_context", PAIR)],
     "documents": [
         method("documents", shows=ALL),
@@ -178,6 +180,8 @@ WRITES: dict[str, list[Case]] = {
     "add_document": [method("add_document", "a new note", session_id=SESSION)],
     "add_context": [method("add_context", QUESTION, "none")],
     "set_fact": [method("set_fact", KEY, "none")],
+    "set_global_memory": [method("set_global_memory", "none", reaches_all=True)],
+    "delete_global_memory": [method("delete_global_memory", reaches_all=True)],
     "replace_answer": [method("replace_answer", PAIR, "none")],
     "accept": [method("accept", REFUSED)],
     "confirm": [method("confirm", WAITING)],

@@ -65,6 +65,7 @@ from shepherd_memory.memory import (
     documents,
     entries,
     facts,
+    global_memory,
     rejections,
     responses,
     restatements,
@@ -224,6 +225,7 @@ FURNISHING: list[Callable[[Service, str, str], Any]] = [
     lambda service, user, word: service.end_session(user, "handed"),
     lambda service, user, word: service.start_session(user, session_id="life", agent_name=word),
     _insert_rows,
+    lambda service, user, word: service.set_global_memory(user, word),
 ]
 
 FIRST_DOCUMENT, FIRST_PAIR = 1, 6
@@ -582,6 +584,14 @@ CORE: dict[str, list[Case]] = {
             prompting.ToldBefore(),
         )
     ],
+    "memory.global_memory.get": [in_transaction(global_memory.get)],
+    "memory.global_memory.put": [in_transaction(global_memory.put, 9000, "new", NOW)],
+    "memory.global_memory.delete": [in_transaction(global_memory.delete, NOW)],
+    "memory.global_memory.is_there": [in_transaction(global_memory.is_there, 9000)],
+    "injection.handing_on.begin": [
+        with_life(handing_on.begin, replace(HANDING, global_tokens=500)),
+        in_transaction(handing_on.begin, None, replace(HANDING, global_tokens=500)),
+    ],
     "injection.handing_on.find_previous": [
         in_transaction(handing_on.find_previous, PreviousRequest(session_id="chat"), HANDING, "main"),
         in_transaction(handing_on.find_previous, PreviousRequest(current="life"), HANDING, "main"),
@@ -825,6 +835,13 @@ SERVICE: dict[str, list[Case]] = {
         on_service("forget", session="chat"),
         on_service("forget", question="Where?"),
     ],
+    "global_memory": [on_service("global_memory")],
+    "global_opening": [on_service("global_opening")],
+    "set_global_memory": [
+        on_service("set_global_memory", "new"),
+        lambda pair: pair.service.set_global_memory(pair.me, "newer", replaces=pair.mine),
+    ],
+    "delete_global_memory": [on_service("delete_global_memory")],
     "get_context": [on_service("get_context", FIRST_PAIR)],
     "get_document": [on_service("get_document", FIRST_DOCUMENT)],
     "get_fact": [on_service("get_fact", "city")],
@@ -1318,6 +1335,7 @@ def test_asking_about_somebody_who_is_not_there_leaves_no_row(service: Service) 
         "store_exchange",
         "deliver",
         "import_lines",
+        "set_global_memory",
         "start_session",
     )
     reading = [name for name in SERVICE if name not in adding]
