@@ -4,7 +4,7 @@ import re
 from collections.abc import Sequence
 from functools import cache
 
-from shepherd_memory.text.grounding.terms import Piece, Term, content_terms, is_in
+from shepherd_memory.text.grounding.terms import Passage, Term, content_terms, is_in
 from shepherd_memory.text.words import STOP_WORDS, fold, is_unspaced, stem, words
 
 MAX_UNSAID_WORDS = 3
@@ -61,7 +61,7 @@ _QUESTION_PAIRS = """
 _NAME = re.compile(r"\b[A-Z]\w+")
 
 
-def unsaid_in(question: str, pieces: Sequence[Piece]) -> tuple[tuple[str, ...], bool]:
+def unsaid_in(question: str, pieces: Sequence[Passage]) -> tuple[tuple[str, ...], bool]:
     """The words of a question that the user did not say, and whether it must be refused for them.
 
     A question asks in words of its own: those that questions are made of. Its names and numbers must be the

@@ -14,7 +14,7 @@ from shepherd_memory.text.grounding.questions import unsaid_in
 from shepherd_memory.text.grounding.reading import Clause, Reading, Span, owned_noun, read
 from shepherd_memory.text.grounding.relations import find_mentions, kinds_of_key
 from shepherd_memory.text.grounding.terms import (
-    Piece,
+    Passage,
     Term,
     is_about_past,
     is_in,
@@ -45,7 +45,7 @@ MIN_QUOTE_CHARACTERS = 12
 
 
 @dataclass(frozen=True)
-class Claim:
+class Proposition:
     """What a model proposes: a fact's key or a pair's question, its value, and what it says it rests on."""
 
     about: str
@@ -81,7 +81,9 @@ class _Place:
         return self.reading.text[slice(*self.span)]
 
 
-def judge(claim: Claim, statements: Sequence[str], dates: Sequence[datetime | None] | None = None) -> Verdict:
+def judge(
+    claim: Proposition, statements: Sequence[str], dates: Sequence[datetime | None] | None = None
+) -> Verdict:
     """Hold a claim against the user's statements, oldest first; `dates` are when they were said."""
     terms = terms_of(claim.value, claim.about)
     readings = [read(statement) for statement in statements]
@@ -109,7 +111,7 @@ _EDGES = " \t\r\n.,;:!?\"'“”„«»「」『』…。-\u2013\u2014()[]*_`"
 
 
 def _find_place(
-    claim: Claim, terms: list[Term], readings: list[Reading], days: list[date | None]
+    claim: Proposition, terms: list[Term], readings: list[Reading], days: list[date | None]
 ) -> _Place | None:
     quote = fold(claim.quote).strip(_EDGES)
     if not quote:
@@ -160,7 +162,7 @@ def _is_whole(text: str, span: Span) -> bool:
 
 
 def _supply(
-    claim: Claim, terms: list[Term], readings: list[Reading], days: list[date | None]
+    claim: Proposition, terms: list[Term], readings: list[Reading], days: list[date | None]
 ) -> _Place | None:
     """The sentence that a claim without a quote must come from."""
     sentences = [_Place(i, one, span) for i, one in enumerate(readings) for span in one.sentences]
@@ -196,7 +198,12 @@ class _Case:
     """One claim with the stretch that supports it: everything that may be wrong."""
 
     def __init__(
-        self, claim: Claim, terms: list[Term], place: _Place, said_on: date | None, readings: list[Reading]
+        self,
+        claim: Proposition,
+        terms: list[Term],
+        place: _Place,
+        said_on: date | None,
+        readings: list[Reading],
     ) -> None:
         self._claim, self._terms, self._place, self._readings = claim, terms, place, readings
         self._said_on = said_on
@@ -268,7 +275,7 @@ class _Case:
         if doubt:
             yield doubt
 
-    def _pieces(self) -> tuple[Piece, ...]:
+    def _pieces(self) -> tuple[Passage, ...]:
         start, end = self._place.span
         texts = tuple(
             self._reading.text[max(clause.start, start) : min(clause.end, end)]
@@ -296,7 +303,7 @@ class _Case:
                 NOT_SAID if is_forged else REWORDED, is_forged, f"in the question: {', '.join(unsaid)}"
             )
 
-    def _pieces_of_statement(self) -> tuple[Piece, ...]:
+    def _pieces_of_statement(self) -> tuple[Passage, ...]:
         """The statement in one piece, without what others wrote."""
         text = self._reading.text
         for stretch in self._reading.foreign:
