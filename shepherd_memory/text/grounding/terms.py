@@ -47,7 +47,8 @@ _CLAUSE = re.compile(
 )
 # Particles and endings; between them is what Japanese and Chinese mean.
 _FILLER = re.compile(
-    "\\byears? (?:old|of age)\\b|ユーザー|用户|사용자[는의가]?|[ぁ-ん]+|[的是在了有和我他她你们]"
+    "\\byears? (?:old|of age)\\b|ユーザー|用户|사용자[는의가]?|[ぁ-ん]+|为?什么|怎么|哪[个些里儿]?|多少"
+    "|[的是在了有和我他她你们吗呢谁]"
 )
 
 

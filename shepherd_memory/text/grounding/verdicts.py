@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import date, datetime
 
 from shepherd_memory.text.grounding.agreement import Subject, disagreement, read_subject, read_topic
+from shepherd_memory.text.grounding.denial import is_denying
 from shepherd_memory.text.grounding.foreign import PASTED, QUOTED
 from shepherd_memory.text.grounding.languages import any_phrase, pattern, table
 from shepherd_memory.text.grounding.moods import Doubt, mood_of
@@ -291,8 +292,16 @@ class _Case:
             holding = [piece for piece in (*pieces, *(whole if term.quantity else ())) if is_in(term, piece)]
             if not holding:
                 yield Doubt(REWORDED, is_firm=False, detail=term.text)
-            elif not any(is_of_polarity(term, piece) for piece in holding):
+            elif not any(is_of_polarity(term, piece) for piece in holding) or self._is_not(term, holding):
                 yield Doubt(DENIED, is_firm=True, detail=term.text)
+
+    def _is_not(self, term: Term, holding: list[Passage]) -> bool:
+        """Whether the user is not what the value says, under a key that else takes both: "I'm no vegan"."""
+        if term.denied is not None or is_denying(self._value) or is_about_past(self._about):
+            return False
+        denied = pattern("denial", "is_not", self._reading.languages)
+        texts = [self._reading.text[one.start : one.end] for one in self._clauses]
+        return all(piece.denied for piece in holding) and any(denied.search(text) for text in texts)
 
     def _question(self) -> Iterator[Doubt]:
         if not self._claim.is_question:
