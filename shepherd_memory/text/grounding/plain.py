@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from shepherd_memory.text.grounding.languages import LANGUAGES, any_phrase, pattern, table
+from shepherd_memory.text.grounding.quantities import Quantity, find_quantities, supports
 from shepherd_memory.text.grounding.reading import Clause, Reading
 from shepherd_memory.text.grounding.relations import NONE, Mention, best_fit
 from shepherd_memory.text.grounding.scanning import WORD, Scanner
@@ -17,6 +18,7 @@ NOT_PLAIN = "not plainly said"
 
 _GENITIVE = re.compile(r"(?:'s(?:\sname)?)?\s*")
 _WORD_EDGE = re.compile(r"\b")
+_LASTING = re.compile(r"\b(?:diet|dietary|occupation|job|profession|name|city|nationality|religion)\b")
 _PLACE_KEYS = ("residence", "employer", "birthplace")
 MAX_FRAGMENT_WORDS = 3
 MAX_ASIDE_WORDS = 2
@@ -167,24 +169,40 @@ class Plainness:
         is_first = clause.start <= self.reading.sentences[clause.sentence][0]
         words = [one[0] for one in WORD.finditer(self.reading.text, at, clause.end)]
         place = next((i for i, word in enumerate(words) if self._is_value(word)), None)
-        if is_first or place is None:
+        if is_first or place is None or self._follows_others(clause):
             return False
         lead = words[:place]
         return all(self._is_known(word) and not self._scanner.is_in("apart", word) for word in lead)
 
+    def _follows_others(self, clause: Clause) -> bool:
+        """Whether somebody else is spoken of before a clause: "my father's car, a Seat"."""
+        before = self.reading.sentences[clause.sentence][0], clause.start
+        return any(not self._fits(one) for one in self.reading.mentions_in(before))
+
     def _is_value(self, word: str) -> bool:
         if self._value_stems & set(stems(word)):
             return True
-        return any(_share(word, one) for one in WORD.findall(self.value))
+        return any(_share(word, one) for one in WORD.findall(self.value)) or self._is_number(word)
+
+    def _is_number(self, word: str) -> bool:
+        """Whether a word says a number of the value: "two" for 2."""
+        said, _ = find_quantities(word)
+        return any(supports(one, other) for one in said for other in self._quantities)
+
+    @cached_property
+    def _quantities(self) -> tuple[Quantity, ...]:
+        return tuple(find_quantities(self.value)[0])
 
     def _leads_to_value(self, at: int, end: int) -> bool:
         """Whether every word from the verb to the value is known, and the one after it too."""
+        if self._is_key_of("allergy") and self._scanner.is_in("filler", self.value):
+            return False
         words = [one[0] for one in WORD.finditer(self.reading.text, at, end)]
         places = [i for i, word in enumerate(words) if self._is_value(word)]
         if not places:
             return sum(not self._is_known(word) for word in words) <= MAX_ASIDE_WORDS
         lead, rest = words[: places[0]], words[places[-1] + 1 :]
-        return self._is_bridge(lead) and (not rest or self._is_after(rest[0]))
+        return self._is_bridge(lead) and (not rest or (self._is_after(rest[0]) and self._may_end(rest)))
 
     def _is_after(self, word: str) -> bool:
         return (
@@ -193,9 +211,39 @@ class Plainness:
             or self._scanner.is_in("joiner", word, "persons")
         )
 
+    def _may_end(self, rest: list[str]) -> bool:
+        """Whether what follows the value leaves it as it is: no limit, no role, no unknown place."""
+        if self._is_other_unit(rest[0]):
+            return False
+        is_placed = has_article = False
+        for word in rest:
+            if self._scanner.is_in("limit", word) or self._is_part_time(word):
+                return False
+            if self._scanner.is_in("company", word) or self._scanner.is_in("joiner", word, "persons"):
+                return True
+            is_name = word in self.reading.capitals and not (has_article and "de" in self.reading.languages)
+            is_known = self._is_known(word) or self._scanner.is_in("site", word)
+            if is_placed and not is_name and not is_known:
+                return False
+            is_placed = is_placed or self._scanner.is_in("locative", word)
+            has_article = self._scanner.is_in("determiner", word)
+        return True
+
+    def _is_part_time(self, word: str) -> bool:
+        """Whether somebody is it on some days only: "vegan on Mondays"."""
+        is_day = any(any_phrase(one).fullmatch(word) for one in table("words")["weekday"].values())
+        return is_day and _LASTING.search(self.about) is not None
+
+    def _is_other_unit(self, word: str) -> bool:
+        """Whether a bare number is followed by what it counts: "30 minutes" is nobody's age."""
+        is_year = any_phrase(table("words")["unit"]["year"]).fullmatch(word) is not None
+        if not self.value.isdigit() or (is_year and self._is_key_of("age")):
+            return False
+        return any(any_phrase(one).fullmatch(word) for one in table("words")["unit"].values())
+
     def _is_bridge(self, lead: list[str]) -> bool:
         unknown = [i for i, word in enumerate(lead) if not self._is_known(word)]
-        if any(self._scanner.is_in("company", word) or self._keeps_apart(word) for word in lead):
+        if any(self._keeps_apart(word) for word in lead):
             return False
         if not unknown:
             return True
@@ -209,7 +257,11 @@ class Plainness:
         return (is_list and len(after) <= MAX_ASIDE_WORDS) or (is_place and len(unknown) <= MAX_ASIDE_WORDS)
 
     def _keeps_apart(self, word: str) -> bool:
-        return self._is_key_of("occupation") and self._scanner.is_in("apart", word)
+        """Whether the value is not what somebody is or has, but with whom, near what, or not yet."""
+        entries = ["company", "ahead"]
+        entries += ["apart"] if self._is_key_of("occupation") else []
+        entries += ["near"] if self._is_key_of("residence") else []
+        return any(self._scanner.is_in(entry, word) for entry in entries)
 
     def _is_key_of(self, *attributes: str) -> bool:
         return any(any_phrase(table("cues")[one]["key"]).search(self.about) for one in attributes)

@@ -37,6 +37,7 @@ class Surroundings:
         return (
             _CALM.fullmatch(reading.text, *sentence) is not None
             and not self._is_turned(clause.sentence)
+            and not self._is_embedded(clause, others[:at])
             and self._is_amid_plain(clause)
             and all(self._may_lead(one, others) for one in others[:at])
             and all(self._may_trail(one) for one in others[at + 1 :])
@@ -48,6 +49,24 @@ class Surroundings:
         near = sentences[max(number - 1, 0)][0], sentences[min(number + 1, len(sentences) - 1)][1]
         found = pattern("plain", "turn", self.scanner.languages).finditer(self.scanner.text, *near)
         return any(one[0] not in self.value and one[0] not in self.about for one in found)
+
+    def _is_embedded(self, clause: Clause, before: list[Clause]) -> bool:
+        """Whether the clause is what somebody says, thinks or is told: nothing but a space cuts it off."""
+        if not before or not self.scanner.is_spaced:
+            return False
+        between = self.scanner.text[before[-1].end : clause.start]
+        start = self.scanner.next(clause.start)
+        goes_on = any(
+            self.scanner.match(entry, start, clause.end, of) is not None
+            for entry, of in (("joiner", "persons"), ("contrast", "denial"), ("relative", "persons"))
+        )
+        at = self.scanner.start_of(clause)
+        is_own = self._begins_with_user(at, clause.end)
+        is_cut = bool(between.strip(" ")) or not self.scanner.text[before[-1].start : before[-1].end].strip()
+        if is_cut or self.scanner.start_of(before[-1]) >= before[-1].end:
+            return False
+        is_told = self.scanner.match("relative", start, clause.end, "persons") is not None and is_own
+        return is_told or not goes_on
 
     # The sentences next to it.
 
@@ -72,8 +91,16 @@ class Surroundings:
         first = self.scanner.reading.clauses_in(sentence)[:1]
         if not first or not self.scanner.is_spaced:
             return not first or self.opens(first[0]) or sentence[1] - sentence[0] >= MIN_UNSPACED
+        if self._takes_back(first[0]) and not self._is_asked(sentence):
+            return False
         words = self.scanner.words(first[0].start, first[0].end)
         return len(words) > MAX_ASIDE_WORDS or self.opens(first[0]) or self._is_asked(sentence)
+
+    def _takes_back(self, clause: Clause) -> bool:
+        """Whether a clause begins as a correction or a restriction does, and says nothing of the user's."""
+        at = self.scanner.next(clause.start)
+        begins = self.scanner.match("retraction", at, clause.end)
+        return begins is not None and not self._begins_with_user(self.scanner.next(begins), clause.end)
 
     def _is_asked(self, sentence: Span) -> bool:
         return self.scanner.text[slice(*sentence)].rstrip().endswith("?")
@@ -91,6 +118,8 @@ class Surroundings:
         span = clause.start, clause.end
         if self.scanner.text[clause.end : clause.end + 1] == ":":
             return self.scanner.has("introduction", span)
+        if self.scanner.has("said", span, "moods"):
+            return False
         if self.opens(clause) or self._requests(span) or self._corrects(clause):
             return True
         if not self.scanner.is_spaced:
