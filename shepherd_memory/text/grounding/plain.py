@@ -68,7 +68,20 @@ class Plainness:
         head = next((end for end in self._heads(at, clause) if end is not None), None)
         if head is None:
             return self._is_continued(at, clause)
-        return self._leads_to_value(head, clause.end)
+        return any(
+            self._leads_to_value(one, clause.end) for one in (head, *self._further_verbs(head, at, clause))
+        )
+
+    def _further_verbs(self, head: int, at: int, clause: Clause) -> Iterator[int]:
+        """Where what else the same one does ends: "I'm tall and weigh…", "se llama Coco y tiene…"."""
+        is_user = self._scanner.user_acts(at, clause.end) is not None
+        joiner = pattern("persons", "joiner", self.reading.languages)
+        for one in joiner.finditer(self.reading.text, head, clause.end):
+            verb = self._scanner.match(
+                "verb" if is_user else "third", self._scanner.next(one.end()), clause.end
+            )
+            if verb is not None:
+                yield verb
 
     def _heads(self, at: int, clause: Clause) -> Iterator[int | None]:
         """Where a plain beginning ends: "I live", "my name is", "my sister works", "he's called"."""
@@ -80,7 +93,10 @@ class Plainness:
         article = self._scanner.match("article", at, clause.end)
         if article is not None and (key := self._key_at(self._scanner.next(article), clause.end)) is not None:
             yield self._scanner.match("copula", self._scanner.next(key), clause.end)
-        yield self._after_person(at if article is None else article, clause)
+        place = at if article is None else self._scanner.next(article)
+        yield self._after_person(place, clause)
+        if (mine := self._scanner.match("possessive", place, clause.end, "persons")) is not None:
+            yield self._after_person(mine, clause)
         if clause.actor.kinds and best_fit(self.kinds, clause.actor.kinds) != NONE:
             yield self._after_pronoun(at, clause)
 
@@ -88,8 +104,11 @@ class Plainness:
         noun = self._scanner.match("noun", at, clause.end) or self._key_at(at, clause.end)
         if noun is None:
             return None
-        return self._scanner.match("copula", self._scanner.next(noun), clause.end) or self._scanner.match(
-            "third", self._scanner.next(noun), clause.end
+        after = self._scanner.next(noun)
+        if "ru" in self.reading.languages and self.reading.text[after : after + 1].isdigit():
+            return after
+        return self._scanner.match("copula", after, clause.end) or self._scanner.match(
+            "third", after, clause.end
         )
 
     def _key_at(self, at: int, end: int) -> int | None:
@@ -222,8 +241,7 @@ class Plainness:
             if self._scanner.is_in("company", word) or self._scanner.is_in("joiner", word, "persons"):
                 return True
             is_name = word in self.reading.capitals and not (has_article and "de" in self.reading.languages)
-            is_known = self._is_known(word) or self._scanner.is_in("site", word)
-            if is_placed and not is_name and not is_known:
+            if is_placed and not is_name and not self._is_known(word):
                 return False
             is_placed = is_placed or self._scanner.is_in("locative", word)
             has_article = self._scanner.is_in("determiner", word)
@@ -243,6 +261,8 @@ class Plainness:
 
     def _is_bridge(self, lead: list[str]) -> bool:
         unknown = [i for i, word in enumerate(lead) if not self._is_known(word)]
+        if self._is_with_own(lead):
+            return True
         if any(self._keeps_apart(word) for word in lead):
             return False
         if not unknown:
@@ -256,6 +276,19 @@ class Plainness:
         is_place = bool(after) and self._scanner.is_in("filler", after[0]) and self._is_key_of(*_PLACE_KEYS)
         return (is_list and len(after) <= MAX_ASIDE_WORDS) or (is_place and len(unknown) <= MAX_ASIDE_WORDS)
 
+    def _is_with_own(self, lead: list[str]) -> bool:
+        """Whether somebody lives with their people in a place: "with my parents in Bogota"."""
+        if not self._is_key_of("residence") or len(lead) < MAX_FRAGMENT_WORDS:
+            return False
+        with_whom = lead[1:-1]
+        return (
+            self._scanner.is_in("company", lead[0])
+            and self._scanner.is_in("locative", lead[-1])
+            and not any(self._scanner.is_in("near", word) for word in lead)
+            and self._scanner.is_in("possessive", with_whom[0], "persons")
+            and len(with_whom) == MAX_ASIDE_WORDS
+        )
+
     def _keeps_apart(self, word: str) -> bool:
         """Whether the value is not what somebody is or has, but with whom, near what, or not yet."""
         entries = ["company", "ahead"]
@@ -267,7 +300,9 @@ class Plainness:
         return any(any_phrase(table("cues")[one]["key"]).search(self.about) for one in attributes)
 
     def _is_known(self, word: str) -> bool:
-        if word.isdigit() or self._scanner.is_in("filler", word) or word in self.about.split():
+        if word.isdigit() or word in self.about.split():
+            return True
+        if self._scanner.is_in("filler", word) or self._scanner.is_in("site", word):
             return True
         return any(
             self._fits(one) for one in self.reading.mentions if word in self.reading.text[one.start : one.end]

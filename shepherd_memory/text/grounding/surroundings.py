@@ -172,7 +172,8 @@ class Surroundings:
         if self.opens(clause):
             return True
         if not self.scanner.is_spaced:
-            return clause.end - clause.start >= MIN_UNSPACED
+            is_more = self.scanner.match("inner", clause.start, clause.end) is not None
+            return is_more or clause.end - clause.start >= MIN_UNSPACED
         if self._is_asked(self.scanner.reading.sentences[clause.sentence]):
             return True
         span = clause.start, clause.end
@@ -189,8 +190,9 @@ class Surroundings:
         is_more = len(words) >= MAX_ASIDE_WORDS
         if is_contrast:
             is_restricted = pattern("plain", "restriction", self.scanner.languages).match(start) is not None
-            return is_more and not is_restricted and self._begins(start, ("starter", "plain"))
-        is_name = bool(words) and words[0] in self.scanner.reading.capitals
+            entries = ("starter", "plain"), ("verb", "plain"), ("third", "plain")
+            return is_more and not is_restricted and self._begins(start, *entries)
+        is_name = bool(words) and (words[0] in self.scanner.reading.capitals or words[0].isdigit())
         return (
             (is_name and len(words) <= MAX_FRAGMENT_WORDS)
             or (is_more and self._begins(start, ("starter", "plain"), ("request", "plain")))

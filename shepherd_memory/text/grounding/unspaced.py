@@ -54,11 +54,18 @@ class UnspacedClause:
                 or self.scanner.match("third", at, place, "persons")
                 or at
             )
+        if self.scanner.match("called", at, place) is not None and self._names_last():
+            yield self.scanner.match("called", at, place) or at
         owned = self.scanner.match("possessive", at, place, "persons") or at
         for start in {at, owned}:
             mention = self.scanner.mention_at(start)
             if mention and self._fits(mention):
                 yield self._after_person(mention, place)
+
+    def _names_last(self) -> bool:
+        """Whether who was mentioned last before the clause is whom the key names."""
+        before = [one for one in self.scanner.reading.mentions if one.end <= self.clause.start]
+        return bool(before) and self._fits(before[-1])
 
     def _goes_on(self) -> bool:
         """Whether a Chinese clause without a subject goes on about the user of the clause before it."""
