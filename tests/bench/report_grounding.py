@@ -8,7 +8,7 @@ from shepherd_memory.extraction.guard_topics import is_about_assistant, is_trans
 from shepherd_memory.text.grounding import REFUSED, STORED, Proposition, judge
 from tests.unit.grounding_corpus import FORGED_QUESTIONS, GROUNDED, HONEST_QUESTIONS, Case
 from tests.unit.grounding_corpus import REFUSED as UNGROUNDED
-from tests.unit.verdict_corpus import FIFTH, FOURTH, TUNED, WRITTEN_LAST, Example, examples, measure
+from tests.unit.verdict_corpus import PARTS, Example, examples, measure
 
 BOOLEANS = frozenset({"true", "false", "yes", "no"})
 
@@ -56,7 +56,7 @@ def figure(label: str, number: int, total: int) -> str:
 
 def main(verbose: bool) -> None:
     found = list(examples())
-    for part in (TUNED, WRITTEN_LAST, FOURTH, FIFTH):
+    for part in PARTS:
         _write_verdicts(part, [one for one in found if one.part == part], verbose)
     _write_old_shape(verbose)
 
