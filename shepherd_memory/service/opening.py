@@ -20,6 +20,7 @@ from shepherd_memory.maintenance import legacy, reindexing
 from shepherd_memory.service.archives import ArchiveService
 from shepherd_memory.service.conversations import ConversationService
 from shepherd_memory.service.deliveries import DeliveryService
+from shepherd_memory.service.global_memory import GlobalMemoryService
 from shepherd_memory.service.memories import MemoryService
 from shepherd_memory.service.recall import RecallService
 from shepherd_memory.service.session_history import SessionHistoryService
@@ -42,6 +43,7 @@ class Service(
     ArchiveService,
     RecallService,
     MemoryService,
+    GlobalMemoryService,
     ConversationService,
     WorkService,
     UserDataService,

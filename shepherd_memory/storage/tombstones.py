@@ -22,7 +22,10 @@ WORDS = "words"
 SPARED = "spared"
 """A message that has the words of a deleted one, and stays: its session and id."""
 
-KINDS = (FACT, CONTEXT, DOCUMENT, SESSION, SAID, STATEMENT, WORDS, SPARED)
+GLOBAL_MEMORY = "global_memory"
+"""The text that every session began with."""
+
+KINDS = (FACT, CONTEXT, DOCUMENT, SESSION, SAID, STATEMENT, WORDS, SPARED, GLOBAL_MEMORY)
 
 LOOKED_UP = 40
 """Digests that are looked for in one query."""

@@ -51,6 +51,7 @@ def furnish(service: Service, clock: ManualClock, user_id: str, word: str) -> No
             word=word,
         )
     service.start_session(user_id, agent_name=word)
+    service.set_global_memory(user_id, word)
     assert service.inject(user_id, [user_says(f"Who said {word}?")]).block is not None
     take_in(service, user_id, word)
     with service.database.write() as tx:
