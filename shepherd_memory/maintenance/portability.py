@@ -19,6 +19,13 @@ from shepherd_memory.maintenance.exported_conversations import (
     conversation_rows,
     insert_conversation,
 )
+from shepherd_memory.maintenance.exported_outputs import (
+    OUTPUT,
+    OUTPUT_COLUMNS,
+    check_output,
+    insert_output,
+    output_rows,
+)
 from shepherd_memory.maintenance.line_columns import JSON, MOMENT, MOMENT_OR_NONE, NUMBER, TEXT
 from shepherd_memory.maintenance.session_lines import (
     LIFE,
@@ -29,6 +36,7 @@ from shepherd_memory.maintenance.session_lines import (
 )
 from shepherd_memory.memory import entries, facts
 from shepherd_memory.memory.context import digest
+from shepherd_memory.memory.sessions import MEMORY_MODES
 from shepherd_memory.memory.threads import thread_of
 from shepherd_memory.storage import tombstones, users
 from shepherd_memory.storage.clock import iso, parse_us, to_us
@@ -309,13 +317,14 @@ _SESSION_COLUMNS = {
     "grouped_through": TEXT,
     "provider": TEXT,
     "cwd": TEXT,
+    "memory_mode": TEXT,
     "created_at": MOMENT,
     "updated_at": MOMENT,
 }
 _NEW_IN_SESSIONS = {"grouped_through": "", "provider": "", "cwd": ""}
 
 
-_SINCE: Mapping[str, Line] = {"document": {"made_of": ""}}
+_SINCE: Mapping[str, Line] = {"document": {"made_of": ""}, SESSION: {"memory_mode": "on"}}
 """Columns that files of older versions do not have."""
 
 _COLUMNS = {
@@ -323,6 +332,7 @@ _COLUMNS = {
     SESSION: _SESSION_COLUMNS,
     LIFE: LIFE_COLUMNS,
     CONVERSATION: CONVERSATION_COLUMNS,
+    OUTPUT: OUTPUT_COLUMNS,
 }
 
 
@@ -351,6 +361,8 @@ def export(
             yield _dump({"line": LIFE, **_to_line(LIFE_COLUMNS, row)})
         for row in conversation_rows(connection, user_id, group):
             yield _dump({"line": CONVERSATION, **_to_line(CONVERSATION_COLUMNS, row)})
+        for row in output_rows(connection, user_id, group):
+            yield _dump({"line": OUTPUT, **_to_line(OUTPUT_COLUMNS, row)})
 
 
 def _rows(connection: Connection, kind: Kind, user_id: str, group: str) -> Iterator[Row]:
@@ -388,7 +400,7 @@ def _session_rows(connection: Connection, user_id: str, group: str) -> list[Row]
         f" coalesce(({_LAST_MESSAGE} and d.id <= s.wanted_through order by d.id desc limit 1), ''),"
         f" coalesce(({_LAST_MESSAGE} and d.id <= s.extracted_through order by d.id desc limit 1), ''),"
         f" coalesce(({_LAST_MESSAGE} and d.id <= s.grouped_through order by d.id desc limit 1), ''),"
-        f" provider, cwd, created_at, updated_at from sessions s where user_id = :user_id{among}"
+        f" provider, cwd, memory_mode, created_at, updated_at from sessions s where user_id = :user_id{among}"
         " order by created_at, session_id, group_name",
         user_id=user_id,
         **seen,
@@ -508,11 +520,23 @@ def _read(number: int, raw: bytes, only: str, version: int) -> tuple[str, Line]:
         )
     values = {column: _value(number, column, what, line[column]) for column, what in columns.items()}
     try:
-        if name == LIFE:
-            check_life(values)
+        if name in _CHECKS:
+            _CHECKS[name](values)
         return name, _recomputed(name, values)
     except InvalidInput as error:
         raise InvalidInput(f"line {number}: {error}") from error
+
+
+def _check_session(values: Line) -> None:
+    if values["memory_mode"] not in MEMORY_MODES:
+        raise InvalidInput(f"the memory_mode of a session is one of {', '.join(MEMORY_MODES)}")
+
+
+_CHECKS: Mapping[str, Callable[[Line], None]] = {
+    SESSION: _check_session,
+    LIFE: check_life,
+    OUTPUT: check_output,
+}
 
 
 def _value(number: int, column: str, what: str, value: Any) -> Any:
@@ -564,6 +588,8 @@ _IDS = (
     "day",
     "purpose",
     "made_of",
+    "note",
+    "source_message",
 )
 _BY_KEY = ("tombstone", "restatement")
 
@@ -603,6 +629,9 @@ def _insert(tx: Connection, user_id: str, row_id: int, name: str, values: Line) 
         return False
     if name == CONVERSATION:
         insert_conversation(tx, user_id, row_id, values)
+        return False
+    if name == OUTPUT:
+        insert_output(tx, user_id, values)
         return False
     if name == "fact" and _join_fact(tx, user_id, row_id, values):
         return False
@@ -652,10 +681,10 @@ def _insert_session(tx: Connection, user_id: str, values: Line) -> None:
     assert last is not None
     tx.execute(
         "insert into sessions (user_id, session_id, group_name, last_document, wanted_through,"
-        " queued_through, extracted_through, grouped_through, provider, cwd, created_at, updated_at)"
+        " queued_through, extracted_through, grouped_through, provider, cwd, memory_mode, created_at, updated_at)"
         " values (:user_id, :session_id, :group_name, :last_document,"
         " :wanted_through, :extracted_through, :extracted_through, :grouped_through, :provider, :cwd,"
-        " :created_at, :updated_at)"
+        " :memory_mode, :created_at, :updated_at)"
         " on conflict (user_id, group_name, session_id) do update set last_document = excluded.last_document",
         user_id=user_id,
         last_document=last[0],

@@ -79,6 +79,7 @@ def open_service(
         spool = stack.enter_context(closing(_spool(url, database, live, clock)))
         service = Service(database, live, thread, embedding, library, spool, clock)
         replayer = Replayer(spool, service.store_exchange)
+        stack.callback(service.phases.close)
         for stop in (embedding.stop, service.session_keeper.stop, service.session_searches.stop):
             stack.callback(stop)
         if worker:
@@ -89,7 +90,7 @@ def open_service(
             service.session_keeper.start_ending()
             stack.callback(replayer.stop)
             stack.callback(watcher.stop)
-            _run_lanes(stack, [thread])
+            _run_lanes(stack, [thread, *service.phases.lanes])
             stack.callback(watcher.ask_to_stop)
             stack.callback(replayer.ask_to_stop)
             stack.callback(embedding.ask_to_stop)
