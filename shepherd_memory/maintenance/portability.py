@@ -681,7 +681,8 @@ def _insert_session(tx: Connection, user_id: str, values: Line) -> None:
     assert last is not None
     tx.execute(
         "insert into sessions (user_id, session_id, group_name, last_document, wanted_through,"
-        " queued_through, extracted_through, grouped_through, provider, cwd, memory_mode, created_at, updated_at)"
+        " queued_through, extracted_through, grouped_through, provider, cwd, memory_mode, created_at,"
+        " updated_at)"
         " values (:user_id, :session_id, :group_name, :last_document,"
         " :wanted_through, :extracted_through, :extracted_through, :grouped_through, :provider, :cwd,"
         " :memory_mode, :created_at, :updated_at)"

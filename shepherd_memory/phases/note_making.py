@@ -12,7 +12,7 @@ from shepherd_memory.phases import prompt
 from shepherd_memory.phases.answer import NoteAnswer, read_note
 from shepherd_memory.phases.conversation_text import SpokenMessage, fit
 from shepherd_memory.phases.prompt import RenderedMessage, Scene
-from shepherd_memory.text.tokens import UNITS, estimate_tokens
+from shepherd_memory.text.tokens import UNITS, estimate_mean_tokens, estimate_tokens
 from shepherd_memory.work.ledger import TokenCost
 
 MAX_ATTEMPTS = 2
@@ -114,6 +114,41 @@ class NoteInput:
 
     way: str
     parts: Iterable[Sequence[str]]
+
+
+@dataclass(frozen=True)
+class NoteForecast:
+    """What a note will take: how the conversation is sent, in how many calls, and about how many tokens."""
+
+    way: str
+    calls: int
+    prompt_tokens: int
+
+
+MERGED_TOKENS = 700
+"""What the note of a part usually has."""
+
+
+def forecast(said: Iterable[SpokenMessage], scene: Scene, budget: int) -> NoteForecast:
+    """What asking for the note of these messages will take, without asking."""
+    plan = input_of(said, room_of(budget, scene))
+    contents = (prompt.ask_for_note(scene, part) for part in plan.parts)
+    tokens = [sum(estimate_mean_tokens(one["content"]) for one in chat) for chat in contents]
+    merges = _merges(len(tokens), room_of(budget, scene))
+    fixed = estimate_mean_tokens(prompt.instructions("merge")) + estimate_mean_tokens(scene.line())
+    merging = merges * fixed + (len(tokens) + merges - 1) * MERGED_TOKENS if merges else 0
+    return NoteForecast(plan.way, len(tokens) + merges, sum(tokens) + merging)
+
+
+def _merges(notes: int, room: int) -> int:
+    """How many calls it takes to make one note of so many."""
+    at_once = max(2, room // min(MERGED_TOKENS, max(1, room // 3)))
+    calls = 0
+    while notes > 1:
+        batches, left = divmod(notes, at_once)
+        calls += batches + (left > 1)
+        notes = batches + (left > 0)
+    return calls
 
 
 def room_of(budget: int, scene: Scene) -> int:

@@ -186,15 +186,21 @@ def that_say(connection: Connection, user_id: str, words: str, group: str) -> li
     return [build(Output, row) for row in rows]
 
 
-def drop_orphans(tx: Connection, user_id: str) -> None:
-    """Remove the outputs of conversations that are no longer there: their file was read anew."""
-    rows = tx.rows(
+def orphans(connection: Connection, user_id: str) -> list[Output]:
+    """The outputs of conversations that are no longer there: their file was read anew."""
+    rows = connection.rows(
         f"select {COLUMNS} from conversation_outputs o where user_id = :user_id and not exists"
         " (select 1 from conversations c where c.user_id = o.user_id and c.id = o.conversation_id)",
         user_id=user_id,
     )
-    for row in rows:
-        delete(tx, user_id, build(Output, row))
+    return [build(Output, row) for row in rows]
+
+
+def drop_orphans(tx: Connection, user_id: str) -> None:
+    """Remove them, with their notes."""
+    if users.lock_existing(tx, user_id) is not None:
+        for output in orphans(tx, user_id):
+            delete(tx, user_id, output)
 
 
 def note_name(conversation: Conversation, before: Output | None) -> str:

@@ -102,13 +102,11 @@ class Phase1Kind:
         endpoint = phase1_endpoint(config)
         if endpoint is None:
             raise EndpointUnavailable("the endpoint of phase 1 is no longer configured")
-        if config.memory_phase1_input_tokens:
-            return endpoint, config.memory_phase1_input_tokens
-        window = self._window_of(endpoint)
-        if not window:
-            return endpoint, DEFAULT_BUDGET
-        answer = min(endpoint.max_tokens, max(1, window * 3 // 10))
-        return replace(endpoint, max_tokens=answer), max(MIN_BUDGET, window * 7 // 10)
+        given = config.memory_phase1_input_tokens
+        window = 0 if given else self._window_of(endpoint)
+        if window:
+            endpoint = replace(endpoint, max_tokens=min(endpoint.max_tokens, max(1, window * 3 // 10)))
+        return endpoint, given or budget_in(window)
 
     def _window_of(self, endpoint: Endpoint) -> int:
         """The model's context window, asked for once; 0 where the server does not tell."""
@@ -147,6 +145,11 @@ class Phase1Kind:
     def upkeep(self, now: int) -> bool:
         self._planner.poll(now)
         return False
+
+
+def budget_in(window: int) -> int:
+    """How many tokens a request may have, in a context window of this size; 0: nobody knows it."""
+    return max(MIN_BUDGET, window * 7 // 10) if window else DEFAULT_BUDGET
 
 
 def scene_of(conversation: Conversation) -> Scene:

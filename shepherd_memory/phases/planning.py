@@ -52,6 +52,10 @@ def plan_user(database: Database, user_id: str, rules: PhaseRules, claims_per_ho
     with database.read() as connection:
         found = candidates.listing(connection, user_id)
         room = claims_per_hour - queued_since(connection, user_id, now - HOUR)
+        has_orphans = bool(outputs.orphans(connection, user_id))
+    if has_orphans:
+        with database.write() as tx:
+            outputs.drop_orphans(tx, user_id)
     wanted = [one.conversation for one in found if why_not(one, rules, now) is None]
     return queue(database, user_id, wanted[: max(0, room)], now)
 
@@ -65,7 +69,6 @@ def queue(database: Database, user_id: str, wanted: Sequence[Conversation], now:
         first_id = users.lock_existing(tx, user_id, rows=len(wanted))
         if first_id is None:
             return 0
-        outputs.drop_orphans(tx, user_id)
         for job_id, one in enumerate(wanted, first_id):
             # As it is now: it may have grown, or been read anew, since it was found.
             current = conversations.get(tx, user_id, one.id)

@@ -56,8 +56,26 @@ def _listed(names: str) -> frozenset[str]:
 
 def phase1_endpoint(config: Config) -> Endpoint | None:
     """Whom to ask for notes; None while the configuration wants none, or cannot have any."""
-    target = phase1_target(config)
     is_wanted = config.memory_phases and config.memory_generate and config.memory_documents
-    if not (is_wanted and target.base_url and target.model):
+    return named_endpoint(config) if is_wanted else None
+
+
+def named_endpoint(config: Config) -> Endpoint | None:
+    """The same, whether or not notes are wanted; None until endpoint and model are both set."""
+    target = phase1_target(config)
+    if not (target.base_url and target.model):
         return None
     return Endpoint(target, config.memory_phase1_max_tokens, TEMPERATURE, config.memory_phase1_timeout)
+
+
+def why_none(config: Config) -> str:
+    """What has to be set before any note is made; empty if nothing has."""
+    missing = {
+        "memory_phases is off: `shepherd config set memory_phases true` has notes made": config.memory_phases,
+        "memory_generate is off: no notes are added": config.memory_generate,
+        "memory_documents is off: there is nothing to make notes of": config.memory_documents,
+        "memory_phase1_endpoint and memory_phase1_model, or those of extraction, are not set": (
+            named_endpoint(config) is not None
+        ),
+    }
+    return next((what for what, is_there in missing.items() if not is_there), "")

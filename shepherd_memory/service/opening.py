@@ -21,6 +21,7 @@ from shepherd_memory.service.archives import ArchiveService
 from shepherd_memory.service.conversations import ConversationService
 from shepherd_memory.service.deliveries import DeliveryService
 from shepherd_memory.service.memories import MemoryService
+from shepherd_memory.service.phases import PhaseService
 from shepherd_memory.service.recall import RecallService
 from shepherd_memory.service.session_history import SessionHistoryService
 from shepherd_memory.service.sessions import SessionService
@@ -43,6 +44,7 @@ class Service(
     RecallService,
     MemoryService,
     ConversationService,
+    PhaseService,
     WorkService,
     UserDataService,
 ):

@@ -72,7 +72,9 @@ class SessionService(ServiceParts):
             holder=holder,
             cwd=storable_place("", cwd).cwd,
         )
-        return session_lives.start(self.database, user_id, new, idle, place)
+        life = session_lives.start(self.database, user_id, new, idle, place)
+        self.phases.wake()
+        return life
 
     def end_session(
         self, user_id: str, session_id: str, *, reason: str = CLIENT, group: str = MAIN_GROUP
