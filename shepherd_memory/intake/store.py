@@ -257,7 +257,10 @@ def store_messages(
     with database.write() as tx:
         first_id = users.lock(tx, user_id, now, rows=len(new) + 1)
         check(tx)
-        if (live := sessions.live_id(tx, user_id, session_id, group_name)) != session_id:
+        live, mode = sessions.live_place(tx, user_id, session_id, group_name)
+        if mode != sessions.ON:
+            return replace(nothing, reason=f"the memory of this session is {mode}")
+        if live != session_id:
             new = [replace(document, session_id=live) for document in new]
         new = _with_speakers(tx, user_id, new, how.agent_name)
         note(tx, live)

@@ -227,14 +227,24 @@ def live_id(connection: Connection, user_id: str, session_id: str, group: str = 
 
     What was taken in reaches extraction by its conversations only.
     """
-    taken = connection.row(
-        "select 1 from transcript_files where user_id = :user_id and group_name = :group"
-        " and session_id = :session_id",
+    return live_place(connection, user_id, session_id, group)[0]
+
+
+def live_place(
+    connection: Connection, user_id: str, session_id: str, group: str = MAIN_GROUP
+) -> tuple[str, str]:
+    """The same, and the mode of that session's memory: `on` where nobody said otherwise."""
+    row = connection.row(
+        "select (select 1 from transcript_files where user_id = :user_id and group_name = :group"
+        " and session_id = :session_id), (select min(memory_mode) from sessions where user_id = :user_id"
+        " and group_name = :group and session_id in (:session_id, :live) and memory_mode <> 'on')",
         user_id=user_id,
         group=group,
         session_id=session_id,
+        live=f"{session_id}{LIVE_MARK}",
     )
-    return session_id if taken is None else f"{session_id}{LIVE_MARK}"
+    assert row is not None
+    return session_id if row[0] is None else f"{session_id}{LIVE_MARK}", row[1] or ON
 
 
 def mark_queued(tx: Connection, user_id: str, session_id: str, through: int, group: str = MAIN_GROUP) -> None:

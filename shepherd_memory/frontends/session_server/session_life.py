@@ -111,7 +111,7 @@ class SharedLife:
     def _has_life(self) -> bool:
         chat = self._chat
         try:
-            return self._service.use_session(chat.user_id, chat.session_id, group=chat.group)
+            return self._service.use_session(chat.user_id, chat.session_id, group=chat.group) is not None
         except DatabaseError:
             # What is said waits until the database is back.
             return False
