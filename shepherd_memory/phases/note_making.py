@@ -3,7 +3,7 @@
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import chain
+from itertools import chain, islice
 
 from shepherd_memory.errors import AnswerCutOff, ItemRejected
 from shepherd_memory.extraction.extractor import Endpoint, complete, cost_of
@@ -158,7 +158,9 @@ def room_of(budget: int, scene: Scene) -> int:
     return max(MIN_ROOM_TOKENS, budget - fixed)
 
 
-def input_of(said: Iterable[SpokenMessage], room: int) -> NoteInput:
+def input_of(
+    said: Iterable[SpokenMessage], room: int, parts_at_each_end: int = PARTS_AT_EACH_END
+) -> NoteInput:
     """The messages as they are sent. No more of them are held than make two requests, or the last parts."""
     rendered = _rendered(said, room)
     held: list[RenderedMessage] = []
@@ -168,7 +170,8 @@ def input_of(said: Iterable[SpokenMessage], room: int) -> NoteInput:
         weight += message.weight
         if weight > 2 * room * UNITS:
             # The summary of what came before takes an eighth.
-            return NoteInput(IN_PARTS, _ends(_parts(chain(held, rendered), room - room // 8)))
+            parts = _parts(chain(held, rendered), room - room // 8)
+            return NoteInput(IN_PARTS, _ends(parts, parts_at_each_end))
     if weight <= room * UNITS:
         return NoteInput(WHOLE, [[one.text for one in held]] if held else [])
     return NoteInput(HEAD_AND_TAIL, [_head_and_tail(held, room)])
@@ -198,11 +201,10 @@ def _parts(rendered: Iterable[RenderedMessage], room: int) -> Iterator[list[str]
         yield part
 
 
-def _ends(parts: Iterator[list[str]]) -> Iterator[list[str]]:
-    """The first parts as they come, and the last ones; what is in between is left out."""
-    for _, part in zip(range(PARTS_AT_EACH_END), parts, strict=False):
-        yield part
-    yield from deque(parts, maxlen=PARTS_AT_EACH_END)
+def _ends(parts: Iterator[list[str]], number: int) -> Iterator[list[str]]:
+    """So many first parts as they come, and as many of the last; what is in between is left out."""
+    yield from islice(parts, number)
+    yield from deque(parts, maxlen=number)
 
 
 def _head_and_tail(held: Sequence[RenderedMessage], room: int) -> list[str]:

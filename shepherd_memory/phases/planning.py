@@ -3,11 +3,10 @@
 from collections.abc import Callable, Sequence
 
 from shepherd_memory.config import Config
-from shepherd_memory.conversations import conversation as conversations
 from shepherd_memory.conversations.conversation import Conversation
 from shepherd_memory.phases import candidates, outputs
 from shepherd_memory.phases.candidates import KIND, job_key
-from shepherd_memory.phases.eligibility import why_not
+from shepherd_memory.phases.eligibility import NoteCandidate, why_not
 from shepherd_memory.phases.rules import HOUR, PhaseRules, phase1_endpoint, phase_rules
 from shepherd_memory.storage import users
 from shepherd_memory.storage.clock import SECOND
@@ -47,34 +46,54 @@ class Planner:
         return sum(plan_user(self._database, one, rules, claims, now) for one in found)
 
 
+Choice = Callable[[NoteCandidate], bool]
+"""Whether a conversation, as it stands, is to get a note."""
+
+
 def plan_user(database: Database, user_id: str, rules: PhaseRules, claims_per_hour: int, now: int) -> int:
     """Queue the newest of a user's conversations that are to get a note; how many."""
+
+    def is_due(candidate: NoteCandidate) -> bool:
+        return why_not(candidate, rules, now) is None
+
     with database.read() as connection:
         found = candidates.listing(connection, user_id)
-        room = claims_per_hour - queued_since(connection, user_id, now - HOUR)
         has_orphans = bool(outputs.orphans(connection, user_id))
     if has_orphans:
         with database.write() as tx:
             outputs.drop_orphans(tx, user_id)
-    wanted = [one.conversation for one in found if why_not(one, rules, now) is None]
-    return queue(database, user_id, wanted[: max(0, room)], now)
+    wanted = [one.conversation for one in found if is_due(one)]
+    return queue(database, user_id, wanted, is_due, now, claims_per_hour)
 
 
-def queue(database: Database, user_id: str, wanted: Sequence[Conversation], now: int) -> int:
-    """Put a job for each of these conversations of a user; how many there are still."""
+def queue(
+    database: Database,
+    user_id: str,
+    wanted: Sequence[Conversation],
+    is_due: Choice,
+    now: int,
+    claims_per_hour: int | None = None,
+) -> int:
+    """Put a job for each of these conversations of a user that is due; how many.
+
+    Under the user's lock each is looked at again: another process may have queued it, and even have made its
+    note, since it was found.
+    """
     if not wanted:
         return 0
     queued = 0
     with database.write() as tx:
         first_id = users.lock_existing(tx, user_id, rows=len(wanted))
-        if first_id is None:
+        room = len(wanted)
+        if claims_per_hour is not None:
+            room = claims_per_hour - queued_since(tx, user_id, now - HOUR)
+        if first_id is None or room <= 0:
             return 0
-        for job_id, one in enumerate(wanted, first_id):
-            # As it is now: it may have grown, or been read anew, since it was found.
-            current = conversations.get(tx, user_id, one.id)
-            if current is not None and current.group_name == one.group_name:
-                put(tx, user_id, job_id, current, now)
-                queued += 1
+        for job_id, one in enumerate(wanted[: max(0, room)], first_id):
+            for current in candidates.listing(tx, user_id, 1, one.group_name, one.id):
+                if is_due(current):
+                    put(tx, user_id, job_id, current.conversation, now)
+                    queued += 1
     return queued
 
 

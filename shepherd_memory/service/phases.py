@@ -103,25 +103,27 @@ class PhaseService(ServiceParts):
         problem = "" if dry_run and named_endpoint(self.config) else why_none(self.config)
         if problem:
             raise ConfigError(problem)
-        wanted = self._wanted(user_id, conversation_id, since, checked_group(group))
+        earliest = None if since is None else time_us(since, 0)
+
+        def is_due(candidate: NoteCandidate) -> bool:
+            return self._is_wanted(candidate, conversation_id is not None, earliest)
+
+        wanted = self._wanted(user_id, conversation_id, is_due, checked_group(group))
         planned = self._forecasts(user_id, wanted)
         if not dry_run:
-            planning.queue(self.database, user_id, wanted, self._clock())
+            planning.queue(self.database, user_id, wanted, is_due, self._clock())
             self.phases.wake()
         return planned
 
     def _wanted(
-        self, user_id: str, conversation_id: int | None, since: datetime | str | None, group: str
+        self, user_id: str, conversation_id: int | None, is_due: planning.Choice, group: str
     ) -> list[Conversation]:
         with self.database.read() as connection:
             listed = candidates.listing(connection, user_id, group=group, conversation_id=conversation_id)
         found = [one for one in listed if may_act_in(group, one.conversation.group_name)]
         if conversation_id is not None and not found:
             raise NotFound(f"there is no conversation {conversation_id}")
-        earliest = None if since is None else time_us(since, 0)
-        return [
-            one.conversation for one in found if self._is_wanted(one, conversation_id is not None, earliest)
-        ]
+        return [one.conversation for one in found if is_due(one)]
 
     def _is_wanted(self, candidate: NoteCandidate, is_named: bool, earliest: int | None) -> bool:
         if earliest is not None and to_us(candidate.conversation.last_message_at) < earliest:

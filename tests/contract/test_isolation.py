@@ -440,7 +440,7 @@ def _queue_note(pair: Pair) -> Any:
     with pair.database.read() as connection:
         mine = conversation.get(connection, pair.me, CONVERSATION)
     assert mine is not None
-    return planning.queue(pair.database, pair.me, [mine], NOW)
+    return planning.queue(pair.database, pair.me, [mine], lambda one: True, NOW)
 
 
 def _remove_note(pair: Pair) -> Any:
