@@ -15,6 +15,11 @@ TYPES = ("message", "artifact", "learning", "marker", "teaching")
 CATEGORIES = ("transcript", "identity", "knowledge", "operational")
 SPEAKER_TYPES = ("human", "agent")
 
+PHASE1 = "phase1"
+"""The source of a note that was made of a conversation: it is in the session, and no part of what was said."""
+
+NO_NOTE = f"source <> '{PHASE1}'"
+
 LOOKED_UP = 48
 """Messages that are looked for in one query: with more than 50 parameters psycopg reads it anew each time."""
 
@@ -180,7 +185,7 @@ def last_messages(
     """(id, message id) of the last documents of a session."""
     rows = connection.rows(
         "select id, message_id from documents where user_id = :user_id and group_name = :group"
-        " and session_id = :session_id order by id desc limit :limit",
+        f" and session_id = :session_id and {NO_NOTE} order by id desc limit :limit",
         user_id=user_id,
         group=group,
         session_id=session_id,
@@ -305,7 +310,7 @@ def message_ids(connection: Connection, user_id: str, session_id: str, group: st
     """The ids of a session's messages."""
     rows = connection.rows(
         "select message_id from documents where user_id = :user_id and group_name = :group"
-        " and session_id = :session_id",
+        f" and session_id = :session_id and {NO_NOTE}",
         user_id=user_id,
         group=group,
         session_id=session_id,
@@ -380,7 +385,7 @@ def of_session(
     """What was said in a session, from one document to another, in its order."""
     rows = connection.rows(
         f"select {COLUMNS} from documents where user_id = :user_id and group_name = :group"
-        " and session_id = :session_id"
+        f" and session_id = :session_id and {NO_NOTE}"
         f" and id >= :first{' and id <= :last' if last is not None else ''} order by id limit :limit",
         user_id=user_id,
         group=group,
@@ -413,7 +418,7 @@ def count_imported(connection: Connection, user_id: str, group: str = MAIN_GROUP
     """How many of a user's documents that a group sees were read from files."""
     among, seen = seen_from(group)
     row = connection.row(
-        f"select count(*) from documents d where user_id = :user_id{among} and exists"
+        f"select count(*) from documents d where user_id = :user_id{among} and {NO_NOTE} and exists"
         " (select 1 from transcript_files f where f.user_id = d.user_id and f.group_name = d.group_name"
         " and f.session_id = d.session_id)",
         user_id=user_id,
@@ -486,7 +491,7 @@ def around(
         return []
     before = connection.rows(
         f"select {COLUMNS} from documents where user_id = :user_id and group_name = :group"
-        " and session_id = :session_id and id < :id order by id desc limit :turns",
+        f" and session_id = :session_id and id < :id and {NO_NOTE} order by id desc limit :turns",
         user_id=user_id,
         group=found[1],
         session_id=found[0],

@@ -107,6 +107,12 @@ _EMPTIED = "raw_memory = '', summary = '', slug = '', task_outcome = ''"
 
 def set_aside(tx: Connection, user_id: str, output: Output, state: str) -> None:
     """Take an output and its note out of use at once, without keeping its words."""
+    empty(tx, user_id, output, state)
+    remove_note_of(tx, user_id, output)
+
+
+def empty(tx: Connection, user_id: str, output: Output, state: str) -> None:
+    """The same for the output alone."""
     tx.execute(
         f"update conversation_outputs set {_EMPTIED}, state = :state {_ONE}",
         user_id=user_id,
@@ -114,7 +120,6 @@ def set_aside(tx: Connection, user_id: str, output: Output, state: str) -> None:
         conversation_id=output.conversation_id,
         state=state,
     )
-    remove_note_of(tx, user_id, output)
 
 
 def delete(tx: Connection, user_id: str, output: Output) -> None:

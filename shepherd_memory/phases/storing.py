@@ -14,7 +14,6 @@ from shepherd_memory.phases.refusal import REFUSED, says_deleted
 from shepherd_memory.storage.clock import from_us, to_us
 from shepherd_memory.storage.database import Connection
 
-SOURCE = "phase1"
 GONE = "the conversation is gone"
 
 
@@ -97,7 +96,7 @@ def _store_document(
         role="assistant",
         speaker_type="agent",
         group_name=conversation.group_name,
-        source=SOURCE,
+        source=documents.PHASE1,
         cwd=conversation.cwd,
     )
     if not documents.insert(tx, user_id, note_id, [document], now):

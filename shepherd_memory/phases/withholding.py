@@ -20,12 +20,12 @@ def withhold_messages(
 ) -> None:
     """Withhold what was made of the conversations that these messages are in; a call that runs is in vain.
 
-    A note among them is forgotten itself: it is not made again.
+    A note among them is forgotten itself: it is not made again. Its document is the caller's to delete.
     """
     for document in forgotten:
         note = outputs.of_note(tx, user_id, document.session_id, document.message_id, group)
         if note is not None:
-            outputs.set_aside(tx, user_id, note, FORGOTTEN)
+            outputs.empty(tx, user_id, note, FORGOTTEN)
             continue
         for one in _around(tx, user_id, document, group):
             _withhold(tx, user_id, one)

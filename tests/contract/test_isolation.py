@@ -1127,6 +1127,7 @@ PHASES: dict[str, list[Case]] = {
     "phases.outputs.count_use": [in_transaction(outputs.count_use, [("main", CONVERSATION)], NOW)],
     "phases.outputs.delete": [with_output(outputs.delete)],
     "phases.outputs.drop_orphans": [in_transaction(outputs.drop_orphans)],
+    "phases.outputs.empty": [with_output(outputs.empty, "withheld")],
     "phases.outputs.get": [in_transaction(outputs.get, CONVERSATION, "main")],
     "phases.outputs.listing": [in_transaction(outputs.listing)],
     "phases.outputs.of_note": [in_transaction(outputs.of_note, "chat", "m2", "main")],
@@ -1176,6 +1177,7 @@ TRANSCRIPTS: dict[str, list[Case]] = {
     ],
     "extraction.queue.put_stretch": [in_transaction(queue.put_stretch, 9000, "new", 0, 10**6, NOW)],
     "recall.filters.allowed": [_allowed],
+    "memory.sessions.live_place": [in_transaction(sessions.live_place, "chat")],
     "memory.sessions.live_id": [
         in_transaction(sessions.live_id, "session"),
         in_transaction(sessions.live_id, "chat"),

@@ -211,6 +211,32 @@ def test_without_phases_or_generating_nothing_is_sent(
     assert bodies(endpoint) == []
 
 
+def test_a_client_that_sends_its_messages_again_after_the_note_doubles_none(
+    service: Service, clock: ManualClock
+) -> None:
+    said = [user_says(f"tea {at}") for at in range(6)]
+    service.remember(ADA, said, "chat", provider="lab")
+    settle(service, clock)
+    make_notes(service, clock)
+    assert service.remember(ADA, [*said, user_says("and more")], "chat", provider="lab").stored == 1
+    assert len(list(service.transcripts.read(ADA, "chat"))) == 7, "the note is no part of what was said"
+
+
+def test_a_note_is_not_handed_on_to_the_next_session(
+    url: str, clock: ManualClock, endpoint: ScriptedEndpoint
+) -> None:
+    with noting(url, clock, endpoint, session_rehydration_context="both") as service:
+        say(service)
+        settle(service, clock)
+        make_notes(service, clock)
+        told = service.previous_session(ADA)
+        assert told is not None
+        assert "chat line 5" in told.text
+        assert "They chose tea." not in told.text
+        archived = "".join(map(str, service.archive(ADA, "chat")))
+        assert "They chose tea." not in archived
+
+
 def test_a_failing_note_is_tried_three_times_and_again_when_the_conversation_grew(
     service: Service, clock: ManualClock, endpoint: ScriptedEndpoint
 ) -> None:
@@ -348,7 +374,7 @@ def test_a_note_that_is_forgotten_itself_is_not_made_again(
     settle(service, clock)
     make_notes(service, clock)
     (document,) = service.documents(ADA, type="learning")
-    service.forget(ADA, document=document.id)
+    assert service.forget(ADA, document=document.id).documents == 1
     assert (outputs_of(service), reasons(service, clock)) == ([], {"chat": "its note was forgotten"})
     assert make_notes(service, clock) == []
 
