@@ -48,6 +48,8 @@ def furnish(service: Service, group: str, folder: Path) -> dict[str, Any]:
     service.remember(USER, [said], SESSION, group=group)
     note = f"Notes on the {word}, a favourite animal."
     document = service.add_document(USER, note, session_id=SESSION, message_id="n1", group=group)
+    if group == GLOBAL:
+        service.set_global_memory(USER, f"Everybody feeds the {word}.", group=group)
     rejection, waiting = _refuse(service, group), _propose(service, group)
     _ingest(service, group, folder)
     conversation = _note(service, group)

@@ -128,6 +128,12 @@ class Config(_Checked):
         one_of(("none", "identity", "knowledge", "both")),
         "Documents of these categories that are handed on with the previous session, within its tokens.",
     )
+    global_memory_tokens: int = setting(
+        500,
+        COUNT,
+        "Most tokens that the global memory may take in the first message of a conversation; never more than "
+        "a quarter of the model's context window, where that is known. 0: it is not handed on.",
+    )
     archive_folder: str = setting(
         "",
         FOLDER,

@@ -7,7 +7,7 @@ from shepherd_memory.conversations import live, turns
 from shepherd_memory.conversations.conversation import ARCHIVED, PROCESSING, READY, Conversation
 from shepherd_memory.conversations.turns import TokenAllowance
 from shepherd_memory.extraction import queue
-from shepherd_memory.memory import documents, sessions
+from shepherd_memory.memory import session_documents, sessions
 from shepherd_memory.storage import users
 from shepherd_memory.storage.clock import day_of, next_day
 from shepherd_memory.storage.database import Connection, Database
@@ -119,7 +119,7 @@ def _hand_on(tx: Connection, user_id: str, job_id: int, conversation: Conversati
         return False
     after, through = conversation.first_document - 1, conversation.last_document
     session, group = conversation.session_id, conversation.group_name
-    if documents.statements(tx, user_id, session, after, through, 1, group):
+    if session_documents.statements(tx, user_id, session, after, through, 1, group):
         queue.put_stretch(tx, user_id, job_id, session, after, through, now, group)
         sessions.mark_queued(tx, user_id, session, through, group)
     return True

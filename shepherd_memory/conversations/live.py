@@ -2,7 +2,7 @@
 
 from shepherd_memory.conversations import conversation as conversations
 from shepherd_memory.conversations.grouping import Grouping, Origin, SaidEntry
-from shepherd_memory.memory import documents, sessions, threads
+from shepherd_memory.memory import session_documents, sessions, threads
 from shepherd_memory.memory.sessions import Session
 from shepherd_memory.storage import users
 from shepherd_memory.storage.database import Connection, Database
@@ -35,7 +35,7 @@ def _group_page(database: Database, user_id: str, session_id: str, group: str, g
             # Each message of it counts as an entry of the file, whichever way it was stored.
             sessions.mark_grouped(tx, user_id, session_id, session.last_document, group)
             return False
-        found = documents.said_after(tx, user_id, session_id, session.grouped_through, PAGE, group)
+        found = session_documents.said_after(tx, user_id, session_id, session.grouped_through, PAGE, group)
         # An id for each conversation that may begin: at most one with each message.
         first_id = users.lock(tx, user_id, now, rows=len(found))
         _group(tx, user_id, session, found, first_id, gap_us, now)

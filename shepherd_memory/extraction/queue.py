@@ -7,7 +7,7 @@ from heapq import heapify, heapreplace
 from itertools import accumulate
 
 from shepherd_memory.extraction.prompt import MAX_STATEMENT_CHARS, shorten
-from shepherd_memory.memory import documents, sessions
+from shepherd_memory.memory import session_documents, sessions
 from shepherd_memory.memory.documents import Document
 from shepherd_memory.storage import tombstones, users
 from shepherd_memory.storage.clock import to_us
@@ -123,7 +123,7 @@ def _from_payload(payload: str) -> list[QueuedMessage]:
 def load(connection: Connection, job: Job, max_turns: int) -> Slice:
     """What the user said in the item: as much as one call takes, the rest for another."""
     session_id, group = sessions.of_work_key(job.key)
-    stored = documents.statements(
+    stored = session_documents.statements(
         connection, job.user_id, session_id, job.watermark_from, job.watermark_through, max_turns + 1, group
     )
     carried = _from_payload(job.payload)
@@ -324,7 +324,9 @@ def queue_session(
         through = _queue_through(session, only_wanted)
         if job_id is None or session is None or through <= session.queued_through:
             return False
-        said = documents.statements(tx, user_id, session_id, session.queued_through, through, 1, group)
+        said = session_documents.statements(
+            tx, user_id, session_id, session.queued_through, through, 1, group
+        )
         if said:
             put(tx, user_id, job_id, session_id, through, now, group=group)
         sessions.mark_queued(tx, user_id, session_id, through, group)

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from shepherd_memory.memory import facts
+from shepherd_memory.memory import facts, global_memory
 from shepherd_memory.recall import Hit
 from shepherd_memory.recall.rows import fetch
 from shepherd_memory.storage.database import Connection
@@ -47,6 +47,9 @@ class LoggedPrompt:
 
 
 _COLUMNS = "id, request, session_id, query, kind, entry_id, score, confidence, injected_at, group_name"
+GLOBAL = "global"
+"""The kind of what is no memory of its own: the global memory."""
+
 _TABLES = {"fact": "facts", "context": "context", "document": "documents"}
 
 
@@ -59,15 +62,17 @@ def add(
     hits: Sequence[Hit],
     recorded: Sequence[int],
     now: int,
+    global_id: int = 0,
 ) -> None:
-    """Note facts, hits and the documents of a record that were put into a prompt.
+    """Note facts, hits, the documents of a record and the global memory that were put into a prompt.
 
     Use is counted of what was found for it: a record stands there whatever is asked.
     """
-    told = [facts.nearest_told(tx, user_id, key, prompt.group) for key in fact_keys]
-    used = [("fact", fact.id, 0.0, 1.0) for fact in told if fact is not None]
+    told = facts.ids_told(tx, user_id, fact_keys, prompt.group)
+    used = [("fact", fact_id, 0.0, 1.0) for fact_id in told]
     used += [(hit.kind, hit.id, hit.score, hit.confidence) for hit in hits]
     rows = [*used, *(("document", number, 0.0, 1.0) for number in recorded)]
+    rows += [(GLOBAL, global_id, 0.0, 1.0)] if global_id else []
     tx.execute_many(
         f"insert into injections (user_id, {_COLUMNS}) values (:user_id, :id, :request, :session_id,"
         " :query, :kind, :entry_id, :score, :confidence, :now, :group)",
@@ -88,20 +93,23 @@ def add(
             for at, (kind, entry_id, score, confidence) in enumerate(rows)
         ],
     )
-    for kind, entry_id, _, _ in used:
-        _count_use(tx, user_id, kind, entry_id, now, prompt.group)
+    for kind in _TABLES:
+        _count_use(tx, user_id, kind, [one[1] for one in used if one[0] == kind], now, prompt.group)
 
 
-def _count_use(tx: Connection, user_id: str, kind: str, entry_id: int, now: int, group: str) -> None:
+def _count_use(tx: Connection, user_id: str, kind: str, ids: Sequence[int], now: int, group: str) -> None:
     """Only in the row's own group: what is of `global` tells no group how often another uses it."""
-    tx.execute(
-        f"update {_TABLES[kind]} set use_count = use_count + 1, last_used_at = :now"
-        " where user_id = :user_id and group_name = :group and id = :id",
-        user_id=user_id,
-        group=group,
-        id=entry_id,
-        now=now,
-    )
+    for at in range(0, len(ids), LOOKED_UP):
+        names = {f"id{number}": entry_id for number, entry_id in enumerate(ids[at : at + LOOKED_UP])}
+        among = ", ".join(f":{name}" for name in names)
+        tx.execute(
+            f"update {_TABLES[kind]} set use_count = use_count + 1, last_used_at = :now"
+            f" where user_id = :user_id and group_name = :group and id in ({among})",
+            user_id=user_id,
+            group=group,
+            now=now,
+            **names,
+        )
 
 
 def prune(tx: Connection, user_id: str) -> None:
@@ -133,7 +141,9 @@ def listing(
 
 
 def _texts(connection: Connection, user_id: str, wanted: Sequence[tuple[str, int]]) -> dict[int, str]:
-    distinct = list(dict.fromkeys(wanted))
+    distinct = [one for one in dict.fromkeys(wanted) if one[0] != GLOBAL]
     chunks = (distinct[at : at + LOOKED_UP] for at in range(0, len(distinct), LOOKED_UP))
     found = (fetch(connection, user_id, chunk) for chunk in chunks)
-    return {entry_id: row.text for rows in found for entry_id, row in rows.items()}
+    texts = {entry_id: row.text for rows in found for entry_id, row in rows.items()}
+    shared = global_memory.get(connection, user_id) if any(kind == GLOBAL for kind, _ in wanted) else None
+    return texts | ({shared.id: shared.text} if shared else {})

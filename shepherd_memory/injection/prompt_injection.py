@@ -12,7 +12,7 @@ from shepherd_memory.errors import DatabaseError
 from shepherd_memory.injection import log, stored_blocks
 from shepherd_memory.injection.block import MemoryBlock
 from shepherd_memory.injection.follow_up import TurnQuery, query_of
-from shepherd_memory.injection.handing_on import NOTHING, HandedOn, hand_on, handing_rules, is_handed_in
+from shepherd_memory.injection.handing_on import NOTHING, HandedOn, begin, handing_rules, is_handed_in
 from shepherd_memory.injection.injector import InjectionRequest, Injector
 from shepherd_memory.injection.log import LoggedPrompt
 from shepherd_memory.injection.prompt import inject
@@ -241,11 +241,11 @@ class PromptInjection:
         return before if before and before.tells_as(kept) else kept, recalled
 
     def _handed_on(self, connection: Connection, turn: UserTurn) -> HandedOn:
-        """What the first turn of a session that was started is told of what was before it."""
-        rules = handing_rules(self._injector.config(), self._request.context_window)
-        if self._life is None or self._after or turn is not self._turns[0] or not rules.tokens:
+        """What a conversation begins with, in its first turn."""
+        if self._after or turn is not self._turns[0]:
             return NOTHING
-        return hand_on(connection, self._request.user_id, self._life, rules)
+        rules = handing_rules(self._injector.config(), self._request.context_window)
+        return begin(connection, self._request.user_id, self._life, rules)
 
     def _recalled(self, query: TurnQuery, limit: int) -> Recalled:
         """What is found for a query: for one that means little alone, together with what came before it."""

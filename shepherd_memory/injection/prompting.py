@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from shepherd_memory.injection.block import MemoryBlock, RecalledItem, build_block
+from shepherd_memory.injection.global_text import told_lines
 from shepherd_memory.injection.handing_on import NOTHING, HandedOn
 from shepherd_memory.injection.stored_blocks import GivenBlock, StoredBlock
 from shepherd_memory.injection.turns import UserTurn
@@ -66,6 +67,8 @@ class ToldBefore:
     entry_ids: frozenset[int] = frozenset()
     tokens: int = 0
     seq: int = 0
+    lines: frozenset[str] = frozenset()
+    """Of the global memory."""
 
     @property
     def is_nothing(self) -> bool:
@@ -80,6 +83,7 @@ def told_in(given: Iterable[GivenBlock]) -> ToldBefore:
         frozenset(number for kept, _, _ in blocks for number in _told_whole(kept)),
         sum(block.tokens - kept.record_tokens for kept, block, _ in blocks),
         max((seq for _, _, seq in blocks), default=0),
+        frozenset(told_lines(block.text for kept, block, _ in blocks if kept.global_id)),
     )
 
 
@@ -107,7 +111,8 @@ def compose(
     left = room.conversation_tokens - told.tokens
     is_spent = left < MIN_TOKENS
     hits = [hit for hit in recalled.hits if hit.confidence >= CERTAIN] if is_spent else list(recalled.hits)
-    shown = _shown(messages, any(REDACTED in hit.text for hit in hits))
+    begun = told_lines([handed_on.text]) if handed_on.global_id else set()
+    shown = _shown(messages, any(REDACTED in hit.text for hit in hits)) | told.lines | begun
     known = facts.profile(connection, user_id, group)
     relevant = [_fact_of(hit)[0] for hit in hits if hit.kind == FACT and not _is_foreign(hit, group)]
     profile = _profile(known, told, relevant, shown)
@@ -138,6 +143,7 @@ def _stored(
         handed_on.shortened_ids,
         handed_on.marks,
         handed_on.tokens,
+        handed_on.global_id,
     )
 
 

@@ -3,8 +3,8 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from shepherd_memory.memory import documents, twins
 from shepherd_memory.memory.documents import NewDocument
+from shepherd_memory.memory.session_tail import read_tail
 from shepherd_memory.storage.database import Connection
 from shepherd_memory.text.ids import DIGEST_CHARS
 
@@ -65,14 +65,13 @@ def _is_place(text: str) -> bool:
 
 def _tail(tx: Connection, user_id: str, new: Sequence[NewDocument]) -> _Tail:
     session_id, group = new[0].session_id, new[0].group_name
-    stored = documents.last_messages(tx, user_id, session_id, len(new), group)
-    deleted = documents.deleted_messages(tx, user_id, session_id, group)
-    others = {*deleted, *twins.last_messages(tx, user_id, session_id, len(new), group)}
+    found = read_tail(tx, user_id, session_id, len(new), group)
+    others = {*found.deleted, *found.elsewhere}
     # A place is the id of the document that the message was, or would have been.
     placed = {(int(one.rpartition(_PLACE)[2], 16), one) for one in others if said_by(one) != one}
-    ids = tuple(message_id for _, message_id in sorted({*stored, *placed}))
+    ids = tuple(message_id for _, message_id in sorted({*found.stored, *placed}))
     unplaced = frozenset(one for one in others if said_by(one) == one)
-    return _Tail(ids, {said_by(one): one for one in deleted}, unplaced)
+    return _Tail(ids, {said_by(one): one for one in found.deleted}, unplaced)
 
 
 def overlap(tail: Sequence[str], given: Sequence[str]) -> int:

@@ -2,7 +2,7 @@
 
 import uuid
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from shepherd_memory.extraction import queue
@@ -18,9 +18,18 @@ from shepherd_memory.intake.messages import (
     storable_name,
 )
 from shepherd_memory.intake.tool_results import called_tools, unnamed_calls
-from shepherd_memory.memory import documents, entries, responses, session_lives, sessions, threads, twins
+from shepherd_memory.memory import (
+    documents,
+    entries,
+    responses,
+    session_documents,
+    sessions,
+    threads,
+    twins,
+)
 from shepherd_memory.memory.documents import NewDocument
 from shepherd_memory.memory.responses import StoredResponse
+from shepherd_memory.memory.session_tail import read_live
 from shepherd_memory.memory.sessions import NOWHERE, Place
 from shepherd_memory.storage import erasures, tombstones, users
 from shepherd_memory.storage.clock import SECOND, to_us
@@ -100,7 +109,7 @@ def _earlier_calls(
         return {}
     with database.read() as connection:
         live = sessions.live_id(connection, user_id, session_id, group)
-        asked = documents.last_calls(connection, user_id, live, LOOKED_BACK, group)
+        asked = session_documents.last_calls(connection, user_id, live, LOOKED_BACK, group)
     return called_tools(load_json(extra) for extra in asked)
 
 
@@ -193,8 +202,10 @@ def _is_said_again(
     said_at, group = answered.said_at, answered.group
     with database.read() as connection:
         live = sessions.live_id(connection, user_id, session_id, group)
-        known = documents.get_message(connection, user_id, live, exchange.message_id(session_id), group)
-        last = documents.last_said(connection, user_id, live, group) if known else None
+        known = session_documents.get_message(
+            connection, user_id, live, exchange.message_id(session_id), group
+        )
+        last = session_documents.last_said(connection, user_id, live, group) if known else None
     if known is None or last is None or last.text == known.text or to_us(known.created_at) == said_at:
         return False
     at_same_place = exchange.message_id(session_id, last.text)
@@ -252,20 +263,21 @@ def store_messages(
         return replace(nothing, reason="there is nothing to store in these messages")
     if not how.keep_documents and not (extract and how.can_extract):
         return replace(nothing, reason="memory_documents is off, and no extraction will read these messages")
-    new = [document_of(message, session_id, group_name) for message in messages]
-    terms = [entries.terms_of(document.text) if how.keep_documents else Counter() for document in new]
+    terms = [entries.terms_of(message.text) if how.keep_documents else Counter() for message in messages]
     with database.write() as tx:
-        first_id = users.lock(tx, user_id, now, rows=len(new) + 1)
+        first_id = users.lock(tx, user_id, now, rows=len(messages) + 1)
         check(tx)
-        live, mode = sessions.live_place(tx, user_id, session_id, group_name)
-        if mode != sessions.ON:
-            return replace(nothing, reason=f"the memory of this session is {mode}")
-        if live != session_id:
-            new = [replace(document, session_id=live) for document in new]
-        new = _with_speakers(tx, user_id, new, how.agent_name)
+        session = read_live(tx, user_id, session_id, group_name)
+        if session.memory_mode != sessions.ON:
+            return replace(nothing, reason=f"the memory of this session is {session.memory_mode}")
+        live = session.id
+        # Who says what, where a message does not say it itself.
+        speakers = {"user": user_id, "assistant": session.agent_name or how.agent_name}
+        new = [_document_of(message, live, group_name, speakers) for message in messages]
         note(tx, live)
         new = align(tx, user_id, new, [message.is_unnamed for message in messages], first_id)
-        apart = _twins(tx, user_id, new, live, group_name)
+        whole, (new, apart) = new, _without_twins(tx, user_id, new, live, group_name)
+        terms = _counted_again(whole, new, terms)
         stored, queued = _store(
             tx, user_id, first_id, new, terms, how, extract, now, now if said_at is None else said_at, apart
         )
@@ -273,35 +285,45 @@ def store_messages(
     return Remembered(live, stored, len(new) - stored, queued, message_ids=ids)
 
 
-def _with_speakers(
-    tx: Connection, user_id: str, new: list[NewDocument], agent_name: str
-) -> list[NewDocument]:
-    """The messages of a session with the names of who says them, where they do not say it themselves."""
-    names = {"user": user_id}
-    if any(document.role == "assistant" and not document.speaker_name for document in new):
-        own = session_lives.agent_name(tx, user_id, new[0].session_id, new[0].group_name)
-        names["assistant"] = own or agent_name
-    return [
-        document if document.speaker_name else replace(document, speaker_name=names.get(document.role, ""))
-        for document in new
-    ]
+def _without_twins(
+    tx: Connection, user_id: str, new: list[NewDocument], session_id: str, group: str
+) -> tuple[list[NewDocument], set[int]]:
+    """The messages, and the places of those that are stored already: a transcript of the session has them.
 
-
-def _twins(tx: Connection, user_id: str, new: Sequence[NewDocument], session_id: str, group: str) -> set[int]:
-    """The places of messages that are stored already, because the transcript of the same session has them."""
+    Of an answer whose first blocks were read there before it came, the rest.
+    """
     others = threads.transcripts_of_live(tx, user_id, session_id, group)
     if not others:
-        return set()
+        return new, set()
     known = documents.find_known(tx, user_id, new)
     places = [
         place for place, document in enumerate(new) if (group, session_id, document.message_id) not in known
     ]
-    apart = twins.set_apart(tx, user_id, [new[place] for place in places], others, twins.COMPARED_LIVE, group)
-    return {places[number] for number in apart}
+    found = twins.set_apart(tx, user_id, [new[place] for place in places], others, twins.COMPARED_LIVE, group)
+    apart = {places[number] for number in found}
+    unknown = [place for place in places if place not in apart]
+    rest = {
+        place: text
+        for transcript in others
+        for place, text in twins.cut_read_blocks(tx, user_id, new, transcript, unknown, group).items()
+    }
+    return ([replace(one, text=rest.get(n, one.text)) for n, one in enumerate(new)] if rest else new), apart
 
 
-def document_of(message: Message, session_id: str, group_name: str) -> NewDocument:
-    """A live message as a document."""
+def _counted_again(
+    before: Sequence[NewDocument], after: Sequence[NewDocument], terms: list[Counter[str]]
+) -> list[Counter[str]]:
+    """The words of messages that were cut; those of the others are counted already."""
+    return [
+        counted if was.text == is_now.text or not counted else entries.terms_of(is_now.text)
+        for was, is_now, counted in zip(before, after, terms, strict=True)
+    ]
+
+
+def _document_of(
+    message: Message, session_id: str, group_name: str, speakers: Mapping[str, str]
+) -> NewDocument:
+    """A live message as a document; `speakers`: who has which role, where a message does not say it."""
     return NewDocument(
         session_id=session_id,
         message_id=message.message_id,
@@ -309,7 +331,7 @@ def document_of(message: Message, session_id: str, group_name: str) -> NewDocume
         created_at=message.created_at,
         role=message.role,
         speaker_type=message.speaker_type,
-        speaker_name=message.speaker_name,
+        speaker_name=message.speaker_name or speakers.get(message.role, ""),
         extra=message.extra,
         group_name=group_name,
         tool_names=message.tool_names,

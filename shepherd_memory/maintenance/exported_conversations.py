@@ -5,7 +5,7 @@ from typing import Any
 from shepherd_memory.conversations.conversation import STATUSES
 from shepherd_memory.errors import InvalidInput
 from shepherd_memory.maintenance.line_columns import MOMENT, NUMBER, TEXT
-from shepherd_memory.memory import documents, sessions
+from shepherd_memory.memory import session_documents, sessions
 from shepherd_memory.storage.database import Connection, Row
 from shepherd_memory.storage.visibility import seen_from
 
@@ -88,5 +88,5 @@ def _is_there(tx: Connection, user_id: str, values: dict[str, Any]) -> bool:
 
 
 def _document_of(tx: Connection, user_id: str, session_id: str, message_id: str, group: str) -> int:
-    found = documents.get_message(tx, user_id, session_id, message_id, group) if message_id else None
+    found = session_documents.get_message(tx, user_id, session_id, message_id, group) if message_id else None
     return 0 if found is None else found.id

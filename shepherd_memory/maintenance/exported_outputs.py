@@ -4,8 +4,8 @@ from typing import Any
 
 from shepherd_memory.errors import InvalidInput
 from shepherd_memory.maintenance.line_columns import MOMENT, MOMENT_OR_NONE, NUMBER, TEXT
-from shepherd_memory.memory import documents
-from shepherd_memory.phases import outputs
+from shepherd_memory.memory import session_documents
+from shepherd_memory.memory.documents import PHASE1, Document
 from shepherd_memory.phases.outputs import KEPT, NO_OUTPUT, OUTCOMES, TASK_OUTCOMES
 from shepherd_memory.phases.refusal import says_deleted
 from shepherd_memory.storage.database import Connection, Row
@@ -63,20 +63,18 @@ def check_output(values: dict[str, Any]) -> None:
 
 
 def insert_output(tx: Connection, user_id: str, values: dict[str, Any]) -> None:
-    """Store the output of a conversation that is there and has none.
-
-    Not if its note was deleted here, or something in the conversation since it was made: the note goes then.
-    """
+    """Store the output of a conversation that is there and has none; not if its note was forgotten here."""
     conversation = _conversation_of(tx, user_id, values)
     group, session = values["group_name"], values["session_id"]
-    note = documents.get_message(tx, user_id, session, values["note"], group) if values["note"] else None
-    if _is_forgotten(tx, user_id, values):
-        if note is not None:
-            outputs.remove_note(tx, user_id, note)
+    has_note = bool(values["note"]) and _message(tx, user_id, values, "note") is not None
+    said = (values["raw_memory"], values["summary"], values["slug"])
+    if conversation is None or (values["summary"] and values["note"] and not has_note):
         return
-    if conversation is None or (values["summary"] and note is None):
+    if says_deleted(tx, user_id, said, values["source_updated_at"], group) or _lost_a_message(
+        tx, user_id, group, session, values["generated_at"]
+    ):
         return
-    made_of = documents.get_message(tx, user_id, session, values["source_message"], group)
+    made_of = _message(tx, user_id, values, "source_message")
     columns = [name for name in OUTPUT_COLUMNS if name != "source_message"]
     tx.execute(
         "insert into conversation_outputs (user_id, conversation_id, source_through, state,"
@@ -90,19 +88,30 @@ def insert_output(tx: Connection, user_id: str, values: dict[str, Any]) -> None:
     )
 
 
-def _is_forgotten(tx: Connection, user_id: str, values: dict[str, Any]) -> bool:
-    """Whether its user has deleted what it says, or any message of its session since it was made."""
-    said = (values["raw_memory"], values["summary"], values["slug"])
-    if says_deleted(tx, user_id, said, values["source_updated_at"], values["group_name"]):
-        return True
+def _message(tx: Connection, user_id: str, values: dict[str, Any], column: str) -> Document | None:
+    place = (values["session_id"], values[column], values["group_name"])
+    return session_documents.get_message(tx, user_id, *place)
+
+
+def is_forgotten_note(tx: Connection, user_id: str, document: dict[str, Any]) -> bool:
+    """Whether a document is a note of a conversation, and its user has deleted since what it may tell of."""
+    if document["source"] != PHASE1:
+        return False
+    group, session, made_at = document["group_name"], document["session_id"], document["stored_at"]
+    is_deleted = says_deleted(tx, user_id, [document["text"]], document["created_at"], group)
+    return is_deleted or _lost_a_message(tx, user_id, group, session, made_at)
+
+
+def _lost_a_message(tx: Connection, user_id: str, group: str, session_id: str, since: int) -> bool:
+    """Whether any message of a session was deleted since then."""
     row = tx.row(
         "select 1 from tombstones where user_id = :user_id and group_name = :group and deleted_at >= :since"
         " and (kind in ('document', 'statement') and session_id = :session_id"
         " or kind = 'session' and session_id = '' and key = :session_id) limit 1",
         user_id=user_id,
-        group=values["group_name"],
-        session_id=values["session_id"],
-        since=values["generated_at"],
+        group=group,
+        session_id=session_id,
+        since=since,
     )
     return row is not None
 

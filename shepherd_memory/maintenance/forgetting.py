@@ -9,7 +9,7 @@ from shepherd_memory.intake.handed_in import read_transcript, without_texts
 from shepherd_memory.intake.messages import MAX_QUERY_CHARS
 from shepherd_memory.maintenance import related
 from shepherd_memory.maintenance.related import Bundle, Forgettable, RelatedMemory
-from shepherd_memory.maintenance.same_said import COMPARED, find_same
+from shepherd_memory.maintenance.same_said import COMPARED, Near, find_same
 from shepherd_memory.memory import (
     context,
     documents,
@@ -17,6 +17,7 @@ from shepherd_memory.memory import (
     facts,
     rejections,
     responses,
+    session_documents,
     session_lives,
     session_openings,
     sessions,
@@ -84,7 +85,12 @@ class ForgettingPlan:
 
 
 def plan(
-    database: Database, user_id: str, target: Forgettable, group: str = MAIN_GROUP, only: bool = False
+    database: Database,
+    user_id: str,
+    target: Forgettable,
+    group: str = MAIN_GROUP,
+    only: bool = False,
+    near: Near | None = None,
 ) -> ForgettingPlan:
     """What `forget` would take, and what it would leave although it says the same."""
     with database.read() as connection:
@@ -92,7 +98,7 @@ def plan(
         parts = threads.parts(connection, user_id, target.name, group) if target.kind == SESSION else ()
         sizes = [sessions.size(connection, user_id, part, group) for part in parts]
         goes = bundle.memories()
-        same = [] if only else find_same(connection, user_id, bundle, group)
+        same = [] if only else find_same(connection, user_id, bundle, group, near)
         with_same = related.gather(connection, user_id, [one.target for one in same], group).memories()
     known = {one.target for one in goes}
     # Of a session not all that goes is listed.
@@ -115,7 +121,7 @@ def _bundle(connection: Connection, user_id: str, target: Forgettable, group: st
 
 def _of_session(connection: Connection, user_id: str, session_id: str, group: str) -> Bundle:
     """The first of what a session holds: enough to show it, and to look for the same elsewhere."""
-    bundle = Bundle()
+    bundle = Bundle(is_session=True)
     known = facts.listing(connection, user_id, group)
     for part in threads.parts(connection, user_id, session_id, group):
         made = [fact for fact in known if (fact.session_id, fact.group_name) == (part, group)]
@@ -123,7 +129,7 @@ def _of_session(connection: Connection, user_id: str, session_id: str, group: st
         ids = context.of_session(connection, user_id, part, group)[:LISTED]
         found = (context.get(connection, user_id, pair_id, group) for pair_id in ids)
         bundle.pairs |= {pair.id: pair for pair in found if pair is not None}
-        said = documents.of_session(connection, user_id, part, LISTED, group=group)
+        said = session_documents.of_session(connection, user_id, part, LISTED, group=group)
         bundle.documents |= {document.id: document for document in said}
         bundle.statements |= {(part, document.message_id) for document in said[:COMPARED]}
     return bundle
@@ -137,6 +143,7 @@ def forget(
     group: str = MAIN_GROUP,
     only: bool = False,
     same: bool = False,
+    near: Near | None = None,
 ) -> Forgotten:
     """Delete one thing of a group with all that hangs together with it, and bury the statements.
 
@@ -148,7 +155,7 @@ def forget(
         if only and target.kind != SESSION:
             return _forget_only(tx, user_id, related.take(tx, user_id, [target], group), now, group)
         bundle = _bundle(tx, user_id, target, group, only)
-        alike = [] if bundle.is_empty else find_same(tx, user_id, bundle, group)
+        alike = [] if bundle.is_empty else find_same(tx, user_id, bundle, group, near)
         further = [one.target for one in alike] if same else []
         if target.kind == SESSION:
             gone = _forget_session(tx, user_id, target.name, now, group)
@@ -169,7 +176,12 @@ def _spare(tx: Connection, user_id: str, alike: Iterable[RelatedMemory], now: in
 
 
 def messages_to_go(
-    database: Database, user_id: str, target: Forgettable, group: str = MAIN_GROUP, same: bool = False
+    database: Database,
+    user_id: str,
+    target: Forgettable,
+    group: str = MAIN_GROUP,
+    same: bool = False,
+    near: Near | None = None,
 ) -> list[Document]:
     """The documents that `forget` would delete: a chat on this machine may have saved them."""
     with database.read() as connection:
@@ -177,10 +189,10 @@ def messages_to_go(
         said = [
             document
             for part in parts
-            for document in documents.of_session(connection, user_id, part, NO_LIMIT, group=group)
+            for document in session_documents.of_session(connection, user_id, part, NO_LIMIT, group=group)
         ]
         bundle = _bundle(connection, user_id, target, group, only=False)
-        alike = find_same(connection, user_id, bundle, group) if same else []
+        alike = find_same(connection, user_id, bundle, group, near) if same else []
         further = related.gather(connection, user_id, [one.target for one in alike], group)
     return [*said, *bundle.documents.values(), *further.documents.values()]
 
@@ -228,7 +240,7 @@ def _forget_rows(tx: Connection, user_id: str, bundle: Bundle, now: int, group: 
 def _withhold_notes(tx: Connection, user_id: str, bundle: Bundle, now: int, group: str) -> None:
     """What was made of the conversations that these were said in waits until it is made without them."""
     stated = (
-        documents.get_message(tx, user_id, session_id, message_id, group)
+        session_documents.get_message(tx, user_id, session_id, message_id, group)
         for session_id, message_id in sorted(bundle.statements)
     )
     said = {one.id: one for one in (*bundle.documents.values(), *stated) if one is not None}
@@ -261,7 +273,7 @@ def _forget_session(tx: Connection, user_id: str, session_id: str, now: int, gro
 def _forget_part(tx: Connection, user_id: str, session_id: str, now: int, group: str) -> Forgotten:
     """Forget a session, or what came of it in one of two ways."""
     withholding.forget_session(tx, user_id, session_id, group)
-    gone = documents.delete_session(tx, user_id, session_id, group)
+    gone = session_documents.delete_session(tx, user_id, session_id, group)
     _bury(tx, user_id, gone, now, group)
     pairs = context.of_session(tx, user_id, session_id, group)
     for context_id in pairs:

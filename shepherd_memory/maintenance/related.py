@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from shepherd_memory.memory import context, documents, facts, restatements
+from shepherd_memory.memory import context, documents, facts, restatements, session_documents
 from shepherd_memory.memory.context import Context
 from shepherd_memory.memory.documents import Document
 from shepherd_memory.memory.facts import Fact, PastFact
@@ -71,6 +71,8 @@ class Bundle:
     pairs: dict[int, Context] = field(default_factory=dict)
     documents: dict[int, Document] = field(default_factory=dict)
     statements: set[Statement] = field(default_factory=set)
+    is_session: bool = False
+    """Whether it is what was said in a session, much of which says nothing of its own."""
 
     @property
     def is_empty(self) -> bool:
@@ -171,8 +173,8 @@ def _add_made_of(
 ) -> None:
     """The message itself, and the facts, pairs and notes that were made of it."""
     where = (connection, user_id, session_id, message_id, group)
-    said = documents.get_message(*where)
-    for document in [*([said] if said else []), *documents.notes_of(*where)]:
+    said = session_documents.get_message(*where)
+    for document in [*([said] if said else []), *session_documents.notes_of(*where)]:
         bundle.documents[document.id] = document
     past = facts.past_of_message(*where)
     bundle.past += [value for value in past if value.key not in bundle.facts]
@@ -199,7 +201,7 @@ def _replies(
         return
     said = frozenset(content_stems(document.text))
     gone = [stems for stems in _values(bundle) if stems]
-    after = documents.of_session(
+    after = session_documents.of_session(
         connection, user_id, document.session_id, REPLIES, first=document.id + 1, group=group
     )
     for reply in after:

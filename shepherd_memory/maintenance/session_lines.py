@@ -1,14 +1,29 @@
-"""The lives of sessions as lines of an export, and back."""
+"""Sessions and their lives as lines of an export, and back."""
 
 from collections.abc import Mapping
 from typing import Any
 
 from shepherd_memory.errors import InvalidInput
-from shepherd_memory.maintenance.line_columns import JSON, MOMENT_OR_NONE, TEXT
+from shepherd_memory.maintenance.line_columns import JSON, MOMENT, MOMENT_OR_NONE, TEXT
 from shepherd_memory.memory import session_lives, session_openings
 from shepherd_memory.memory.session_lives import ACTIVE, END_REASONS, ENDED, REPLACED, UNSTARTED
+from shepherd_memory.memory.sessions import MEMORY_MODES
 from shepherd_memory.storage.database import Connection, Row
 from shepherd_memory.storage.visibility import seen_from
+
+SESSION = "session"
+SESSION_COLUMNS = {
+    "session_id": TEXT,
+    "group_name": TEXT,
+    "wanted_through": TEXT,
+    "extracted_through": TEXT,
+    "grouped_through": TEXT,
+    "provider": TEXT,
+    "cwd": TEXT,
+    "memory_mode": TEXT,
+    "created_at": MOMENT,
+    "updated_at": MOMENT,
+}
 
 LIFE = "session_life"
 LIFE_COLUMNS = {
@@ -24,6 +39,73 @@ LIFE_COLUMNS = {
     "handed_in": JSON,
     "last_seen_at": MOMENT_OR_NONE,
 }
+
+_LAST_MESSAGE = (
+    "select message_id from documents d where d.user_id = s.user_id and d.group_name = s.group_name"
+    " and d.session_id = s.session_id"
+)
+
+
+def session_rows(connection: Connection, user_id: str, group: str) -> list[Row]:
+    """Sessions with their watermarks as message ids, which mean the same in every database."""
+    among, seen = seen_from(group)
+    return connection.rows(
+        "select session_id, group_name,"
+        f" coalesce(({_LAST_MESSAGE} and d.id <= s.wanted_through order by d.id desc limit 1), ''),"
+        f" coalesce(({_LAST_MESSAGE} and d.id <= s.extracted_through order by d.id desc limit 1), ''),"
+        f" coalesce(({_LAST_MESSAGE} and d.id <= s.grouped_through order by d.id desc limit 1), ''),"
+        f" provider, cwd, memory_mode, created_at, updated_at from sessions s where user_id = :user_id{among}"
+        " order by created_at, session_id, group_name",
+        user_id=user_id,
+        **seen,
+    )
+
+
+def check_session(values: Mapping[str, Any]) -> None:
+    """Refuse a session with a mode that there is not."""
+    if values["memory_mode"] not in MEMORY_MODES:
+        raise InvalidInput(f"the memory_mode of a session is one of {', '.join(MEMORY_MODES)}")
+
+
+def insert_session(tx: Connection, user_id: str, values: Mapping[str, Any]) -> None:
+    """Store a session with its watermarks; of one that is there, the last document is found anew."""
+    marks = {
+        column: _document_of(tx, user_id, values["group_name"], values["session_id"], values[column])
+        for column in ("wanted_through", "extracted_through", "grouped_through")
+    }
+    last = tx.row(
+        "select coalesce(max(id), 0) from documents"
+        " where user_id = :user_id and group_name = :group_name"
+        " and session_id = :session_id",
+        user_id=user_id,
+        group_name=values["group_name"],
+        session_id=values["session_id"],
+    )
+    assert last is not None
+    tx.execute(
+        "insert into sessions (user_id, session_id, group_name, last_document, wanted_through,"
+        " queued_through, extracted_through, grouped_through, provider, cwd, memory_mode, created_at,"
+        " updated_at)"
+        " values (:user_id, :session_id, :group_name, :last_document,"
+        " :wanted_through, :extracted_through, :extracted_through, :grouped_through, :provider, :cwd,"
+        " :memory_mode, :created_at, :updated_at)"
+        " on conflict (user_id, group_name, session_id) do update set last_document = excluded.last_document",
+        user_id=user_id,
+        last_document=last[0],
+        **{**values, **marks},
+    )
+
+
+def _document_of(tx: Connection, user_id: str, group: str, session_id: str, message_id: str) -> int:
+    row = tx.row(
+        "select id from documents where user_id = :user_id and group_name = :group"
+        " and session_id = :session_id and message_id = :message_id",
+        user_id=user_id,
+        group=group,
+        session_id=session_id,
+        message_id=message_id,
+    )
+    return 0 if row is None else int(row[0])
 
 
 def life_rows(connection: Connection, user_id: str, group: str) -> list[Row]:

@@ -16,7 +16,7 @@ CATEGORIES = ("transcript", "identity", "knowledge", "operational")
 SPEAKER_TYPES = ("human", "agent")
 
 PHASE1 = "phase1"
-"""The source of a note that was made of a conversation: it is in the session, and no part of what was said."""
+"""The source of a note that was made of a conversation: it is in the session, and nothing said in it."""
 
 NO_NOTE = f"source <> '{PHASE1}'"
 
@@ -179,49 +179,6 @@ def _made_of_deleted(
     return {note.message_id for note in notes if note.made_of in deleted}
 
 
-def last_messages(
-    connection: Connection, user_id: str, session_id: str, limit: int, group: str = MAIN_GROUP
-) -> list[tuple[int, str]]:
-    """(id, message id) of the last documents of a session."""
-    rows = connection.rows(
-        "select id, message_id from documents where user_id = :user_id and group_name = :group"
-        f" and session_id = :session_id and {NO_NOTE} order by id desc limit :limit",
-        user_id=user_id,
-        group=group,
-        session_id=session_id,
-        limit=limit,
-    )
-    return [(row[0], row[1]) for row in rows]
-
-
-def last_said(
-    connection: Connection, user_id: str, session_id: str, group: str = MAIN_GROUP
-) -> Document | None:
-    """What the user said last in a session."""
-    row = connection.row(
-        f"select {COLUMNS} from documents where user_id = :user_id and group_name = :group"
-        " and session_id = :session_id and role = 'user' order by id desc limit 1",
-        user_id=user_id,
-        group=group,
-        session_id=session_id,
-    )
-    return None if row is None else build(Document, row)
-
-
-def deleted_messages(
-    connection: Connection, user_id: str, session_id: str, group: str = MAIN_GROUP
-) -> list[str]:
-    """The ids of the messages that the user has deleted from a session."""
-    rows = connection.rows(
-        "select key from tombstones where user_id = :user_id and group_name = :group"
-        " and kind = 'document' and session_id = :session_id",
-        user_id=user_id,
-        group=group,
-        session_id=session_id,
-    )
-    return [row[0] for row in rows]
-
-
 @dataclass(frozen=True)
 class Facets:
     """What to filter documents by; an empty one filters nothing."""
@@ -291,129 +248,6 @@ def get(connection: Connection, user_id: str, document_id: int, group: str = MAI
     return None if row is None else build(Document, row)
 
 
-def get_message(
-    connection: Connection, user_id: str, session_id: str, message_id: str, group: str = MAIN_GROUP
-) -> Document | None:
-    """One message of a session."""
-    row = connection.row(
-        f"select {COLUMNS} from documents where user_id = :user_id and group_name = :group"
-        " and session_id = :session_id and message_id = :message_id",
-        user_id=user_id,
-        group=group,
-        session_id=session_id,
-        message_id=message_id,
-    )
-    return None if row is None else build(Document, row)
-
-
-def message_ids(connection: Connection, user_id: str, session_id: str, group: str = MAIN_GROUP) -> set[str]:
-    """The ids of a session's messages."""
-    rows = connection.rows(
-        "select message_id from documents where user_id = :user_id and group_name = :group"
-        f" and session_id = :session_id and {NO_NOTE}",
-        user_id=user_id,
-        group=group,
-        session_id=session_id,
-    )
-    return {row[0] for row in rows}
-
-
-def notes_of(
-    connection: Connection, user_id: str, session_id: str, message_id: str, group: str = MAIN_GROUP
-) -> list[Document]:
-    """The notes that were made of a message."""
-    rows = connection.rows(
-        f"select {COLUMNS} from documents where user_id = :user_id and group_name = :group"
-        " and session_id = :session_id and made_of = :message_id and made_of <> '' order by id",
-        user_id=user_id,
-        group=group,
-        session_id=session_id,
-        message_id=message_id,
-    )
-    return [build(Document, row) for row in rows]
-
-
-def last_calls(
-    connection: Connection, user_id: str, session_id: str, limit: int, group: str = MAIN_GROUP
-) -> list[str]:
-    """The `extra` of the last messages of a session in which tools were called."""
-    rows = connection.rows(
-        "select extra from documents where user_id = :user_id and group_name = :group"
-        " and session_id = :session_id and role = 'assistant' and extra is not null"
-        " order by id desc limit :limit",
-        user_id=user_id,
-        group=group,
-        session_id=session_id,
-        limit=limit,
-    )
-    return [extra for (extra,) in rows]
-
-
-def statements(
-    connection: Connection,
-    user_id: str,
-    session_id: str,
-    after: int,
-    through: int,
-    limit: int,
-    group: str = MAIN_GROUP,
-) -> list[Document]:
-    """What the user said in a stretch of a session: the first `limit` user messages with any text."""
-    rows = connection.rows(
-        f"select {COLUMNS} from documents where user_id = :user_id and group_name = :group"
-        " and session_id = :session_id"
-        " and id > :after and id <= :through and role = 'user' and text <> '' order by id limit :limit",
-        user_id=user_id,
-        group=group,
-        session_id=session_id,
-        after=after,
-        through=through,
-        limit=limit,
-    )
-    return [build(Document, row) for row in rows]
-
-
-def of_session(
-    connection: Connection,
-    user_id: str,
-    session_id: str,
-    limit: int,
-    first: int = 0,
-    last: int | None = None,
-    group: str = MAIN_GROUP,
-) -> list[Document]:
-    """What was said in a session, from one document to another, in its order."""
-    rows = connection.rows(
-        f"select {COLUMNS} from documents where user_id = :user_id and group_name = :group"
-        f" and session_id = :session_id and {NO_NOTE}"
-        f" and id >= :first{' and id <= :last' if last is not None else ''} order by id limit :limit",
-        user_id=user_id,
-        group=group,
-        session_id=session_id,
-        first=first,
-        limit=limit,
-        **({"last": last} if last is not None else {}),
-    )
-    return [build(Document, row) for row in rows]
-
-
-def said_after(
-    connection: Connection, user_id: str, session_id: str, after: int, limit: int, group: str = MAIN_GROUP
-) -> list[tuple[int, int]]:
-    """The ids and times of a session's live messages after one of them, in its order: of none from a file."""
-    rows = connection.rows(
-        "select id, created_at from documents where user_id = :user_id and group_name = :group"
-        " and session_id = :session_id and id > :after and type = 'message' and source_file = ''"
-        " order by id limit :limit",
-        user_id=user_id,
-        group=group,
-        session_id=session_id,
-        after=after,
-        limit=limit,
-    )
-    return [(int(document_id), int(said_at)) for document_id, said_at in rows]
-
-
 def count_imported(connection: Connection, user_id: str, group: str = MAIN_GROUP) -> int:
     """How many of a user's documents that a group sees were read from files."""
     among, seen = seen_from(group)
@@ -455,53 +289,6 @@ def _is_grown(before: str, after: str) -> bool:
     return is_hidden or (len(after) > len(before) and after.startswith(before))
 
 
-def of_file(
-    connection: Connection,
-    user_id: str,
-    session_id: str,
-    source_file: str,
-    limit: int,
-    group: str = MAIN_GROUP,
-) -> list[Document]:
-    """The first documents of a session that were read from a file."""
-    rows = connection.rows(
-        f"select {COLUMNS} from documents where user_id = :user_id and group_name = :group"
-        " and session_id = :session_id and source_file = :source_file order by id limit :limit",
-        user_id=user_id,
-        group=group,
-        session_id=session_id,
-        source_file=source_file,
-        limit=limit,
-    )
-    return [build(Document, row) for row in rows]
-
-
-def around(
-    connection: Connection, user_id: str, document_id: int, turns: int, group: str = MAIN_GROUP
-) -> list[Document]:
-    """A document with its neighbours in its session, in order; nothing if a group sees no such document."""
-    among, seen = seen_from(group)
-    found = connection.row(
-        f"select session_id, group_name from documents where user_id = :user_id and id = :id{among}",
-        user_id=user_id,
-        id=document_id,
-        **seen,
-    )
-    if found is None:
-        return []
-    before = connection.rows(
-        f"select {COLUMNS} from documents where user_id = :user_id and group_name = :group"
-        f" and session_id = :session_id and id < :id and {NO_NOTE} order by id desc limit :turns",
-        user_id=user_id,
-        group=found[1],
-        session_id=found[0],
-        id=document_id,
-        turns=turns,
-    )
-    after = of_session(connection, user_id, found[0], turns + 1, first=document_id, group=found[1])
-    return [*(build(Document, row) for row in reversed(before)), *after]
-
-
 def delete(tx: Connection, user_id: str, document_id: int, group: str = MAIN_GROUP) -> Document | None:
     """Delete one document of a group; what it was, or None if there is none."""
     row = tx.row(
@@ -512,15 +299,3 @@ def delete(tx: Connection, user_id: str, document_id: int, group: str = MAIN_GRO
         id=document_id,
     )
     return None if row is None else build(Document, row)
-
-
-def delete_session(tx: Connection, user_id: str, session_id: str, group: str = MAIN_GROUP) -> list[Document]:
-    """Delete a session's documents; what they were."""
-    rows = tx.rows(
-        f"delete from documents where user_id = :user_id and group_name = :group"
-        f" and session_id = :session_id returning {COLUMNS}",
-        user_id=user_id,
-        group=group,
-        session_id=session_id,
-    )
-    return [build(Document, row) for row in rows]

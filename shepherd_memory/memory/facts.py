@@ -24,6 +24,9 @@ COLUMNS = (
 )
 HISTORY_COLUMNS = "key, value, stated_at, source, session_id, message_id, group_name"
 
+LOOKED_UP = 500
+"""So many keys in one query: databases limit its parameters."""
+
 STORED, UNCHANGED, OLDER, DELETED = "stored", "unchanged", "older", "deleted"
 
 
@@ -198,9 +201,23 @@ def nearest(connection: Connection, user_id: str, key: str, group: str) -> Fact 
     return min(found, key=lambda fact: nearness(group, fact.group_name), default=None)
 
 
-def nearest_told(connection: Connection, user_id: str, key: str, group: str) -> Fact | None:
-    """The current value of a key as a group's prompts are told it: its own, else that of `global`."""
-    return get(connection, user_id, key, group) or get(connection, user_id, key, GLOBAL_GROUP)
+def ids_told(connection: Connection, user_id: str, keys: Sequence[str], group: str) -> list[int]:
+    """The facts that a group's prompts are told under some keys: its own, else those of `global`."""
+    found: dict[str, tuple[int, int]] = {}
+    for at in range(0, len(keys), LOOKED_UP):
+        names = {f"key{number}": key for number, key in enumerate(keys[at : at + LOOKED_UP])}
+        among = ", ".join(f":{name}" for name in names)
+        rows = connection.rows(
+            "select key, case when group_name = :group then 0 else 1 end, id from facts"
+            f" where user_id = :user_id and group_name in (:group, '{GLOBAL_GROUP}')"
+            f" and key in ({among})",
+            user_id=user_id,
+            group=group,
+            **names,
+        )
+        for key, distance, fact_id in rows:
+            found[key] = min(found.get(key, (distance, fact_id)), (distance, fact_id))
+    return [found[key][1] for key in keys if key in found]
 
 
 def listing(connection: Connection, user_id: str, group: str = MAIN_GROUP) -> list[Fact]:

@@ -8,7 +8,7 @@ from shepherd_memory.memory.threads import LIVE_MARK, thread_of
 from shepherd_memory.storage.database import Connection
 from shepherd_memory.storage.rows import build
 from shepherd_memory.storage.visibility import seen_from
-from shepherd_memory.text.groups import MAIN_GROUP
+from shepherd_memory.text.groups import MAIN_GROUP, visible
 
 COLUMNS = (
     "session_id, group_name, last_document, wanted_through, queued_through, extracted_through, created_at,"
@@ -119,6 +119,11 @@ def work_key_prefix(group: str) -> str:
     return "" if group == MAIN_GROUP else f"{group}{KEY_MARK}"
 
 
+def seen_work_keys(group: str) -> tuple[str, ...]:
+    """How the keys of the work items begin that a group sees; empty for `main`, which sees all."""
+    return tuple(f"{seen}{KEY_MARK}" for seen in visible(group) or ())
+
+
 def of_work_key(key: str) -> tuple[str, str]:
     """The id of the session that a work item is about, and its group."""
     group, mark, session_id = key.partition(KEY_MARK)
@@ -227,24 +232,14 @@ def live_id(connection: Connection, user_id: str, session_id: str, group: str = 
 
     What was taken in reaches extraction by its conversations only.
     """
-    return live_place(connection, user_id, session_id, group)[0]
-
-
-def live_place(
-    connection: Connection, user_id: str, session_id: str, group: str = MAIN_GROUP
-) -> tuple[str, str]:
-    """The same, and the mode of that session's memory: `on` where nobody said otherwise."""
-    row = connection.row(
-        "select (select 1 from transcript_files where user_id = :user_id and group_name = :group"
-        " and session_id = :session_id), (select min(memory_mode) from sessions where user_id = :user_id"
-        " and group_name = :group and session_id in (:session_id, :live) and memory_mode <> 'on')",
+    taken = connection.row(
+        "select 1 from transcript_files where user_id = :user_id and group_name = :group"
+        " and session_id = :session_id",
         user_id=user_id,
         group=group,
         session_id=session_id,
-        live=f"{session_id}{LIVE_MARK}",
     )
-    assert row is not None
-    return session_id if row[0] is None else f"{session_id}{LIVE_MARK}", row[1] or ON
+    return session_id if taken is None else f"{session_id}{LIVE_MARK}"
 
 
 def mark_queued(tx: Connection, user_id: str, session_id: str, through: int, group: str = MAIN_GROUP) -> None:

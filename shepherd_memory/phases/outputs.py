@@ -4,7 +4,7 @@ from dataclasses import dataclass, fields
 from datetime import datetime
 
 from shepherd_memory.conversations.conversation import Conversation
-from shepherd_memory.memory import documents, entries
+from shepherd_memory.memory import documents, entries, session_documents
 from shepherd_memory.memory.documents import Document
 from shepherd_memory.phases.candidates import STRATEGY
 from shepherd_memory.storage import prompt_blocks, users
@@ -136,7 +136,7 @@ def delete(tx: Connection, user_id: str, output: Output) -> None:
 def remove_note_of(tx: Connection, user_id: str, output: Output) -> None:
     """The same for the note of an output, if it has one."""
     place = (output.session_id, output.note, output.group_name)
-    note = documents.get_message(tx, user_id, *place) if output.note else None
+    note = session_documents.get_message(tx, user_id, *place) if output.note else None
     if note is not None:
         remove_note(tx, user_id, note)
 

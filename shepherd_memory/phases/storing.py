@@ -99,6 +99,7 @@ def _store_document(
         source=documents.PHASE1,
         cwd=conversation.cwd,
     )
+    outputs.remove_note_of(tx, user_id, output)
     if not documents.insert(tx, user_id, note_id, [document], now):
         return False
     entry = entries.Entry(

@@ -5,8 +5,16 @@ from datetime import datetime
 from types import NoneType
 
 from shepherd_memory.errors import InvalidInput, NotFound
-from shepherd_memory.extraction import guard
-from shepherd_memory.memory import context, documents, facts, rejections, sessions, threads, unconfirmed
+from shepherd_memory.memory import (
+    context,
+    documents,
+    facts,
+    rejections,
+    session_documents,
+    sessions,
+    threads,
+    unconfirmed,
+)
 from shepherd_memory.memory.context import Context
 from shepherd_memory.memory.documents import Document, Facets
 from shepherd_memory.memory.facts import Fact, PastFact
@@ -169,14 +177,14 @@ class MemoryService(ServiceParts):
         session, message = storable_id(session_id), storable_id(message_id)
         place = checked_group(group)
         with self.database.read() as connection:
-            return documents.get_message(connection, user_id, session, message, place)
+            return session_documents.get_message(connection, user_id, session, message, place)
 
     @empty_for_unknown_user(set)
     def message_ids(self, user_id: str, session_id: str, *, group: str = MAIN_GROUP) -> set[str]:
         """The ids of the messages of a session of the group."""
         place = checked_group(group)
         with self.database.read() as connection:
-            return documents.message_ids(connection, user_id, storable_id(session_id), place)
+            return session_documents.message_ids(connection, user_id, storable_id(session_id), place)
 
     @empty_for_unknown_user(lambda: ([], []))
     def made_of(
@@ -207,6 +215,8 @@ class MemoryService(ServiceParts):
 
     def accept(self, user_id: str, rejection_id: int, *, group: str = MAIN_GROUP) -> Rejection:
         """Overrule the guard: store what it refused in the group, as stated by the user now."""
+        from shepherd_memory.extraction import guard
+
         check_known_user(user_id)
         place = checked_group(group)
         now = self._clock()
@@ -227,6 +237,8 @@ class MemoryService(ServiceParts):
 
     def confirm(self, user_id: str, unconfirmed_id: int, *, group: str = MAIN_GROUP) -> Unconfirmed:
         """Store what waits to be confirmed in the group, as stated by the user now."""
+        from shepherd_memory.extraction import guard
+
         check_known_user(user_id)
         place = checked_group(group)
         now = self._clock()
@@ -239,6 +251,8 @@ class MemoryService(ServiceParts):
 
     def refuse(self, user_id: str, unconfirmed_id: int, *, group: str = MAIN_GROUP) -> Unconfirmed:
         """Refuse what waits to be confirmed in the group; it is listed with what the guard refused."""
+        from shepherd_memory.extraction import guard
+
         check_known_user(user_id)
         place = checked_group(group)
         now = self._clock()

@@ -20,6 +20,7 @@ from shepherd_memory.maintenance import legacy, reindexing
 from shepherd_memory.service.archives import ArchiveService
 from shepherd_memory.service.conversations import ConversationService
 from shepherd_memory.service.deliveries import DeliveryService
+from shepherd_memory.service.global_memory import GlobalMemoryService
 from shepherd_memory.service.memories import MemoryService
 from shepherd_memory.service.phases import PhaseService
 from shepherd_memory.service.recall import RecallService
@@ -43,6 +44,7 @@ class Service(
     ArchiveService,
     RecallService,
     MemoryService,
+    GlobalMemoryService,
     ConversationService,
     PhaseService,
     WorkService,

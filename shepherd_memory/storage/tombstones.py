@@ -22,10 +22,13 @@ WORDS = "words"
 SPARED = "spared"
 """A message that has the words of a deleted one, and stays: its session and id."""
 
+GLOBAL_MEMORY = "global_memory"
+"""The text that every session began with."""
+
 VALUE = "value"
 """A value of a fact that was deleted, as the number of its words and their digest: wherever it is said."""
 
-KINDS = (FACT, CONTEXT, DOCUMENT, SESSION, SAID, STATEMENT, WORDS, SPARED, VALUE)
+KINDS = (FACT, CONTEXT, DOCUMENT, SESSION, SAID, STATEMENT, WORDS, SPARED, GLOBAL_MEMORY, VALUE)
 
 MIN_VALUE_CHARS = 3
 """A shorter value says nothing by itself."""

@@ -1,6 +1,7 @@
 """Ids that callers choose, made storable: canonical, free of secrets, short enough for an index."""
 
 import hashlib
+from functools import lru_cache
 
 from shepherd_memory.errors import InvalidInput
 from shepherd_memory.text.canonical import as_text, canonical_text
@@ -14,10 +15,16 @@ DIGEST_CHARS = 32
 
 def storable_id(raw: object) -> str:
     """`raw` as a session's or message's id; one that is too long or holds a secret becomes its digest."""
+    text = as_text(raw)
+    return text if len(text) <= MAX_ID_LENGTH and _is_free_of_secrets(text) else digest_of(text)
+
+
+@lru_cache(maxsize=256)
+def _is_free_of_secrets(text: str) -> bool:
+    """A session's id comes with each of its messages."""
     from shepherd_memory.text.redaction import redact  # 25 ms that a program which only checks a user saves
 
-    text = as_text(raw)
-    return text if len(text) <= MAX_ID_LENGTH and redact(text) == text else digest_of(text)
+    return redact(text) == text
 
 
 def checked_user_id(raw: object) -> str:

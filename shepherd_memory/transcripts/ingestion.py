@@ -15,7 +15,7 @@ from shepherd_memory.conversations.grouping import Grouping, Origin, SaidEntry
 from shepherd_memory.errors import DatabaseError, InvalidInput
 from shepherd_memory.extraction import queue
 from shepherd_memory.intake import store
-from shepherd_memory.memory import documents, entries, sessions, twins
+from shepherd_memory.memory import documents, entries, session_documents, sessions, twins
 from shepherd_memory.memory.documents import NewDocument
 from shepherd_memory.memory.sessions import Place
 from shepherd_memory.storage import prompt_blocks, transcript_stops, users
@@ -268,7 +268,7 @@ class _Ingestion:
         while is_left and not self._is_stopped:
             with self._database.write() as tx:
                 users.lock(tx, self._user_id, self._clock())
-                found = documents.of_file(
+                found = session_documents.of_file(
                     tx, self._user_id, state.session_id, self._key, PURGE_BATCH, state.group_name
                 )
                 for document in found:

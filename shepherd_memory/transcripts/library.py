@@ -12,7 +12,7 @@ from shepherd_memory.conversations import life_cycle
 from shepherd_memory.conversations.conversation import MINUTE, STATUSES
 from shepherd_memory.errors import ConfigError, InvalidInput, NotFound
 from shepherd_memory.extraction.worker import extraction_endpoint
-from shepherd_memory.memory import documents, threads
+from shepherd_memory.memory import documents, session_documents, threads
 from shepherd_memory.memory.documents import Document
 from shepherd_memory.storage.clock import SECOND, Clock
 from shepherd_memory.storage.database import Database
@@ -173,7 +173,7 @@ class Library:
         first = 0
         while True:
             with self._database.read() as connection:
-                page = documents.of_session(connection, user_id, session_id, PAGE, first, group=group)
+                page = session_documents.of_session(connection, user_id, session_id, PAGE, first, group=group)
             yield from page
             if len(page) < PAGE:
                 return
@@ -187,4 +187,4 @@ class Library:
         if not is_known(checked_user_id(user_id)):
             return []
         with self._database.read() as connection:
-            return documents.around(connection, user_id, document_id, turns, place)
+            return session_documents.around(connection, user_id, document_id, turns, place)

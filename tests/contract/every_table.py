@@ -54,8 +54,13 @@ def furnish(service: Service, clock: ManualClock, user_id: str, word: str) -> No
             word=word,
         )
     service.start_session(user_id, agent_name=word)
+    service.set_global_memory(user_id, word)
     assert service.inject(user_id, [user_says(f"Who said {word}?")]).block is not None
     take_in(service, user_id, word)
+    _insert_last(service, clock, user_id, word)
+
+
+def _insert_last(service: Service, clock: ManualClock, user_id: str, word: str) -> None:
     with service.database.write() as tx:
         row_id = users.lock(tx, user_id, clock())
         said = Provenance(clock(), "live", "chat", "m1")

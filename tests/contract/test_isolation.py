@@ -67,14 +67,17 @@ from shepherd_memory.memory import (
     documents,
     entries,
     facts,
+    global_memory,
     rejections,
     responses,
     restatements,
     saved_chats,
     session_catalog,
+    session_documents,
     session_history,
     session_lives,
     session_openings,
+    session_tail,
     sessions,
     threads,
     twins,
@@ -237,6 +240,7 @@ FURNISHING: list[Callable[[Service, str, str], Any]] = [
     lambda service, user, word: service.end_session(user, "handed"),
     lambda service, user, word: service.start_session(user, session_id="life", agent_name=word),
     _insert_rows,
+    lambda service, user, word: service.set_global_memory(user, word),
 ]
 
 FIRST_DOCUMENT, FIRST_PAIR = 1, 6
@@ -357,6 +361,17 @@ LED = {
     "handed_in": None,
     "last_seen_at": NOW,
 }
+SESSION_LINE = {
+    "session_id": "chat",
+    "group_name": "main",
+    "wanted_through": "m1",
+    "extracted_through": "m1",
+    "grouped_through": "",
+    "provider": "",
+    "cwd": "",
+    "created_at": NOW,
+    "updated_at": NOW,
+}
 HANDING = HandingRules(2000, "", ("knowledge",))
 AT_NOW, MUCH_LATER = IdleRule(NOW, 1_000_000), IdleRule(NOW * 2, 1_000_000)
 
@@ -445,14 +460,14 @@ def _queue_note(pair: Pair) -> Any:
 
 def _remove_note(pair: Pair) -> Any:
     with pair.database.write() as tx:
-        note = documents.get_message(tx, pair.me, "chat", "m2")
+        note = session_documents.get_message(tx, pair.me, "chat", "m2")
         assert note is not None
         return outputs.remove_note(tx, pair.me, note)
 
 
 def _withhold_messages(pair: Pair) -> Any:
     with pair.database.write() as tx:
-        said = documents.of_session(tx, pair.me, "chat", 10)
+        said = session_documents.of_session(tx, pair.me, "chat", 10)
         return withholding.withhold_messages(tx, pair.me, said)
 
 
@@ -505,22 +520,23 @@ CORE: dict[str, list[Case]] = {
         in_transaction(context.replace_answer, 9999, 9000, "Nowhere", WHERE, NOW),
     ],
     "intake.alignment.align": [in_transaction(alignment.align, [NEW], [True], 9000)],
-    "memory.documents.deleted_messages": [in_transaction(documents.deleted_messages, "chat")],
-    "memory.twins.last_messages": [in_transaction(twins.last_messages, "chat", 10)],
-    "memory.documents.last_said": [in_transaction(documents.last_said, "chat")],
-    "memory.documents.last_messages": [in_transaction(documents.last_messages, "chat", 10)],
+    "memory.session_tail.read_live": [in_transaction(session_tail.read_live, "chat")],
+    "memory.session_tail.read_tail": [in_transaction(session_tail.read_tail, "chat", 10)],
+    "memory.session_documents.last_said": [in_transaction(session_documents.last_said, "chat")],
     "memory.documents.delete": [in_transaction(documents.delete, FIRST_DOCUMENT)],
-    "memory.documents.delete_session": [in_transaction(documents.delete_session, "chat")],
+    "memory.session_documents.delete_session": [in_transaction(session_documents.delete_session, "chat")],
     "memory.documents.get": [in_transaction(documents.get, FIRST_DOCUMENT)],
-    "memory.documents.get_message": [in_transaction(documents.get_message, "chat", "m1")],
-    "memory.documents.message_ids": [in_transaction(documents.message_ids, "chat")],
+    "memory.session_documents.get_message": [in_transaction(session_documents.get_message, "chat", "m1")],
+    "memory.session_documents.message_ids": [in_transaction(session_documents.message_ids, "chat")],
     "memory.documents.insert": [in_transaction(documents.insert, 9000, [NEW], NOW)],
     "memory.documents.select": [
         in_transaction(documents.select, Facets()),
         in_transaction(documents.select, Facets(session_id="chat"), 0, 0, 10, True),
         in_transaction(documents.select, Facets(), before_id=FIRST_DOCUMENT + 1),
     ],
-    "memory.documents.statements": [in_transaction(documents.statements, "chat", 0, 10**9, 100)],
+    "memory.session_documents.statements": [
+        in_transaction(session_documents.statements, "chat", 0, 10**9, 100)
+    ],
     "embedding.backlog.size_of": [in_transaction(backlog.size_of)],
     "memory.entries.add": [in_transaction(entries.add, [ENTRY], NOW)],
     "memory.entries.number_of": [in_transaction(entries.number_of)],
@@ -537,7 +553,7 @@ CORE: dict[str, list[Case]] = {
     "memory.facts.stated": [in_transaction(facts.stated, ["city"])],
     "memory.facts.nearest": [in_transaction(facts.nearest, "city", "main")],
     "memory.facts.nearest_history": [in_transaction(facts.nearest_history, "city", "main")],
-    "memory.facts.nearest_told": [in_transaction(facts.nearest_told, "city", "main")],
+    "memory.facts.ids_told": [in_transaction(facts.ids_told, ["city"], "main")],
     "memory.facts.profile": [in_transaction(facts.profile, "main")],
     "memory.facts.put": [in_transaction(facts.put, "city", "Rome", WHERE, NOW, 9000)],
     "memory.facts.put_by_hand": [in_transaction(facts.put_by_hand, "city", "Rome", WHERE, NOW, 9000)],
@@ -557,8 +573,8 @@ CORE: dict[str, list[Case]] = {
     "maintenance.same_said.find_same": [_find_same],
     "memory.context.of_question": [in_transaction(context.of_question, "Where?")],
     "memory.context.statements_of": [_statements_of_pair],
-    "memory.documents.last_calls": [in_transaction(documents.last_calls, "chat", 10)],
-    "memory.documents.notes_of": [in_transaction(documents.notes_of, "chat", "m1")],
+    "memory.session_documents.last_calls": [in_transaction(session_documents.last_calls, "chat", 10)],
+    "memory.session_documents.notes_of": [in_transaction(session_documents.notes_of, "chat", "m1")],
     "memory.facts.delete_statement": [in_transaction(facts.delete_statement, "chat", "m1", NOW)],
     "memory.facts.past_of_message": [in_transaction(facts.past_of_message, "chat", "m1")],
     "memory.facts.statements_of": [in_transaction(facts.statements_of, "city")],
@@ -608,10 +624,14 @@ CORE: dict[str, list[Case]] = {
         in_transaction(jobs.drop, PARKED, "no", NOW),
     ],
     "work.jobs.get": [in_transaction(jobs.get, PARKED)],
-    "work.jobs.count_by_status": [in_transaction(jobs.count_by_status, KIND)],
+    "work.jobs.count_by_status": [
+        in_transaction(jobs.count_by_status, KIND),
+        in_transaction(jobs.count_by_status, KIND, ["s"]),
+    ],
     "work.jobs.count_of": [
         in_transaction(jobs.count_of, KIND, ["waiting", "failed"]),
         in_transaction(jobs.count_of, KIND, ["waiting"], NOW),
+        in_transaction(jobs.count_of, KIND, ["waiting"], NOW, ["c", "s"]),
     ],
     "work.jobs.listing": [
         in_transaction(jobs.listing, KIND),
@@ -638,6 +658,14 @@ CORE: dict[str, list[Case]] = {
             prompting.PromptBudget(3, 600, 2000),
             prompting.ToldBefore(),
         )
+    ],
+    "memory.global_memory.get": [in_transaction(global_memory.get)],
+    "memory.global_memory.put": [in_transaction(global_memory.put, 9000, "new", NOW)],
+    "memory.global_memory.delete": [in_transaction(global_memory.delete, NOW)],
+    "memory.global_memory.is_there": [in_transaction(global_memory.is_there, 9000)],
+    "injection.handing_on.begin": [
+        with_life(handing_on.begin, replace(HANDING, global_tokens=500)),
+        in_transaction(handing_on.begin, None, replace(HANDING, global_tokens=500)),
     ],
     "injection.handing_on.find_previous": [
         in_transaction(handing_on.find_previous, PreviousRequest(session_id="chat"), HANDING, "main"),
@@ -726,6 +754,8 @@ CORE: dict[str, list[Case]] = {
         in_transaction(session_lines.insert_life, {**LED, "session_id": "chat"}),
         in_transaction(session_lines.insert_life, {**LED, "session_id": "life"}),
     ],
+    "maintenance.session_lines.insert_session": [in_transaction(session_lines.insert_session, SESSION_LINE)],
+    "maintenance.session_lines.session_rows": [in_transaction(session_lines.session_rows, "main")],
     "maintenance.session_lines.life_rows": [in_transaction(session_lines.life_rows, "main")],
     "memory.session_catalog.listing": [in_transaction(session_catalog.listing, 100)],
     "memory.session_history.clear": [
@@ -747,7 +777,6 @@ CORE: dict[str, list[Case]] = {
     "memory.session_openings.reopen": [with_life(session_openings.reopen, FIRST_DOCUMENT, NOW)],
     "memory.session_openings.resumed_through": [in_transaction(session_openings.resumed_through, "life")],
     "memory.session_lives.active": [in_transaction(session_lives.active)],
-    "memory.session_lives.agent_name": [in_transaction(session_lives.agent_name, "life")],
     "memory.session_openings.all_handed_in": [in_transaction(session_openings.all_handed_in)],
     "memory.session_lives.close": [_close_life],
     "memory.session_lives.end": [
@@ -852,6 +881,7 @@ SERVICE: dict[str, list[Case]] = {
         on_service("count_items", "waiting", due=True),
     ],
     "item_counts": [on_service("item_counts")],
+    "conversation_counts": [on_service("conversation_counts")],
     "documents": [
         on_service("documents"),
         on_service("documents", session_id="chat", since="2000-01-01"),
@@ -886,6 +916,13 @@ SERVICE: dict[str, list[Case]] = {
         on_service("forget", session="chat"),
         on_service("forget", question="Where?"),
     ],
+    "global_memory": [on_service("global_memory")],
+    "global_opening": [on_service("global_opening")],
+    "set_global_memory": [
+        on_service("set_global_memory", "new"),
+        lambda pair: pair.service.set_global_memory(pair.me, "newer", replaces=pair.mine),
+    ],
+    "delete_global_memory": [on_service("delete_global_memory")],
     "get_context": [on_service("get_context", FIRST_PAIR)],
     "get_document": [on_service("get_document", FIRST_DOCUMENT)],
     "get_fact": [on_service("get_fact", "city")],
@@ -1062,6 +1099,16 @@ def _keep_mine(pair: Pair) -> Any:
         return transcript_stops.stopped_at(tx, pair.me, FILE_KEY)
 
 
+def _erased_files(pair: Pair) -> Any:
+    with pair.database.write() as tx:
+        transcript_stops.record_erased(tx, pair.me)
+        assert transcript_stops.erased_files(tx, pair.other) == []
+        assert transcript_stops.erased_files(tx, pair.me, "a group") == []
+        found = transcript_stops.erased_files(tx, pair.me)
+        assert found
+        return found
+
+
 def _forget_mine(pair: Pair) -> Any:
     with pair.database.write() as tx:
         transcript_stops.forget_session(tx, pair.me, "session")
@@ -1119,6 +1166,7 @@ GROWN = NewDocument("session", "user-0", f"my kettle is {Pair.mine} and more", N
 
 PHASES: dict[str, list[Case]] = {
     "maintenance.exported_outputs.insert_output": [_insert_output],
+    "maintenance.exported_outputs.is_forgotten_note": [_import],
     "maintenance.exported_outputs.output_rows": [in_transaction(output_rows, "main")],
     "phases.candidates.listing": [
         in_transaction(candidates.listing),
@@ -1156,16 +1204,16 @@ PHASES: dict[str, list[Case]] = {
 CORE |= PHASES
 
 TRANSCRIPTS: dict[str, list[Case]] = {
-    "memory.documents.around": [
-        in_transaction(documents.around, FIRST_READ, 50),
-        in_transaction(documents.around, FIRST_DOCUMENT, 50),
+    "memory.session_documents.around": [
+        in_transaction(session_documents.around, FIRST_READ, 50),
+        in_transaction(session_documents.around, FIRST_DOCUMENT, 50),
     ],
     "memory.documents.count_imported": [in_transaction(documents.count_imported)],
     "memory.documents.grow": [in_transaction(documents.grow, GROWN)],
-    "memory.documents.of_file": [in_transaction(documents.of_file, "session", FILE_KEY, 100)],
-    "memory.documents.of_session": [
-        in_transaction(documents.of_session, "session", 100),
-        in_transaction(documents.of_session, "chat", 100, 0, 10**9),
+    "memory.session_documents.of_file": [in_transaction(session_documents.of_file, "session", FILE_KEY, 100)],
+    "memory.session_documents.of_session": [
+        in_transaction(session_documents.of_session, "session", 100),
+        in_transaction(session_documents.of_session, "chat", 100, 0, 10**9),
     ],
     "intake.store.index": [in_transaction(store.index, 9000, [NEW], [Counter(["adasword"])], {9000}, NOW)],
     "work.jobs.has_open_stretch": [
@@ -1177,7 +1225,6 @@ TRANSCRIPTS: dict[str, list[Case]] = {
     ],
     "extraction.queue.put_stretch": [in_transaction(queue.put_stretch, 9000, "new", 0, 10**6, NOW)],
     "recall.filters.allowed": [_allowed],
-    "memory.sessions.live_place": [in_transaction(sessions.live_place, "chat")],
     "memory.sessions.live_id": [
         in_transaction(sessions.live_id, "session"),
         in_transaction(sessions.live_id, "chat"),
@@ -1186,6 +1233,8 @@ TRANSCRIPTS: dict[str, list[Case]] = {
     "storage.transcript_stops.forgotten_through": [
         in_transaction(transcript_stops.forgotten_through, FILE_KEY)
     ],
+    "storage.transcript_stops.erased_files": [_erased_files],
+    "storage.transcript_stops.stop_erased": [in_transaction(transcript_stops.stop_erased, FILE_KEY, 10**9)],
     "storage.transcript_stops.record_erased": [_keep_mine],
     "storage.transcript_stops.remove": [_stop_and_lift],
     "storage.transcript_stops.stopped_at": [in_transaction(transcript_stops.stopped_at, FILE_KEY)],
@@ -1222,11 +1271,16 @@ TRANSCRIPTS: dict[str, list[Case]] = {
     "memory.twins.delete_session": [in_transaction(twins.delete_session, "chat@live")],
     "memory.twins.note_forgotten": [_note_forgotten],
     "memory.twins.of_stored": [in_transaction(twins.of_stored, "session", "user-0")],
+    "memory.twins.cut_read_blocks": [
+        in_transaction(
+            twins.cut_read_blocks, [replace(NEW, role="assistant", text="I see.\n\nSo.")], "session", [0]
+        )
+    ],
     "memory.twins.set_apart": [in_transaction(twins.set_apart, [HEARD], ["session"])],
     "storage.tombstones.deleted_at": [in_transaction(tombstones.deleted_at, tombstones.FACT, "gone")],
     "transcripts.both_ways.find_heard": [_find_heard],
     "transcripts.both_ways.give_way": [_give_way],
-    "memory.documents.said_after": [in_transaction(documents.said_after, "chat", 0, 100)],
+    "memory.session_documents.said_after": [in_transaction(session_documents.said_after, "chat", 0, 100)],
     "memory.sessions.mark_grouped": [in_transaction(sessions.mark_grouped, "session", 10**9)],
     "transcripts.files.add": [in_transaction(files.add, "other.jsonl", "session", "codex", NOW)],
     "transcripts.files.change": [_claim_and_change],
@@ -1316,9 +1370,9 @@ READING = [
     "memory.context.get",
     "memory.context.of_message",
     "memory.documents.get",
-    "memory.documents.get_message",
+    "memory.session_documents.get_message",
     "memory.documents.select",
-    "memory.documents.statements",
+    "memory.session_documents.statements",
     "memory.facts.get",
     "memory.facts.of_message",
     "memory.facts.history",
@@ -1349,7 +1403,12 @@ def test_reading_shows_a_user_their_own(pair: Pair, name: str) -> None:
 
 @pytest.mark.every_scheme
 @pytest.mark.parametrize(
-    "name", ["memory.documents.around", "memory.documents.of_file", "memory.documents.of_session"]
+    "name",
+    [
+        "memory.session_documents.around",
+        "memory.session_documents.of_file",
+        "memory.session_documents.of_session",
+    ],
 )
 def test_reading_transcripts_shows_a_user_their_own(readers: Pair, name: str) -> None:
     for case in TRANSCRIPTS[name]:
@@ -1400,6 +1459,7 @@ def test_asking_about_somebody_who_is_not_there_leaves_no_row(service: Service) 
         "store_exchange",
         "deliver",
         "import_lines",
+        "set_global_memory",
         "start_session",
     )
     reading = [name for name in SERVICE if name not in adding]

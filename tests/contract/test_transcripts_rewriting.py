@@ -154,7 +154,8 @@ class Halted(Exception):
 def die_after(patched: pytest.MonkeyPatch, batches: int, part: str) -> None:
     """Let a reader die after so many batches of a part of its work, with all that it holds."""
     left = batches
-    real = getattr(ingestion.documents, part)
+    module = ingestion.session_documents if part == "of_file" else ingestion.documents
+    real = getattr(module, part)
 
     def dying(*arguments: Any) -> Any:
         nonlocal left
@@ -163,7 +164,7 @@ def die_after(patched: pytest.MonkeyPatch, batches: int, part: str) -> None:
             raise Halted
         return real(*arguments)
 
-    patched.setattr(ingestion.documents, part, dying)
+    patched.setattr(module, part, dying)
 
 
 @pytest.mark.usefixtures("small_batches")

@@ -29,6 +29,7 @@ DESIGNED = {
     "session_idle_minutes": 15.0,
     "session_rehydration_tokens": 2000,
     "session_rehydration_context": "none",
+    "global_memory_tokens": 500,
     "archive_folder": "",
     "memory_database": "",
     "memory_documents": True,

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from shepherd_memory.maintenance import portability
+from shepherd_memory.maintenance import line_kinds
 from shepherd_memory.transcripts.sources import SkippedLine, Source, TranscriptEntry, source_of
 from shepherd_memory.transcripts.sources.codex import CODEX, EVENTS, ITEMS, LINES, TURNS
 from shepherd_memory.transcripts.sources.pi import PI
@@ -588,7 +588,7 @@ def test_of_an_export_the_messages_are_read() -> None:
         document(session_id="s-2"),
         document(message_id="m-2", role="assistant", text="So.", tool_names="Bash,Read"),
     ]
-    assert FORMAT == portability.FORMAT
+    assert FORMAT == line_kinds.FORMAT
     assert source_of(lines) is SHEPHERD_EXPORT
     found = entries_of(SHEPHERD_EXPORT, lines)
     assert [(one.text, one.tool_names) for one in found] == [
@@ -604,7 +604,7 @@ def test_of_an_export_the_messages_are_read() -> None:
     ("line", "why"),
     [
         (HEADER, "bookkeeping"),
-        *(({"line": kind, "text": "x"}, "bookkeeping") for kind in portability.KINDS if kind != "document"),
+        *(({"line": kind, "text": "x"}, "bookkeeping") for kind in line_kinds.KINDS if kind != "document"),
         (document(type="learning"), "bookkeeping"),
         (document(role="tool"), "tool-output"),
         (document(text=" "), "empty"),

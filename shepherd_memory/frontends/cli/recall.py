@@ -2,21 +2,29 @@
 
 import logging
 import os
+from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import dataclass, replace
 from datetime import datetime
-from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from shepherd_memory.embedding import Unavailable
 from shepherd_memory.frontends.cli.advice import program
 from shepherd_memory.frontends.cli.opening import LIMIT, group_option, moment, opened, user_of, user_option
-from shepherd_memory.frontends.cli.recall_output import emit_hits, emit_nearest, neighbours, recall_as_json
+from shepherd_memory.frontends.cli.recall_output import (
+    Neighbours,
+    emit_hits,
+    emit_nearest,
+    neighbours,
+    recall_as_json,
+)
 from shepherd_memory.frontends.cli.reembed import entries
 from shepherd_memory.frontends.terminal.invocation import Invocation, pass_invocation
 from shepherd_memory.frontends.terminal.output import emit_json, json_option, print_note
 from shepherd_memory.memory.entries import CONTEXT, DOCUMENT, FACT
+from shepherd_memory.recall import Hit, Recalled
 from shepherd_memory.text.canonical import canonical_text
 
 if TYPE_CHECKING:
@@ -27,6 +35,52 @@ MAX_EMBEDDED_FIRST = 64
 
 MAX_NEAREST = 3
 """As many hits that are not certain enough are shown."""
+
+
+@dataclass(frozen=True)
+class RecallQuestion:
+    """What is asked for, as the command's options say it."""
+
+    query: str
+    limit: int
+    kinds: tuple[str, ...]
+    project: str
+    since: datetime | None
+    until: datetime | None
+    source: str
+    turns: int
+    now: datetime | None
+    explain: bool
+
+    def ask(self, service: "Service", user_id: str, group: str, threshold: float | None) -> Recalled:
+        """The hits that are certain enough."""
+        return service.recall(
+            user_id,
+            self.query,
+            limit=self.limit,
+            threshold=threshold,
+            now=self.now,
+            kinds=self.kinds or None,
+            explain=self.explain,
+            project=_folder(self.project),
+            source=self.source,
+            since=self.since,
+            until=self.until,
+            group=group,
+        )
+
+    def nearest(self, service: "Service", user_id: str, group: str) -> Sequence[Hit]:
+        """The few best hits, however uncertain."""
+        fewer = replace(self, limit=min(self.limit, MAX_NEAREST))
+        return fewer.ask(service, user_id, group, threshold=0.0).hits
+
+    def around(
+        self, service: "Service", user_id: str, group: str, hits: Sequence[Hit]
+    ) -> dict[int, Neighbours]:
+        """The turns before and after each hit, if any are asked for."""
+        if not self.turns:
+            return {}
+        return {hit.id: neighbours(service, user_id, hit, self.turns, group) for hit in hits}
 
 
 @click.command()
@@ -77,20 +131,12 @@ MAX_NEAREST = 3
 @pass_invocation
 def recall(
     invocation: Invocation,
-    query: str,
-    limit: int,
+    /,
     threshold: float | None,
-    kinds: tuple[str, ...],
-    project: str,
-    since: datetime | None,
-    until: datetime | None,
-    source: str,
-    turns: int,
-    now: datetime | None,
-    explain: bool,
     user: str | None,
     group: str,
     as_json: bool,
+    **asked: Any,
 ) -> None:
     """Find what a query is about.
 
@@ -99,36 +145,22 @@ def recall(
     """
     # What is wrong with the model is said below, once.
     logging.getLogger("shepherd_memory.embedding").addHandler(logging.NullHandler())
+    question = RecallQuestion(**asked)
     with opened(invocation) as service:
         user_id = user_of(invocation, user)
         if invocation.service is None:
             _embed_what_waits(service, user_id, group)
-        asked = partial(
-            service.recall,
-            user_id,
-            query,
-            now=now,
-            kinds=kinds or None,
-            explain=explain,
-            project=_folder(project),
-            source=source,
-            since=since,
-            until=until,
-            group=group,
-        )
-        found = asked(limit=limit, threshold=threshold)
+        found = question.ask(service, user_id, group, threshold)
         is_guessed = found.abstained and found.words and threshold != 0 and not as_json
-        nearest = asked(limit=min(limit, MAX_NEAREST), threshold=0.0).hits if is_guessed else ()
-        around = (
-            {hit.id: neighbours(service, user_id, hit, turns, group) for hit in found.hits} if turns else {}
-        )
+        nearest = question.nearest(service, user_id, group) if is_guessed else ()
+        around = question.around(service, user_id, group, found.hits)
         _say_what_is_missing(invocation, service, user_id, group)
     if as_json:
         emit_json(recall_as_json(found, around))
     elif found.abstained:
         emit_nearest(found, nearest)
     else:
-        emit_hits(found, explain, around)
+        emit_hits(found, question.explain, around)
 
 
 def _embed_what_waits(service: "Service", user_id: str, group: str) -> None:

@@ -135,6 +135,8 @@ class RuleTable:
     anchors: Mapping[str, tuple[str, ...]]
     users: Mapping[str, tuple[int, ...]]
     """The places of the rules that an anchor belongs to."""
+    floating: frozenset[str]
+    """The anchors of floating rules alone, which are not tried where they stand."""
 
     def spans(self, text: str, searched: str, within: str, effort: Effort) -> list[RankedSpan]:
         """Find anchors in `searched`, a text or its lower case, but only those that `within` has at all."""
@@ -143,7 +145,7 @@ class RuleTable:
             return []
         spans: list[RankedSpan] = []
         # The longest first: short ones, which a text can be full of, cannot use up the effort for them.
-        for anchor in sorted(present, key=lambda anchor: (-len(anchor), anchor)):
+        for anchor in sorted(present - self.floating, key=lambda anchor: (-len(anchor), anchor)):
             self._search_at(anchor, text, searched, effort, spans)
         for place in sorted({place for anchor in present for place in self.users[anchor]}):
             rule = self.rules[place]
@@ -156,7 +158,7 @@ class RuleTable:
     ) -> None:
         groups = self._trials_of(anchor)
         # str.find is many times faster than letting a pattern search.
-        position = searched.find(anchor) if groups else -1
+        position = searched.find(anchor)
         while position >= 0:
             if effort.is_used_up(position):
                 position = searched.find(anchor, next_window(position))
@@ -192,7 +194,8 @@ def table(first_rank: int, *rules: SecretRule) -> RuleTable:
     for place, one in enumerate(rules):
         for anchor in one.anchors:
             users[anchor] = (*users.get(anchor, ()), place)
-    return RuleTable(first_rank, rules, _by_character(users), users)
+    floating = {anchor for anchor, places in users.items() if all(rules[place].floating for place in places)}
+    return RuleTable(first_rank, rules, _by_character(users), users, frozenset(floating))
 
 
 def _by_character(anchors: Iterable[str]) -> dict[str, tuple[str, ...]]:
