@@ -369,6 +369,7 @@ SESSION_LINE = {
     "grouped_through": "",
     "provider": "",
     "cwd": "",
+    "memory_mode": "on",
     "created_at": NOW,
     "updated_at": NOW,
 }
