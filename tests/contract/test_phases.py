@@ -108,8 +108,10 @@ def test_a_conversation_that_is_over_becomes_an_output_and_a_document_once(
     (sent,) = bodies(endpoint)
     assert [f"chat line {at}" in user_text(sent) for at in range(6)] == [True] * 6
     assert reasons(service, clock) == {"chat": "up to date"}
-    hits = service.recall(ADA, "which tea did they choose")
-    assert "They chose tea." in [hit.text for hit in hits.hits]
+    (hit,) = [
+        one for one in service.recall(ADA, "which tea did they choose").hits if one.text == made.summary
+    ]
+    assert (hit.role, hit.source, hit.created_at) == ("note", "phase1", document.created_at)
 
 
 def test_a_note_is_no_message_and_never_a_source_of_facts(
@@ -235,6 +237,23 @@ def test_a_note_is_not_handed_on_to_the_next_session(
         assert "They chose tea." not in told.text
         archived = "".join(map(str, service.archive(ADA, "chat")))
         assert "They chose tea." not in archived
+
+
+def test_a_prompt_is_told_of_one_note_beside_what_was_said(
+    url: str, clock: ManualClock, endpoint: ScriptedEndpoint
+) -> None:
+    with noting(url, clock, endpoint, rag_relevance_threshold=0.0, rag_max_results=9) as service:
+        for at in range(3):
+            said = [user_says(f"samovar {at} leaks"), *(user_says(f"tea {line}") for line in range(5))]
+            service.remember(ADA, said, f"s{at}", provider="lab")
+        settle(service, clock)
+        written = iter(range(3))
+        endpoint.default = by_content(lambda body: note(f"Note {next(written)}: a samovar leaks.", "- leaks"))
+        assert len(make_notes(service, clock)) == 3
+        told = service.inject(ADA, [user_says("Which samovar leaks?")])
+        assert told.block is not None
+        assert told.block.text.count(": a samovar leaks") == 1
+        assert told.block.text.count("samovar") == 4
 
 
 def test_a_failing_note_is_tried_three_times_and_again_when_the_conversation_grew(
