@@ -272,6 +272,8 @@ def store_messages(
         first_id = users.lock(tx, user_id, now, rows=len(messages) + 1)
         check(tx)
         session = read_live(tx, user_id, session_id, group_name)
+        if session.memory_mode != sessions.ON:
+            return replace(nothing, reason=f"the memory of this session is {session.memory_mode}")
         live = session.id
         # Who says what, where a message does not say it itself.
         speakers = {"user": user_id, "assistant": session.agent_name or how.agent_name}
