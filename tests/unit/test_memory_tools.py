@@ -34,7 +34,8 @@ def test_a_prefix_makes_no_other_tool_of_it(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["", None, 7, "read_file", "mcp__files__search", "research_memory", "recall_all", "product_recall"]
+    "name",
+    ["", None, 7, "read_file", "mcp__files__search", "research_memory", "recall_all", "product_recall"],
 )
 def test_other_tools_are_none_of_them(name: object) -> None:
     assert not is_memory_tool(name)
