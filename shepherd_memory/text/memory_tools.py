@@ -29,7 +29,7 @@ RESULT_ROLES = frozenset({"tool", "function"})
 _SERVER = re.compile(
     r"^.*(?:__|[./:])|^shepherd(?:[_-]memory)?[_-]|^mcp[_-][^_]+_|_mcp_.*$", re.DOTALL | re.IGNORECASE
 )
-"""How clients add a server to the name: `mcp__memory__`, `memory.`, `mcp_memory_`, `_mcp_memory` at the end."""
+"""How clients add a server to the name: `mcp__memory__`, `memory.`, `mcp_memory_`, `_mcp_memory` after it."""
 
 _TWO_WORDS = tuple(f"{sign}{name}" for name in sorted(MEMORY_TOOLS) if "_" in name for sign in "_-")
 """Names that are plain enough behind any server's: `memory_search_memory`."""
