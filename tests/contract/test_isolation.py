@@ -77,6 +77,7 @@ from shepherd_memory.memory import (
     session_openings,
     session_tail,
     sessions,
+    set_aside,
     threads,
     twins,
     unconfirmed,
@@ -503,7 +504,6 @@ CORE: dict[str, list[Case]] = {
     "memory.facts.delete_statement": [in_transaction(facts.delete_statement, "chat", "m1", NOW)],
     "memory.facts.past_of_message": [in_transaction(facts.past_of_message, "chat", "m1")],
     "memory.facts.statements_of": [in_transaction(facts.statements_of, "city")],
-    "memory.rejections.delete_statement": [in_transaction(rejections.delete_statement, "chat", "m1")],
     "memory.restatements.add": [in_transaction(restatements.add, 9000, "fact", "city", "Rome", WHERE)],
     "memory.restatements.delete_key": [in_transaction(restatements.delete_key, "fact", "city")],
     "memory.restatements.delete_statements": [
@@ -549,10 +549,14 @@ CORE: dict[str, list[Case]] = {
         in_transaction(jobs.drop, PARKED, "no", NOW),
     ],
     "work.jobs.get": [in_transaction(jobs.get, PARKED)],
-    "work.jobs.count_by_status": [in_transaction(jobs.count_by_status, KIND)],
+    "work.jobs.count_by_status": [
+        in_transaction(jobs.count_by_status, KIND),
+        in_transaction(jobs.count_by_status, KIND, ["s"]),
+    ],
     "work.jobs.count_of": [
         in_transaction(jobs.count_of, KIND, ["waiting", "failed"]),
         in_transaction(jobs.count_of, KIND, ["waiting"], NOW),
+        in_transaction(jobs.count_of, KIND, ["waiting"], NOW, ["c", "s"]),
     ],
     "work.jobs.listing": [
         in_transaction(jobs.listing, KIND),
@@ -623,16 +627,20 @@ CORE: dict[str, list[Case]] = {
     ],
     "recall.user_index.extend": [_extend_index],
     "recall.user_index.version_of": [in_transaction(user_index.version_of)],
-    "memory.rejections.delete_session": [in_transaction(rejections.delete_session, "chat")],
+    "memory.set_aside.delete_message": [in_transaction(set_aside.delete_message, "chat", "m1")],
+    "memory.set_aside.delete_session": [in_transaction(set_aside.delete_session, "chat")],
+    "memory.set_aside.insert": [
+        in_transaction(
+            set_aside.insert, 9000, NewRejection("fact", "a", "b", "c", "", WHERE), NOW, set_aside.REJECTIONS
+        )
+    ],
     "memory.rejections.insert": [
         in_transaction(rejections.insert, 9000, NewRejection("fact", "a", "b", "c", "", WHERE), NOW)
     ],
     "memory.rejections.listing": [in_transaction(rejections.listing)],
     "memory.rejections.take": [in_transaction(rejections.take, REFUSED)],
     "memory.unconfirmed.delete": [in_transaction(unconfirmed.delete, KEPT)],
-    "memory.unconfirmed.delete_message": [in_transaction(unconfirmed.delete_message, "chat", "m1")],
     "memory.unconfirmed.delete_named": [in_transaction(unconfirmed.delete_named, "fact", "pet")],
-    "memory.unconfirmed.delete_session": [in_transaction(unconfirmed.delete_session, "chat")],
     "memory.unconfirmed.insert": [
         in_transaction(
             unconfirmed.insert, 9000, NewUnconfirmed("fact", "a", "b", "c", "", "q", "self", WHERE), NOW
@@ -802,6 +810,7 @@ SERVICE: dict[str, list[Case]] = {
         on_service("count_items", "waiting", due=True),
     ],
     "item_counts": [on_service("item_counts")],
+    "conversation_counts": [on_service("conversation_counts")],
     "documents": [
         on_service("documents"),
         on_service("documents", session_id="chat", since="2000-01-01"),
@@ -1013,6 +1022,16 @@ def _keep_mine(pair: Pair) -> Any:
         return transcript_stops.stopped_at(tx, pair.me, FILE_KEY)
 
 
+def _erased_files(pair: Pair) -> Any:
+    with pair.database.write() as tx:
+        transcript_stops.record_erased(tx, pair.me)
+        assert transcript_stops.erased_files(tx, pair.other) == []
+        assert transcript_stops.erased_files(tx, pair.me, "a group") == []
+        found = transcript_stops.erased_files(tx, pair.me)
+        assert found
+        return found
+
+
 def _forget_mine(pair: Pair) -> Any:
     with pair.database.write() as tx:
         transcript_stops.forget_session(tx, pair.me, "session")
@@ -1098,6 +1117,8 @@ TRANSCRIPTS: dict[str, list[Case]] = {
     "storage.transcript_stops.forgotten_through": [
         in_transaction(transcript_stops.forgotten_through, FILE_KEY)
     ],
+    "storage.transcript_stops.erased_files": [_erased_files],
+    "storage.transcript_stops.stop_erased": [in_transaction(transcript_stops.stop_erased, FILE_KEY, 10**9)],
     "storage.transcript_stops.record_erased": [_keep_mine],
     "storage.transcript_stops.remove": [_stop_and_lift],
     "storage.transcript_stops.stopped_at": [in_transaction(transcript_stops.stopped_at, FILE_KEY)],
@@ -1134,6 +1155,11 @@ TRANSCRIPTS: dict[str, list[Case]] = {
     "memory.twins.delete_session": [in_transaction(twins.delete_session, "chat@live")],
     "memory.twins.note_forgotten": [_note_forgotten],
     "memory.twins.of_stored": [in_transaction(twins.of_stored, "session", "user-0")],
+    "memory.twins.cut_read_blocks": [
+        in_transaction(
+            twins.cut_read_blocks, [replace(NEW, role="assistant", text="I see.\n\nSo.")], "session", [0]
+        )
+    ],
     "memory.twins.set_apart": [in_transaction(twins.set_apart, [HEARD], ["session"])],
     "storage.tombstones.deleted_at": [in_transaction(tombstones.deleted_at, tombstones.FACT, "gone")],
     "transcripts.both_ways.find_heard": [_find_heard],
