@@ -128,7 +128,7 @@ def main() -> None:
             before = _peak()
             for deed in deeds:
                 DEEDS[deed](service, user_id)
-        print(_peak() - before)
+        sys.stdout.write(f"{_peak() - before}\n")
 
 
 if __name__ == "__main__":

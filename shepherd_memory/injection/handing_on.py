@@ -1,13 +1,14 @@
-"""What a new session is handed on: the session before it, and what is known, as far as is asked for."""
+"""What a session begins with: the global memory, the session before it, and what else is asked for."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from shepherd_memory.config import Config
+from shepherd_memory.injection.global_text import tell_global
 from shepherd_memory.injection.previous_session import ContextSection, PreviousSession, tell_session
 from shepherd_memory.injection.session_reader import SessionReader, read_context, read_handed_in
 from shepherd_memory.intake.handed_in import read_transcript
-from shepherd_memory.memory import session_lives, session_openings, threads
+from shepherd_memory.memory import global_memory, session_lives, session_openings, threads
 from shepherd_memory.memory.session_lives import SessionLife
 from shepherd_memory.storage import prompt_blocks
 from shepherd_memory.storage.database import Connection
@@ -38,12 +39,16 @@ CONTEXTS = {
 
 @dataclass(frozen=True)
 class HandedOn:
-    """What stands above the facts of a block: its text, the documents in it, and marks of what is none."""
+    """What stands above the facts of a block: its text, the documents in it, and marks of what is none.
+
+    `global_id` is that of the global memory, if the text begins with it.
+    """
 
     text: str = ""
     document_ids: tuple[int, ...] = ()
     shortened_ids: tuple[int, ...] = ()
     marks: tuple[str, ...] = ()
+    global_id: int = 0
 
     @property
     def whole_ids(self) -> frozenset[int]:
@@ -62,27 +67,50 @@ NOTHING = HandedOn()
 class HandingRules:
     """How much is handed on, what an agent is called who has no name, and which categories are asked for.
 
-    `resumed_tokens`: how much of a session that is resumed is brought back.
+    `resumed_tokens`: how much of a session that is resumed is brought back. `global_tokens`: how much of the
+    global memory; with the rest it takes no more than `all_tokens`, None where nobody knows the window.
     """
 
     tokens: int
     agent_name: str = ""
     categories: tuple[str, ...] = ()
     resumed_tokens: int = 0
+    global_tokens: int = 0
+    all_tokens: int | None = None
 
 
 def handing_rules(config: Config, context_window: int = 0, max_tokens: int | None = None) -> HandingRules:
     """What the configuration says, for a model with such a window; 0: nobody says how large it is."""
     wanted = config.session_rehydration_tokens if max_tokens is None else max_tokens
-    tokens = min(wanted, context_window // WINDOW_SHARE) if context_window else wanted
+    most = context_window // WINDOW_SHARE if context_window else None
+    tokens = wanted if most is None else min(wanted, most)
     resumed = wanted if max_tokens is not None else _resumed_tokens(wanted, context_window)
     categories = CONTEXTS[config.session_rehydration_context]
-    return HandingRules(tokens, config.agent_name, categories, resumed)
+    shared = config.global_memory_tokens if most is None else min(config.global_memory_tokens, most)
+    return HandingRules(tokens, config.agent_name, categories, resumed, shared, most)
 
 
 def _resumed_tokens(wanted: int, context_window: int) -> int:
     room = context_window // RESUMED_WINDOW_SHARE if context_window else wanted * RESUMED_TIMES
     return min(room, MAX_RESUMED_TOKENS) if wanted else 0
+
+
+def begin(connection: Connection, user_id: str, life: SessionLife | None, rules: HandingRules) -> HandedOn:
+    """What the first message of a conversation is told, of a session that was started (`life`) or of none."""
+    shared = _global(connection, user_id, rules)
+    if life is None or not rules.tokens:
+        return shared
+    left = rules.tokens if rules.all_tokens is None else min(rules.tokens, rules.all_tokens - shared.tokens)
+    handed_on = hand_on(connection, user_id, life, replace(rules, tokens=left))
+    text = "\n".join(filter(None, (shared.text, handed_on.text)))
+    return replace(handed_on, text=text, global_id=shared.global_id)
+
+
+def _global(connection: Connection, user_id: str, rules: HandingRules) -> HandedOn:
+    """The global memory, which all groups begin with."""
+    found = global_memory.get(connection, user_id) if rules.global_tokens else None
+    text = tell_global(found.text, found.updated_at, rules.global_tokens) if found else ""
+    return HandedOn(text, global_id=found.id) if found and text else NOTHING
 
 
 def hand_on(connection: Connection, user_id: str, life: SessionLife, rules: HandingRules) -> HandedOn:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from shepherd_memory.memory import facts
+from shepherd_memory.memory import facts, global_memory
 from shepherd_memory.recall import Hit
 from shepherd_memory.recall.rows import fetch
 from shepherd_memory.storage.database import Connection
@@ -47,6 +47,9 @@ class LoggedPrompt:
 
 
 _COLUMNS = "id, request, session_id, query, kind, entry_id, score, confidence, injected_at, group_name"
+GLOBAL = "global"
+"""The kind of what is no memory of its own: the global memory."""
+
 _TABLES = {"fact": "facts", "context": "context", "document": "documents"}
 
 
@@ -59,8 +62,9 @@ def add(
     hits: Sequence[Hit],
     recorded: Sequence[int],
     now: int,
+    global_id: int = 0,
 ) -> None:
-    """Note facts, hits and the documents of a record that were put into a prompt.
+    """Note facts, hits, the documents of a record and the global memory that were put into a prompt.
 
     Use is counted of what was found for it: a record stands there whatever is asked.
     """
@@ -68,6 +72,7 @@ def add(
     used = [("fact", fact_id, 0.0, 1.0) for fact_id in told]
     used += [(hit.kind, hit.id, hit.score, hit.confidence) for hit in hits]
     rows = [*used, *(("document", number, 0.0, 1.0) for number in recorded)]
+    rows += [(GLOBAL, global_id, 0.0, 1.0)] if global_id else []
     tx.execute_many(
         f"insert into injections (user_id, {_COLUMNS}) values (:user_id, :id, :request, :session_id,"
         " :query, :kind, :entry_id, :score, :confidence, :now, :group)",
@@ -136,7 +141,9 @@ def listing(
 
 
 def _texts(connection: Connection, user_id: str, wanted: Sequence[tuple[str, int]]) -> dict[int, str]:
-    distinct = list(dict.fromkeys(wanted))
+    distinct = [one for one in dict.fromkeys(wanted) if one[0] != GLOBAL]
     chunks = (distinct[at : at + LOOKED_UP] for at in range(0, len(distinct), LOOKED_UP))
     found = (fetch(connection, user_id, chunk) for chunk in chunks)
-    return {entry_id: row.text for rows in found for entry_id, row in rows.items()}
+    texts = {entry_id: row.text for rows in found for entry_id, row in rows.items()}
+    shared = global_memory.get(connection, user_id) if any(kind == GLOBAL for kind, _ in wanted) else None
+    return texts | ({shared.id: shared.text} if shared else {})

@@ -1,23 +1,17 @@
 """The previous session as a new one is told of it: a line for each message, within a budget."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from shepherd_memory.injection.block import MIN_UNITS, escape_label
+from shepherd_memory.injection.xml_text import INDENT, LIGHTEST, escape_attribute, escape_xml, lines_of
 from shepherd_memory.text.block_seal import RECORD_NOTE
 from shepherd_memory.text.excerpt import GAP, shorten_middle
 from shepherd_memory.text.tokens import UNITS, weigh
-from shepherd_memory.text.visible import visible_text
-
-INDENT = "  "
-"""Before every line of a message but its first, so that none can pose as what somebody else said."""
 
 LONG_SHARE = 4
 """A message may take a quarter of the budget, and more only if the others leave it."""
-
-LIGHTEST = 4
-"""No character weighs less: so many of them, and no more, can fit into a room."""
 
 _SPEAKER_TYPES = {"user": "human", "assistant": "agent"}
 
@@ -148,13 +142,13 @@ def tell_context(
 def _opening(record: SessionRecord, count: int, total: int) -> str:
     ended = record.ended.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     return (
-        f'<previous-session category="transcript" session-id="{_attribute(record.session_id)}"'
+        f'<previous-session category="transcript" session-id="{escape_attribute(record.session_id)}"'
         f' message-count="{count}" total-count="{total}" ended="{ended}">'
     )
 
 
 def _context_opening(category: str, count: int) -> str:
-    return f'<context category="{_attribute(category)}" document-count="{count}">'
+    return f'<context category="{escape_attribute(category)}" document-count="{count}">'
 
 
 def _note(left_out: int) -> str:
@@ -179,7 +173,7 @@ def _entry(document_id: int, label: str, text: str, room: int) -> _Entry:
     most = max(room, 0) // LIGHTEST
     is_cut = len(text) > 2 * most
     looked_at = text[:most] + GAP + text[len(text) - most :] if is_cut else text
-    return _Entry(document_id, label, f"\n{INDENT}".join(map(_escape, _lines(looked_at))), is_cut)
+    return _Entry(document_id, label, f"\n{INDENT}".join(map(escape_xml, lines_of(looked_at))), is_cut)
 
 
 def _with_room(drafts: Iterable[_Entry], room: int) -> list[_Entry]:
@@ -217,20 +211,5 @@ def _label(message: RecordedMessage) -> str:
     # Clients write anything into the type.
     is_known = message.speaker_type in _SPEAKER_TYPES.values()
     kind = message.speaker_type if is_known else _SPEAKER_TYPES.get(message.role, "agent")
-    name = _escape(escape_label(message.speaker_name))
+    name = escape_xml(escape_label(message.speaker_name))
     return f"[{kind} — {name}]: " if name else f"[{kind}]: "
-
-
-def _lines(text: str) -> Sequence[str]:
-    """The lines with anything in them, by all that ends a line anywhere."""
-    lines = [line.replace("\x1f", " ").rstrip() for line in visible_text(text).splitlines()]
-    kept = [line for line in lines if line]
-    return [kept[0].lstrip(), *kept[1:]] if kept else []
-
-
-def _escape(text: str) -> str:
-    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
-
-
-def _attribute(text: str) -> str:
-    return _escape(" ".join(visible_text(text).split())).replace('"', "&quot;")

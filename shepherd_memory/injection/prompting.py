@@ -5,11 +5,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from shepherd_memory.injection.block import MemoryBlock, RecalledItem, build_block
+from shepherd_memory.injection.global_text import told_lines
 from shepherd_memory.injection.handing_on import NOTHING, HandedOn
 from shepherd_memory.injection.stored_blocks import GivenBlock, StoredBlock
 from shepherd_memory.injection.turns import UserTurn
 from shepherd_memory.intake.messages import text_of, typed_by_user
 from shepherd_memory.memory import facts
+from shepherd_memory.memory.documents import PHASE1
 from shepherd_memory.memory.entries import FACT
 from shepherd_memory.memory.facts import Fact
 from shepherd_memory.recall import Hit, Recalled
@@ -66,6 +68,8 @@ class ToldBefore:
     entry_ids: frozenset[int] = frozenset()
     tokens: int = 0
     seq: int = 0
+    lines: frozenset[str] = frozenset()
+    """Of the global memory."""
 
     @property
     def is_nothing(self) -> bool:
@@ -80,6 +84,7 @@ def told_in(given: Iterable[GivenBlock]) -> ToldBefore:
         frozenset(number for kept, _, _ in blocks for number in _told_whole(kept)),
         sum(block.tokens - kept.record_tokens for kept, block, _ in blocks),
         max((seq for _, _, seq in blocks), default=0),
+        frozenset(told_lines(block.text for kept, block, _ in blocks if kept.global_id)),
     )
 
 
@@ -107,11 +112,13 @@ def compose(
     left = room.conversation_tokens - told.tokens
     is_spent = left < MIN_TOKENS
     hits = [hit for hit in recalled.hits if hit.confidence >= CERTAIN] if is_spent else list(recalled.hits)
-    shown = _shown(messages, any(REDACTED in hit.text for hit in hits))
+    begun = told_lines([handed_on.text]) if handed_on.global_id else set()
+    shown = _shown(messages, any(REDACTED in hit.text for hit in hits)) | told.lines | begun
     known = facts.profile(connection, user_id, group)
     relevant = [_fact_of(hit)[0] for hit in hits if hit.kind == FACT and not _is_foreign(hit, group)]
     profile = _profile(known, told, relevant, shown)
-    best = [hit for hit in hits if _is_unseen(hit, shown, elsewhere, group)][: room.results]
+    unseen = (hit for hit in hits if _is_unseen(hit, shown, elsewhere, group))
+    best = list(_with_one_note(unseen))[: room.results]
     # What was told is not made up for: what is found beyond the best is less certain.
     untold = [hit for hit in best if hit.id not in told.entry_ids and hit.id not in handed_on.whole_ids]
     tokens = room.tokens // LATE_SHARE if is_spent else min(room.tokens, left)
@@ -138,6 +145,7 @@ def _stored(
         handed_on.shortened_ids,
         handed_on.marks,
         handed_on.tokens,
+        handed_on.global_id,
     )
 
 
@@ -164,6 +172,15 @@ def _is_unseen(hit: Hit, shown: set[str], elsewhere: str, group: str) -> bool:
     if hit.kind == FACT or (elsewhere and (hit.session_id, hit.group) == (elsewhere, group)):
         return False
     return hit.text.strip() not in shown
+
+
+def _with_one_note(hits: Iterable[Hit]) -> Iterator[Hit]:
+    """The hits with the best of the notes of conversations: these go beside what was said, never instead."""
+    has_note = False
+    for hit in hits:
+        if not (has_note and hit.source == PHASE1):
+            yield hit
+        has_note = has_note or hit.source == PHASE1
 
 
 def _is_foreign(hit: Hit, group: str) -> bool:

@@ -29,7 +29,7 @@ def record(
     kept = new.kept or StoredBlock(None)
     fact_keys = kept.block.fact_keys if kept.block else ()
     used = [hit for hit in hits if (hit.kind, hit.id) in kept.entries]
-    first_id = users.lock_existing(tx, user_id, len(used) + len(fact_keys) + len(kept.recorded) + 1)
+    first_id = users.lock_existing(tx, user_id, len(used) + len(fact_keys) + len(kept.recorded) + 2)
     if first_id is None or not kept.is_current(tx, user_id):
         return None
     if not is_handed_in(tx, user_id, prompt.session_id, kept.handed_in, group):
@@ -39,5 +39,5 @@ def record(
         return given
     stored_blocks.save(tx, user_id, group, turn, kept, new.seq, new.used_at)
     if kept.block is not None:
-        log.add(tx, user_id, first_id, prompt, fact_keys, used, kept.recorded, new.used_at)
+        log.add(tx, user_id, first_id, prompt, fact_keys, used, kept.recorded, new.used_at, kept.global_id)
     return new

@@ -5,8 +5,9 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from shepherd_memory.injection.block import MemoryBlock
+from shepherd_memory.injection.global_text import told_lines
 from shepherd_memory.injection.turns import UserTurn
-from shepherd_memory.memory import facts
+from shepherd_memory.memory import facts, global_memory
 from shepherd_memory.memory.entries import DOCUMENT
 from shepherd_memory.recall.rows import fetch
 from shepherd_memory.storage import prompt_blocks
@@ -56,6 +57,8 @@ class StoredBlock:
     """Marks of what stands in the record and is no document: a client handed it in."""
     record_tokens: int = 0
     """What the record takes of the block."""
+    global_id: int = 0
+    """Of the global memory, if it is told."""
 
     @property
     def told(self) -> tuple[tuple[str, int], ...]:
@@ -63,11 +66,18 @@ class StoredBlock:
 
     def tells_as(self, other: "StoredBlock") -> bool:
         """Whether it tells the same as another."""
-        mine, others = ((one.told, one.recorded, one.handed_in) for one in (self, other))
+        mine, others = ((one.told, one.recorded, one.handed_in, one._begun) for one in (self, other))
         return any(mine) and mine == others
+
+    @property
+    def _begun(self) -> str:
+        """What the global memory said, which may say something else by now."""
+        return "\n".join(sorted(told_lines([self.block.text]))) if self.block and self.global_id else ""
 
     def is_current(self, connection: Connection, user_id: str) -> bool:
         """Whether nothing in the block was deleted since. A changed value does not invalidate it."""
+        if self.global_id and not global_memory.is_there(connection, user_id, self.global_id):
+            return False
         told = {*self.entries, *((DOCUMENT, number) for number in self.recorded)}
         if len(fetch(connection, user_id, list(told))) != len(told):
             return False
@@ -83,6 +93,7 @@ class StoredBlock:
         """What it tells, as forgetting looks for it."""
         known = [*self._grouped_facts(), *self.recalled_facts]
         told = [mark for one in known for mark in prompt_blocks.fact_marks(*one)]
+        told += [prompt_blocks.global_mark(self.global_id)] if self.global_id else []
         numbers = [*(number for _, number in self.entries), *self.recorded]
         return prompt_blocks.joined([*told, *map(prompt_blocks.entry_mark, numbers), *self.handed_in])
 
@@ -138,7 +149,8 @@ def has_news(connection: Connection, user_id: str, seq: int, text: str, group: s
         "select 1 from documents where user_id = :user_id and id > :seq and role not in ('assistant', 'tool')"
         f" and text <> :text{among} union all select 1 from facts where user_id = :user_id and id > :seq"
         f" and session_id = ''{among} union all select 1 from context where user_id = :user_id and id > :seq"
-        f" and session_id = ''{among} limit 1",
+        f" and session_id = ''{among} union all select 1 from global_memory where user_id = :user_id"
+        f" and version > :seq{among} limit 1",
         user_id=user_id,
         seq=seq,
         text=text,
@@ -212,4 +224,5 @@ def _read(kept: dict[str, Any]) -> StoredBlock:
         tuple(kept.get("shortened", ())),
         tuple(kept.get("handed_in", ())),
         kept.get("record_tokens", 0),
+        kept.get("global_id", 0),
     )

@@ -8,7 +8,13 @@ from dataclasses import dataclass, replace
 from shepherd_memory.extraction import queue
 from shepherd_memory.extraction.queue import QueuedMessage
 from shepherd_memory.intake.alignment import align
-from shepherd_memory.intake.exchange import GAP_SECONDS, AnsweredExchange, Exchange, repeated_id
+from shepherd_memory.intake.exchange import (
+    GAP_SECONDS,
+    AnsweredExchange,
+    Exchange,
+    repeated_id,
+    storable_folder,
+)
 from shepherd_memory.intake.messages import (
     EMPTY,
     Message,
@@ -40,8 +46,6 @@ from shepherd_memory.text.redaction import redact
 
 LOOKED_BACK = 20
 """Messages with calls of tools in which the one is looked for that a result is of."""
-
-MAX_PATH_CHARS = 4096
 
 
 @dataclass(frozen=True)
@@ -129,7 +133,7 @@ def remember_exchange(
     session, exchange, block_key = _located(database, user_id, answered)
     if not session:
         return Remembered("", reason="what the user said before is not known here")
-    how = replace(how, place=storable_place(answered.provider))
+    how = replace(how, place=Place(storable_name(answered.provider), answered.cwd))
     again = _is_said_again(database, user_id, session, exchange, answered)
     both = exchange.messages(session, answered.answer, answered.said_at, again)
     kept = [message for message in both if not message.is_empty]
@@ -268,40 +272,67 @@ def store_messages(
         first_id = users.lock(tx, user_id, now, rows=len(messages) + 1)
         check(tx)
         session = read_live(tx, user_id, session_id, group_name)
+        if session.memory_mode != sessions.ON:
+            return replace(nothing, reason=f"the memory of this session is {session.memory_mode}")
         live = session.id
         # Who says what, where a message does not say it itself.
         speakers = {"user": user_id, "assistant": session.agent_name or how.agent_name}
-        new = [_document_of(message, live, group_name, speakers) for message in messages]
         note(tx, live)
-        new = align(tx, user_id, new, [message.is_unnamed for message in messages], first_id)
-        apart = _twins(tx, user_id, new, live, group_name)
+        ids = align(tx, user_id, live, messages, first_id, group_name)
+        whole = [
+            _document_of(message, message_id, live, group_name, speakers)
+            for message, message_id in zip(messages, ids, strict=True)
+        ]
+        new, apart = _without_twins(tx, user_id, whole, live, group_name)
+        terms = _counted_again(whole, new, terms)
         stored, queued = _store(
             tx, user_id, first_id, new, terms, how, extract, now, now if said_at is None else said_at, apart
         )
-    ids = tuple(document.message_id for document in new)
-    return Remembered(live, stored, len(new) - stored, queued, message_ids=ids)
+    return Remembered(live, stored, len(new) - stored, queued, message_ids=tuple(ids))
 
 
-def _twins(tx: Connection, user_id: str, new: Sequence[NewDocument], session_id: str, group: str) -> set[int]:
-    """The places of messages that are stored already, because the transcript of the same session has them."""
+def _without_twins(
+    tx: Connection, user_id: str, new: list[NewDocument], session_id: str, group: str
+) -> tuple[list[NewDocument], set[int]]:
+    """The messages, and the places of those that are stored already: a transcript of the session has them.
+
+    Of an answer whose first blocks were read there before it came, the rest.
+    """
     others = threads.transcripts_of_live(tx, user_id, session_id, group)
     if not others:
-        return set()
+        return new, set()
     known = documents.find_known(tx, user_id, new)
     places = [
         place for place, document in enumerate(new) if (group, session_id, document.message_id) not in known
     ]
-    apart = twins.set_apart(tx, user_id, [new[place] for place in places], others, twins.COMPARED_LIVE, group)
-    return {places[number] for number in apart}
+    found = twins.set_apart(tx, user_id, [new[place] for place in places], others, twins.COMPARED_LIVE, group)
+    apart = {places[number] for number in found}
+    unknown = [place for place in places if place not in apart]
+    rest = {
+        place: text
+        for transcript in others
+        for place, text in twins.cut_read_blocks(tx, user_id, new, transcript, unknown, group).items()
+    }
+    return ([replace(one, text=rest.get(n, one.text)) for n, one in enumerate(new)] if rest else new), apart
+
+
+def _counted_again(
+    before: Sequence[NewDocument], after: Sequence[NewDocument], terms: list[Counter[str]]
+) -> list[Counter[str]]:
+    """The words of messages that were cut; those of the others are counted already."""
+    return [
+        counted if was.text == is_now.text or not counted else entries.terms_of(is_now.text)
+        for was, is_now, counted in zip(before, after, terms, strict=True)
+    ]
 
 
 def _document_of(
-    message: Message, session_id: str, group_name: str, speakers: Mapping[str, str]
+    message: Message, message_id: str, session_id: str, group_name: str, speakers: Mapping[str, str]
 ) -> NewDocument:
     """A live message as a document; `speakers`: who has which role, where a message does not say it."""
     return NewDocument(
         session_id=session_id,
-        message_id=message.message_id,
+        message_id=message_id,
         text=message.text,
         created_at=message.created_at,
         role=message.role,
@@ -414,7 +445,7 @@ def add_document(
 
 def storable_place(provider: str, cwd: str = "") -> Place:
     """Where something is chatted, canonical and free of secrets."""
-    return Place(storable_name(provider), redact(canonical_text(cwd))[:MAX_PATH_CHARS] if cwd else "")
+    return Place(storable_name(provider), storable_folder(cwd) if cwd else "")
 
 
 def _clean(document: NewDocument, extra: object) -> NewDocument:

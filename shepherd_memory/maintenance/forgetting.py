@@ -9,27 +9,37 @@ from shepherd_memory.intake.handed_in import read_transcript, without_texts
 from shepherd_memory.intake.messages import MAX_QUERY_CHARS
 from shepherd_memory.maintenance import related
 from shepherd_memory.maintenance.related import Bundle, Forgettable, RelatedMemory
-from shepherd_memory.maintenance.same_said import COMPARED, find_same
+from shepherd_memory.maintenance.same_said import COMPARED, Near, find_same
 from shepherd_memory.memory import (
     context,
     documents,
     entries,
     facts,
-    rejections,
     responses,
     session_documents,
     session_lives,
     session_openings,
     sessions,
+    set_aside,
     threads,
     twins,
     unconfirmed,
 )
 from shepherd_memory.memory.documents import Document
+from shepherd_memory.phases import withholding
 from shepherd_memory.storage import prompt_blocks, tombstones, transcript_stops, users
 from shepherd_memory.storage.clock import to_us
 from shepherd_memory.storage.database import Connection, Database
-from shepherd_memory.storage.tombstones import CONTEXT, DOCUMENT, FACT, SESSION, SPARED, STATEMENT, WORDS
+from shepherd_memory.storage.tombstones import (
+    CONTEXT,
+    DOCUMENT,
+    FACT,
+    SESSION,
+    SPARED,
+    STATEMENT,
+    VALUE,
+    WORDS,
+)
 from shepherd_memory.text.groups import MAIN_GROUP
 
 LISTED = 100
@@ -75,7 +85,12 @@ class ForgettingPlan:
 
 
 def plan(
-    database: Database, user_id: str, target: Forgettable, group: str = MAIN_GROUP, only: bool = False
+    database: Database,
+    user_id: str,
+    target: Forgettable,
+    group: str = MAIN_GROUP,
+    only: bool = False,
+    near: Near | None = None,
 ) -> ForgettingPlan:
     """What `forget` would take, and what it would leave although it says the same."""
     with database.read() as connection:
@@ -83,7 +98,7 @@ def plan(
         parts = threads.parts(connection, user_id, target.name, group) if target.kind == SESSION else ()
         sizes = [sessions.size(connection, user_id, part, group) for part in parts]
         goes = bundle.memories()
-        same = [] if only else find_same(connection, user_id, bundle, group)
+        same = [] if only else find_same(connection, user_id, bundle, group, near)
         with_same = related.gather(connection, user_id, [one.target for one in same], group).memories()
     known = {one.target for one in goes}
     # Of a session not all that goes is listed.
@@ -106,7 +121,7 @@ def _bundle(connection: Connection, user_id: str, target: Forgettable, group: st
 
 def _of_session(connection: Connection, user_id: str, session_id: str, group: str) -> Bundle:
     """The first of what a session holds: enough to show it, and to look for the same elsewhere."""
-    bundle = Bundle()
+    bundle = Bundle(is_session=True)
     known = facts.listing(connection, user_id, group)
     for part in threads.parts(connection, user_id, session_id, group):
         made = [fact for fact in known if (fact.session_id, fact.group_name) == (part, group)]
@@ -128,6 +143,7 @@ def forget(
     group: str = MAIN_GROUP,
     only: bool = False,
     same: bool = False,
+    near: Near | None = None,
 ) -> Forgotten:
     """Delete one thing of a group with all that hangs together with it, and bury the statements.
 
@@ -139,7 +155,7 @@ def forget(
         if only and target.kind != SESSION:
             return _forget_only(tx, user_id, related.take(tx, user_id, [target], group), now, group)
         bundle = _bundle(tx, user_id, target, group, only)
-        alike = [] if bundle.is_empty else find_same(tx, user_id, bundle, group)
+        alike = [] if bundle.is_empty else find_same(tx, user_id, bundle, group, near)
         further = [one.target for one in alike] if same else []
         if target.kind == SESSION:
             gone = _forget_session(tx, user_id, target.name, now, group)
@@ -160,7 +176,12 @@ def _spare(tx: Connection, user_id: str, alike: Iterable[RelatedMemory], now: in
 
 
 def messages_to_go(
-    database: Database, user_id: str, target: Forgettable, group: str = MAIN_GROUP, same: bool = False
+    database: Database,
+    user_id: str,
+    target: Forgettable,
+    group: str = MAIN_GROUP,
+    same: bool = False,
+    near: Near | None = None,
 ) -> list[Document]:
     """The documents that `forget` would delete: a chat on this machine may have saved them."""
     with database.read() as connection:
@@ -171,7 +192,7 @@ def messages_to_go(
             for document in session_documents.of_session(connection, user_id, part, NO_LIMIT, group=group)
         ]
         bundle = _bundle(connection, user_id, target, group, only=False)
-        alike = find_same(connection, user_id, bundle, group) if same else []
+        alike = find_same(connection, user_id, bundle, group, near) if same else []
         further = related.gather(connection, user_id, [one.target for one in alike], group)
     return [*said, *bundle.documents.values(), *further.documents.values()]
 
@@ -188,8 +209,7 @@ def _forget_bundle(tx: Connection, user_id: str, bundle: Bundle, now: int, group
     stated = 0
     for session_id, message_id in sorted(bundle.statements):
         stated += facts.delete_statement(tx, user_id, session_id, message_id, now, group)
-        rejections.delete_statement(tx, user_id, session_id, message_id, group)
-        unconfirmed.delete_message(tx, user_id, session_id, message_id, group)
+        set_aside.delete_message(tx, user_id, session_id, message_id, group)
     # Those too of which there is no document: nothing may be made of them.
     tombstones.add_all(tx, user_id, DOCUMENT, _in_sessions(bundle.statements, now), group)
     return gone + Forgotten(facts=stated)
@@ -201,6 +221,7 @@ def _in_sessions(statements: Iterable[related.Statement], now: int) -> list[tupl
 
 def _forget_rows(tx: Connection, user_id: str, bundle: Bundle, now: int, group: str) -> Forgotten:
     """Delete the facts with their history, the pairs and the documents themselves."""
+    _withhold_notes(tx, user_id, bundle, now, group)
     _forget_unconfirmed(tx, user_id, bundle, group)
     keys = sum(facts.delete(tx, user_id, key, now, group) for key in sorted(bundle.keys))
     pairs = sum(context.delete(tx, user_id, pair_id, now, group) for pair_id in sorted(bundle.pairs))
@@ -215,6 +236,21 @@ def _forget_rows(tx: Connection, user_id: str, bundle: Bundle, now: int, group: 
     return Forgotten(keys, pairs, len(said))
 
 
+def _withhold_notes(tx: Connection, user_id: str, bundle: Bundle, now: int, group: str) -> None:
+    """What was made of the conversations that these were said in waits until it is made without them."""
+    stated = (
+        session_documents.get_message(tx, user_id, session_id, message_id, group)
+        for session_id, message_id in sorted(bundle.statements)
+    )
+    said = {one.id: one for one in (*bundle.documents.values(), *stated) if one is not None}
+    withholding.withhold_messages(tx, user_id, said.values(), group)
+    past = (one.value for key in sorted(bundle.keys) for one in facts.history(tx, user_id, key, group))
+    for value in sorted({*past, *(one.value for one in bundle.values())}):
+        if mark := tombstones.value_mark(value):
+            tombstones.add(tx, user_id, VALUE, mark, now, group=group)
+            withholding.withhold_value(tx, user_id, value, group)
+
+
 def _forget_unconfirmed(tx: Connection, user_id: str, bundle: Bundle, group: str) -> None:
     """Delete what waits to be confirmed under the same keys and questions, or of the same messages."""
     for key in sorted(bundle.keys):
@@ -222,7 +258,8 @@ def _forget_unconfirmed(tx: Connection, user_id: str, bundle: Bundle, group: str
     for pair in bundle.pairs.values():
         unconfirmed.delete_named(tx, user_id, CONTEXT, pair.question, group)
     for document in bundle.documents.values():
-        unconfirmed.delete_message(tx, user_id, document.session_id, document.message_id, group)
+        waiting = (set_aside.UNCONFIRMED,)
+        set_aside.delete_message(tx, user_id, document.session_id, document.message_id, group, waiting)
 
 
 def _forget_session(tx: Connection, user_id: str, session_id: str, now: int, group: str) -> Forgotten:
@@ -235,13 +272,13 @@ def _forget_session(tx: Connection, user_id: str, session_id: str, now: int, gro
 
 def _forget_part(tx: Connection, user_id: str, session_id: str, now: int, group: str) -> Forgotten:
     """Forget a session, or what came of it in one of two ways."""
+    withholding.forget_session(tx, user_id, session_id, group)
     gone = session_documents.delete_session(tx, user_id, session_id, group)
     _bury(tx, user_id, gone, now, group)
     pairs = context.of_session(tx, user_id, session_id, group)
     for context_id in pairs:
         context.delete(tx, user_id, context_id, now, group)
-    rejections.delete_session(tx, user_id, session_id, group)
-    unconfirmed.delete_session(tx, user_id, session_id, group)
+    set_aside.delete_session(tx, user_id, session_id, group)
     responses.delete_session(tx, user_id, session_id, group)
     session_lives.forget(tx, user_id, session_id, group)
     removed = facts.delete_session(tx, user_id, session_id, now, group)

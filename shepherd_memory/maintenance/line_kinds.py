@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from shepherd_memory.maintenance.line_columns import JSON, MOMENT, MOMENT_OR_NONE, NUMBER, TEXT
+from shepherd_memory.storage import tombstones
+from shepherd_memory.text.groups import GLOBAL_GROUP
 
 FORMAT = "shepherd-memory"
 VERSION = 3
@@ -58,7 +60,8 @@ KINDS: dict[str, Kind] = {
         "tombstones",
         {"group_name": TEXT, "kind": TEXT, "session_id": TEXT, "key": TEXT, "deleted_at": MOMENT},
         "group_name, kind, session_id, key",
-        "where true on conflict (user_id, group_name, kind, session_id, key) do nothing",
+        "where true on conflict (user_id, group_name, kind, session_id, key) do update"
+        " set deleted_at = excluded.deleted_at where excluded.deleted_at > tombstones.deleted_at",
     ),
     "file": Kind(
         "transcript_files",
@@ -206,7 +209,11 @@ KINDS: dict[str, Kind] = {
             "created_at": MOMENT,
         },
         "id",
-        "where not exists (select 1 from unconfirmed where user_id = :user_id and group_name = :group_name"
+        "where not exists (select 1 from tombstones where user_id = :user_id and group_name = :group_name"
+        " and kind = 'fact' and :kind = 'fact' and session_id = '' and key = :name"
+        " and deleted_at >= :stated_at)"
+        + _statement_not_buried()
+        + " and not exists (select 1 from unconfirmed where user_id = :user_id and group_name = :group_name"
         " and kind = :kind"
         " and name = :name and content = :content and stated_at = :stated_at)",
         has_id=True,
@@ -241,6 +248,16 @@ KINDS: dict[str, Kind] = {
         " and archived_at = :archived_at)",
         has_id=True,
     ),
+    "global_memory": Kind(
+        "global_memory",
+        {"group_name": TEXT, "text": TEXT, "updated_at": MOMENT},
+        "id",
+        # From a group that only reads it, it stays out.
+        f"where :group_name = '{GLOBAL_GROUP}' and not exists (select 1 from tombstones"
+        f" where user_id = :user_id and group_name = :group_name and kind = '{tombstones.GLOBAL_MEMORY}'"
+        " and deleted_at >= :updated_at) on conflict (user_id, group_name) do nothing",
+        has_id=True,
+    ),
     "usage": Kind(
         "token_usage",
         {
@@ -259,3 +276,7 @@ KINDS: dict[str, Kind] = {
 
 Of a file there is its name: whoever takes it in elsewhere reads it from its beginning, and knows its entries.
 """
+
+ERASED_FILE = "erased_file"
+ERASED_FILE_COLUMNS = {"file_key": TEXT, "group_name": TEXT, "read_through": NUMBER}
+"""How far a file had been read when its user was erased; here there is only a digest of that."""

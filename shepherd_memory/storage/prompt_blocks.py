@@ -37,6 +37,11 @@ def text_mark(text: str, group: str = MAIN_GROUP) -> str:
     return f"t{_digest(_within(group, text.strip()))}"
 
 
+def global_mark(global_id: int) -> str:
+    """What stands in `told` for the global memory, whatever it says."""
+    return f"g{global_id}"
+
+
 def joined(marks: Iterable[str]) -> str:
     """The column `told` of a block with these marks."""
     return " ".join(marks)

@@ -68,6 +68,15 @@ def shorten_middle(text: str, room: int) -> str:
     return f"{start}{GAP}{end}".strip() if start else ""
 
 
+def shorten_end(text: str, room: int) -> str:
+    """`text`, escaped for XML before, or as much of its beginning as weighs at most `room`."""
+    if weigh(text) <= room:
+        return text
+    grains = _XML_GRAIN.findall(text)
+    sums = [0, *accumulate(map(cache(weigh), grains))]
+    return "".join(grains[: max(0, bisect_right(sums, room) - 1)])
+
+
 def window(sums: Sequence[int], stretch: tuple[int, int], room: int) -> tuple[int, int]:
     """A stretch with what fits around it, half of that before it if there is so much."""
     first, last = stretch

@@ -231,7 +231,7 @@ def test_a_folder_of_archives_on_a_full_file_system_is_behind_and_catches_up(
         (problem,) = service.problems()
         assert "files in archive_folder are behind" in problem
         assert [text.count("**User**") for text in archived(folder).values()] == [200]
-        with pytest.raises(InvalidInput, match="cannot write to .*No space left"):
+        with pytest.raises(InvalidInput, match=r"cannot write to .*No space left"):
             service.export_archives("ada", small_disk / "export")
         assert not archived(small_disk / "export").get(UNFINISHED)
         # What is forgotten leaves at once, though the rest of its session finds no room.

@@ -39,7 +39,9 @@ def turn(number: int) -> list[dict[str, Any]]:
     ]
 
 
-def chat(service: Service, clock: ManualClock, *numbers: int, group: str = "main") -> None:
+def chat(
+    service: Service, clock: ManualClock, *numbers: int, group: str = "main", session: str = THREAD
+) -> None:
     """The same turns as a server hears them: all that was said so far, and the answer."""
     said: list[dict[str, Any]] = []
     for number in numbers:
@@ -47,7 +49,7 @@ def chat(service: Service, clock: ManualClock, *numbers: int, group: str = "main
         typed = {"type": "text", "text": f"my wish_{number} is tea_{number}\n"}
         said.append(user_says([reminder, typed]))
         answer = f"Answer {number}:\n\nthe kettle boils."
-        service.remember_exchange(ADA, said, answer, THREAD, group=group)
+        service.remember_exchange(ADA, said, answer, session, group=group)
         said.append({"role": "assistant", "content": answer})
     clock.now = max(clock.now, NOON)
 
@@ -72,12 +74,12 @@ def read(service: Service, path: Path, *numbers: int) -> None:
 
 Step = Callable[[Service, ManualClock, Path], None]
 WAYS: dict[str, list[Step]] = {
-    "live first": [lambda s, c, p: chat(s, c, 0, 4), lambda s, c, p: read(s, p, 0, 4)],
-    "transcript first": [lambda s, c, p: read(s, p, 0, 4), lambda s, c, p: chat(s, c, 0, 4)],
+    "live first": [lambda s, c, p: chat(s, c, 0, 4, session=p.stem), lambda s, c, p: read(s, p, 0, 4)],
+    "transcript first": [lambda s, c, p: read(s, p, 0, 4), lambda s, c, p: chat(s, c, 0, 4, session=p.stem)],
     "in turns": [
-        lambda s, c, p: chat(s, c, 0),
+        lambda s, c, p: chat(s, c, 0, session=p.stem),
         lambda s, c, p: read(s, p, 0, 4),
-        lambda s, c, p: chat(s, c, 0, 4),
+        lambda s, c, p: chat(s, c, 0, 4, session=p.stem),
     ],
 }
 
@@ -94,6 +96,34 @@ def test_each_message_is_stored_once_whichever_came_first(
         step(service, clock, path)
     service.transcripts.ingest(ADA, path, reimport=True)
     assert texts(service) == once(0, 4)
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("name", ["01JD7X9K2M4N6P8Q0R2S4T6V8W", "thread_6hBqkTz81xPw0LmN"])
+def test_an_id_of_another_form_is_the_same_text_in_both_ways(
+    service: Service, clock: ManualClock, tmp_path: Path, way: str, name: str
+) -> None:
+    path = tmp_path / "base" / "kettle" / f"{name}.jsonl"
+    for _ in range(2):
+        for step in WAYS[way]:
+            step(service, clock, path)
+            service.transcripts.poll()
+    assert texts(service) == once(0, 4)
+    (found,) = service.conversations(ADA)
+    assert (found.source, found.entries) == ("claude-code", 6)
+    assert service.forget(ADA, session=name).documents == 6
+    assert service.documents(ADA) == []
+
+
+@pytest.mark.parametrize("name", ["chat", "my-weekly-planning-notes"])
+def test_a_name_that_two_sessions_may_have_by_chance_joins_nothing(
+    service: Service, clock: ManualClock, tmp_path: Path, name: str
+) -> None:
+    chat(service, clock, 0, session=name)
+    read(service, tmp_path / "base" / "kettle" / f"{name}.jsonl", 0)
+    service.transcripts.poll()
+    assert texts(service)["my wish_0 is tea_0"] == 2
+    assert {one.source for one in service.conversations(ADA)} == {"live", "claude-code"}
 
 
 @pytest.mark.every_scheme
@@ -220,6 +250,53 @@ def test_an_answer_of_several_blocks_is_one_message_for_a_server(
         step()
     stored = " ".join(" ".join(one.text.split()) for one in service.documents(ADA))
     assert stored == "What colour? First I looked it up. It is blue."
+
+
+THREE = ("First I looked it up.", "It is\nblue.", "Or green?")
+
+
+@pytest.mark.every_scheme
+@pytest.mark.parametrize("read_before", [1, 2])
+def test_of_an_answer_that_comes_while_its_blocks_are_read_each_is_stored_once(
+    service: Service, clock: ManualClock, path: Path, read_before: int
+) -> None:
+    lines = [
+        *turn(0),
+        user_line(4, "What colour?"),
+        *(agent_line(n, text) for n, text in enumerate(THREE, 5)),
+    ]
+    service.transcripts.ingest(ADA, write(path, lines[: 4 + read_before]))
+    said = [
+        user_says("my wish_0 is tea_0"),
+        {"role": "assistant", "content": "Answer 0:\n\nthe kettle boils."},
+        user_says("What colour?"),
+    ]
+    for _ in range(2):
+        service.remember_exchange(ADA, said, "\n\n".join(THREE), THREAD)
+        service.transcripts.ingest(ADA, write(path, lines))
+    service.transcripts.ingest(ADA, path, reimport=True)
+    asked = Counter({"What colour?": 1})
+    assert texts(service) - once(0) - asked in (
+        Counter(" ".join(block.split()) for block in THREE),
+        Counter([THREE[0], "It is blue. Or green?"]),
+    )
+    (found,) = service.recall(ADA, "green", threshold=0.0, kinds=["document"]).hits[:1]
+    assert "Or green?" in found.text
+    service.transcripts.poll()
+    assert sum(one.entries for one in service.conversations(ADA)) == 7
+
+
+@pytest.mark.parametrize("asked", ["Is it?", "Is it not?"])
+def test_an_answer_that_begins_like_an_earlier_one_stays_whole(
+    service: Service, clock: ManualClock, path: Path, asked: str
+) -> None:
+    service.transcripts.ingest(ADA, write(path, [user_line(0, "Is it?"), agent_line(1, "Yes.")]))
+    service.remember_exchange(ADA, [user_says("Is it?")], "Yes.", THREAD)
+    answer = "Yes.\n\nIt is blue."
+    service.remember_exchange(
+        ADA, [user_says("Is it?"), {"role": "assistant", "content": "Yes."}, user_says(asked)], answer, THREAD
+    )
+    assert "Yes. It is blue." in texts(service)
 
 
 @pytest.mark.every_scheme

@@ -94,7 +94,7 @@ def mcp(name: str, arguments: Mapping[str, Any], *, shows: bool = False) -> Case
 def cases(ids: Mapping[str, Any]) -> list[Case]:
     """One for each method of each route at least; what removes most comes last."""
     memory = "/v1/memory"
-    previous = f"{memory}/sessions/previous"
+    previous, shared = f"{memory}/sessions/previous", f"{memory}/global"
     named = f"{memory}/sessions/{{session_id:path}}"
     messages, resume = (f"{memory}/sessions/{{session_id:path}}/{name}" for name in ("messages", "resume"))
     said = [{"role": "user", "content": WORDS}]
@@ -116,6 +116,7 @@ def cases(ids: Mapping[str, Any]) -> list[Case]:
         Case("GET", f"{memory}/facts", f"{memory}/facts", shows=True),
         Case("GET", f"{fact}/history", f"{memory}/facts/{KEY}/history", shows=True),
         Case("GET", fact, f"{memory}/facts/{KEY}", shows=True),
+        Case("GET", shared, shared, shows=True),
         Case("GET", f"{memory}/context", f"{memory}/context", shows=True),
         Case("GET", f"{memory}/context/{row}", f"{memory}/context/{ids['context']}", shows=True),
         Case("GET", f"{memory}/documents", f"{memory}/documents?session_id={SESSION}", shows=True),
@@ -180,12 +181,14 @@ def cases(ids: Mapping[str, Any]) -> list[Case]:
         mcp("forget", {"kind": "session", "id": SESSION, "same": True}),
         Case("POST", f"{memory}/remember", f"{memory}/remember", {"messages": said, "session_id": SESSION}),
         Case("PUT", fact, f"{memory}/facts/{KEY}", {"value": "none"}),
+        Case("PUT", shared, shared, {"text": "none"}),
         Case("POST", f"{memory}/context", f"{memory}/context", {"question": QUESTION, "answer": "none"}),
         Case("POST", f"{memory}/documents", f"{memory}/documents", {"text": "none", "session_id": SESSION}),
         Case("POST", f"{memory}/import", f"{memory}/import", export),
         Case("POST", f"{memory}/rejected/{row}/accept", f"{memory}/rejected/{ids['rejection']}/accept", {}),
         Case("POST", f"{waiting}/{row}/confirm", f"{waiting}/{ids['unconfirmed']}/confirm", {}),
         Case("POST", f"{waiting}/{row}/refuse", f"{waiting}/{ids['unconfirmed']}/refuse", {}),
+        Case("DELETE", shared, shared),
         Case("DELETE", fact, f"{memory}/facts/{KEY}"),
         Case("DELETE", f"{memory}/context/{row}", f"{memory}/context/{ids['context']}"),
         Case("DELETE", f"{memory}/documents/{row}", f"{memory}/documents/{ids['document']}"),
@@ -214,6 +217,7 @@ def seed(service: Service, user_id: str, first_id: int = 1) -> dict[str, Any]:
     service.set_fact(user_id, KEY, f"a young {secret}")
     service.set_fact(user_id, KEY, f"an old {secret}")
     service.set_fact(user_id, f"{secret}_count", "seven")
+    service.set_global_memory(user_id, f"Feed the {secret}.")
     service.add_context(user_id, QUESTION, f"The animal that they like is a {secret}.")
     said = {"role": "user", "content": f"I like the {secret}, my favourite animal.", "id": "m1"}
     service.remember(user_id, [said], SESSION, cwd=f"/{secret}")

@@ -8,6 +8,7 @@ import pytest
 
 from shepherd_memory.frontends.cli import cli
 from shepherd_memory.service import Service
+from shepherd_memory.storage.database import Database
 from tests.grouped_memory import (
     ALPHA,
     BETA,
@@ -31,6 +32,7 @@ READING = {
     "facts list": True,
     "facts get": True,
     "facts history": True,
+    "global show": False,
     "context list": True,
     "documents list": True,
     "documents show": False,
@@ -87,7 +89,7 @@ def everything(service: Service) -> dict[str, Any]:
 
 
 def test_each_group_is_shown_what_it_sees_and_changes_what_is_its_own(
-    transcripts: Path, tmp_path: Path
+    transcripts: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def furnish_with(service: Service, *groups: str) -> dict[str, Any]:
         made = [furnish(service, group, transcripts) for group in groups]
@@ -104,11 +106,18 @@ def test_each_group_is_shown_what_it_sees_and_changes_what_is_its_own(
     for group in WORDS:
         for command, has_own in READING.items():
             check_shown(command, said(command, ids, group), group, has_own)
-    exported = tmp_path / "exported.jsonl"
+    exported, text = tmp_path / "exported.jsonl", tmp_path / "text.md"
+    text.write_text("none")
+    monkeypatch.setenv("VISUAL", "true")
     good("memory", "export", str(exported), "--user", USER, "--group", GLOBAL)
     for group in (GLOBAL, BETA, ALPHA):
         before = with_service(everything)
-        given = {**ids, "file": transcript_of(group, transcripts), "folder": tmp_path / "sessions"}
+        given = {
+            **ids,
+            "file": transcript_of(group, transcripts),
+            "folder": tmp_path / "sessions",
+            "text": text,
+        }
         for command in WRITING:
             named = {**given, "file": exported} if command == "memory import" else given
             check_shown(command, said(command, named, group), group, has_own=False)
@@ -134,6 +143,20 @@ def test_main_is_shown_the_items_of_all_groups_labelled(transcripts: Path) -> No
     assert run("queue", "list", "--all-users", "--group", BETA).exit_code == 2
     assert data("queue", "drop", item, "--user", USER) == {"dropped": [ids["item"]]}
     assert data("queue", "retry", item, "--user", USER, "--group", ALPHA) == {"retried": [ids["item"]]}
+
+
+def test_what_has_failed_is_retried_in_the_group_that_is_named_alone(transcripts: Path) -> None:
+    ids = with_service(lambda service: furnish(service, ALPHA, transcripts))
+    with_service(lambda service: fail_all(service.database))
+    assert data("queue", "retry", "--all-failed", "--group", BETA) == {"retried": []}
+    assert data("queue", "retry", "--all-failed", "--group", ALPHA) == {
+        "retried": [{"user": USER, "id": ids["item"]}]
+    }
+
+
+def fail_all(database: Database) -> None:
+    with database.write() as tx:
+        tx.execute("update jobs set status = 'failed', ended_at = queued_at where status = 'waiting'")
 
 
 def test_transcripts_go_to_the_group_that_is_named_and_stay_there(transcripts: Path) -> None:

@@ -24,7 +24,7 @@ MARK = "anns own words"
 
 COMMANDS = {
     "remember": ["hello", "--session", "s"],
-    "recall": [MARK, "--threshold", "0", "--limit", "50"],
+    "recall": [MARK, "--threshold", "0", "--limit", "50", "--now", "2100-01-01"],
     "facts list": [],
     "facts get": ["secret"],
     "facts set": ["secret", "bobs"],
@@ -38,6 +38,10 @@ COMMANDS = {
     "documents add": ["a note", "--session", "s"],
     "documents delete": ["{document}"],
     "forget": ["--session", "s"],
+    "global show": [],
+    "global set": ["{text}"],
+    "global edit": [],
+    "global delete": [],
     "memory stats": [],
     "memory erase": ["--yes"],
     "memory export": [],
@@ -101,8 +105,9 @@ def shelf(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def anns(no_answer: None, tmp_path: Path, shelf: Path) -> dict[str, str]:
+def anns(no_answer: None, tmp_path: Path, shelf: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
     """One of everything, for ann; where it is."""
+    monkeypatch.setenv("VISUAL", "true")
     numbers = shelf / "numbers.json"
     if numbers.exists():
         for name in FILES:
@@ -116,6 +121,7 @@ def anns(no_answer: None, tmp_path: Path, shelf: Path) -> dict[str, str]:
         **json.loads(numbers.read_text()),
         "file": str(tmp_path / "bob.jsonl"),
         "folder": str(tmp_path / "sessions"),
+        "text": str(tmp_path / "bob.jsonl"),
     }
 
 
@@ -124,6 +130,7 @@ def _stock(folder: Path) -> dict[str, str]:
     good("facts", "set", "secret", MARK)
     good("context", "add", "What did ann say?", MARK)
     good("remember", MARK, "--session", "s")
+    good("global", "set", "-", stdin=MARK)
     with_service(_reject)
     with_service(lambda service: service.inject("ann", [{"role": "user", "content": MARK}]))
     # A poll puts everybody's chats into conversations: here before bob does anything.
@@ -176,6 +183,7 @@ def test_bob_neither_sees_nor_changes_what_is_anns(
 
 def test_the_mark_is_where_ann_looks(anns: dict[str, str]) -> None:
     listed = (
+        "global show",
         "facts list",
         "context list",
         "documents list",

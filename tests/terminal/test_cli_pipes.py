@@ -55,6 +55,9 @@ PRINTS = {
     "queue status": [],
     "remember": ["--session", "s" + HOSTILE, HOSTILE],
     "forget": ["town", "--dry-run"],
+    "global show": [],
+    "global edit": [],
+    "global delete": [],
     "documents delete": ["DOCUMENT", "--yes"],
     "memory erase": ["--yes"],
 }
@@ -66,7 +69,7 @@ PRINTS_ELSEWHERE = {"chat", "hooks run", "memory watch", "memory ingest", "worke
 PRINTS_NO_MEMORY = {
     "config get", "config path", "config set", "config show", "config unset", "tui", "memory forget",
     "memory import", "memory process", "memory reembed", "memory rejected accept", "queue drop",
-    "queue retry", "sessions export", "hooks install",
+    "queue retry", "sessions export", "hooks install", "global set",
     "mcp install", "mcp uninstall", "apikey create", "apikey list", "apikey revoke", "apikey show",
     "provider add", "provider help", "provider list", "provider next", "model", "whoami",
 }  # fmt: skip
@@ -85,10 +88,11 @@ def test_every_command_is_in_one_of_the_lists() -> None:
 
 
 @pytest.fixture
-def hostile_memory(tmp_path: Path) -> None:
+def hostile_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A user all of whose memory tries to drive the terminal."""
     good("config", "set", "user_id", USER)
     good("config", "set", "embedding_engine", "none")
+    monkeypatch.setenv("VISUAL", "true")
     lines = [
         said(number, f"{HOSTILE} {number}", BEGUN, session="t", cwd="/tmp/\x1b[31m") for number in (0, 1)
     ]
@@ -100,6 +104,7 @@ def fill(service: Service) -> None:
     for value in (HOSTILE, f"again {HOSTILE}"):
         service.set_fact(USER, "town", value)
     service.add_context(USER, HOSTILE, HOSTILE)
+    service.set_global_memory(USER, HOSTILE)
     service.inject(USER, [{"role": "user", "content": HOSTILE}], session_id=f"s{HOSTILE}")
     with service.database.write() as tx:
         for name in ("bridge", "river"):

@@ -112,6 +112,7 @@ def test_compaction_loses_no_word_and_the_summary_is_nobodys(project: Path) -> N
 
 def test_a_new_session_is_told_of_the_one_before_it_and_of_what_is_known(project: Path) -> None:
     good("facts", "set", "city", "Lisbon")
+    good("global", "set", "-", stdin="Answer in British English.")
     hook(event("SessionEnd", write(project / "s.jsonl", talk())))
     told = context(hook(event("SessionStart", project / "new.jsonl", source="startup")))
     previous = element(told)
@@ -119,6 +120,8 @@ def test_a_new_session_is_told_of_the_one_before_it_and_of_what_is_known(project
     assert (previous.attrib["message-count"], previous.attrib["total-count"]) == ("6", "6")
     assert f"[human — ann]: {TALK[4]}" in (previous.text or "")
     assert "[facts: city=Lisbon]" in told
+    assert told.startswith("What follows was written down by the user for every session.\n<global-memory ")
+    assert "  Answer in British English.\n</global-memory>\n\nWhat follows is a record" in told
     assert texts() == list(TALK)
 
 

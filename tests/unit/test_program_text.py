@@ -3,11 +3,12 @@
 import pytest
 
 from shepherd_memory.intake.messages import last_user_message, typed_by_user
-from shepherd_memory.text.block_seal import RECORD_NOTE
+from shepherd_memory.text.block_seal import GLOBAL_NOTE, RECORD_NOTE
 from shepherd_memory.text.program_text import WAKE_UP, ProgramText, is_asked_by_program, typed_text
 
 AGENTS_MD = "# AGENTS.md instructions for /work\n\n<INSTRUCTIONS>\nUse tabs.\n\n</INSTRUCTIONS>"
 RECORD = f"{RECORD_NOTE}\n<previous-session x>\n[human]: I\n  do &lt;\n</previous-session>"
+SHARED = f"{GLOBAL_NOTE}\n<global-memory x>\n  Be kind &lt;\n</global-memory>"
 REMINDER = "<system-reminder>\nAlways use tabs.\n</system-reminder>"
 
 
@@ -22,6 +23,9 @@ REMINDER = "<system-reminder>\nAlways use tabs.\n</system-reminder>"
         ("<command-name>/model</command-name>\n<command-args>opus</command-args>", "/model opus"),
         (REMINDER, ProgramText.META),
         (RECORD, ProgramText.META),
+        (SHARED, ProgramText.META),
+        (f"{SHARED}\n\n{RECORD}\n\nMy bike is green.", "My bike is green."),
+        (f"{GLOBAL_NOTE}\n<global-memory x>\nMy bike is green.",) * 2,
         (f"{RECORD}\n\nMy bike is green.", "My bike is green."),
         (f"My bike is green.\n\n{RECORD}", "My bike is green."),
         (f"Why does it say {RECORD_NOTE}?",) * 2,

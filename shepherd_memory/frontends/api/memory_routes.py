@@ -19,6 +19,8 @@ from shepherd_memory.frontends.api.memory_shapes import (
     FactToForget,
     FactValue,
     ForgettingOf,
+    GlobalMemoryDeleted,
+    GlobalText,
     Groups,
     History,
     Injections,
@@ -32,6 +34,7 @@ from shepherd_memory.frontends.api.memory_shapes import (
     RowOf,
     RowToForget,
     SessionToForget,
+    SharedText,
     Stats,
     UnconfirmedList,
     Why,
@@ -56,7 +59,7 @@ from shepherd_memory.memory.facts import Fact
 from shepherd_memory.memory.rejections import Rejection
 from shepherd_memory.memory.unconfirmed import Unconfirmed
 from shepherd_memory.recall import Recalled
-from shepherd_memory.text.groups import MAIN_GROUP
+from shepherd_memory.text.groups import GLOBAL_GROUP, MAIN_GROUP, may_act_in
 
 USER_ROW = "users"
 
@@ -115,6 +118,36 @@ def delete_fact(given: BodyInput[FactToForget, None]) -> Forgotten:
 def fact_history(given: BodyInput[FactOf, None]) -> History:
     past = given.service.fact_history(given.user_id, given.parameters.key, group=given.group)
     return History(_found(past, "fact", given.parameters.key))
+
+
+def get_global(given: BodyInput[ForUser, None]) -> SharedText:
+    found = given.service.global_memory(given.user_id, group=given.group)
+    if found is None:
+        raise HttpError(404, "this user has no global memory")
+    opening = given.service.global_opening(given.user_id, group=given.group)
+    return SharedText(found.text, found.updated_at, opening)
+
+
+def put_global(given: BodyInput[OperationInput, GlobalText]) -> SharedText:
+    _check_writes_global(given.group)
+    stored = given.service.set_global_memory(given.user_id, given.body.text, group=given.group)
+    opening = given.service.global_opening(given.user_id, group=given.group)
+    return SharedText(stored.text, stored.updated_at, opening)
+
+
+def delete_global(given: BodyInput[ForUser, None]) -> GlobalMemoryDeleted:
+    _check_writes_global(given.group)
+    given.service.delete_global_memory(given.user_id, group=given.group)
+    return GlobalMemoryDeleted(True)
+
+
+def _check_writes_global(group: str) -> None:
+    if not may_act_in(group, GLOBAL_GROUP):
+        raise HttpError(
+            403,
+            f"the group {group!r} only reads the global memory: writing takes a request of the group 'main'",
+            code="group_not_allowed",
+        )
 
 
 def list_context(given: BodyInput[Page, None]) -> ContextPage:
@@ -318,6 +351,25 @@ MEMORY_OPERATIONS = [
     Operation("GET", f"{ROOT}/facts/{{key}}", "Get a fact.", Fact, get_fact, FactOf),
     Operation("PUT", f"{ROOT}/facts/{{key}}", "Set a fact.", Fact, put_fact, FactKey, FactValue),
     Operation("DELETE", f"{ROOT}/facts/{{key}}", "Delete a fact.", Forgotten, delete_fact, FactToForget),
+    Operation(
+        "GET",
+        f"{ROOT}/global",
+        "The text that every session begins with.",
+        SharedText,
+        get_global,
+        ForUser,
+        refusals=(404,),
+    ),
+    Operation("PUT", f"{ROOT}/global", "Replace that text.", SharedText, put_global, body=GlobalText),
+    Operation(
+        "DELETE",
+        f"{ROOT}/global",
+        "Delete that text, also from conversations that run.",
+        GlobalMemoryDeleted,
+        delete_global,
+        ForUser,
+        refusals=(404,),
+    ),
     Operation("GET", f"{ROOT}/context", "List questions and answers.", ContextPage, list_context, Page),
     Operation("POST", f"{ROOT}/context", "Store a question and answer.", PairStored, add_context, body=Pair),
     Operation("GET", f"{ROOT}/context/{{id}}", "Get a question and answer.", Context, get_context, RowOf),

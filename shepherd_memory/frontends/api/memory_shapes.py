@@ -12,6 +12,7 @@ from shepherd_memory.injection.log import Injection
 from shepherd_memory.memory.context import Context
 from shepherd_memory.memory.documents import CATEGORIES, SPEAKER_TYPES, TYPES, Document
 from shepherd_memory.memory.facts import Fact, PastFact
+from shepherd_memory.memory.global_memory import MAX_CHARS
 from shepherd_memory.memory.group_catalog import GroupSummary
 from shepherd_memory.memory.rejections import Rejection
 from shepherd_memory.memory.unconfirmed import Unconfirmed
@@ -106,6 +107,12 @@ class FactValue(ForUser, frozen=True, kw_only=True):
     value: Said
 
 
+class GlobalText(ForUser, frozen=True, kw_only=True):
+    """The text that every session is to begin with."""
+
+    text: Annotated[str, Meta(min_length=1, max_length=MAX_CHARS)]
+
+
 class Page(ForUser, frozen=True, kw_only=True):
     after_id: AfterId = 0
     limit: Limit = PAGE
@@ -179,6 +186,22 @@ class Facts:
     """The current facts, by key."""
 
     facts: list[Fact]
+
+
+@dataclass(frozen=True)
+class SharedText:
+    """The global memory; `handed_on` is what a session is told of it, as a part of its first message."""
+
+    text: str
+    updated_at: datetime
+    handed_on: str
+
+
+@dataclass(frozen=True)
+class GlobalMemoryDeleted:
+    """It is in no conversation any more."""
+
+    deleted: bool
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ import os
 import sys
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from shepherd_memory.errors import InvalidInput, ShepherdError
 from shepherd_memory.frontends.terminal.output import is_terminal
@@ -39,19 +39,29 @@ class _Nowhere(io.RawIOBase):
         return len(data)
 
 
-def file_text(path: Path) -> str:
-    """What is in a file."""
+def file_text(path: Path, max_bytes: int | None = None) -> str:
+    """What is in a file; one with more than so many bytes is refused, and not read to its end."""
     try:
-        return _decoded(path.read_bytes(), str(path))
+        with path.open("rb") as file:
+            return _decoded(_read(file, max_bytes, str(path)), str(path))
     except OSError as error:
         raise InvalidInput(f"cannot read {path}: {error.strerror}") from error
 
 
-def stdin_text(asked: bool) -> str:
+def stdin_text(asked: bool, max_bytes: int | None = None) -> str:
     """What comes on stdin; from a terminal only if that was asked for (`-`), else nothing."""
-    if is_terminal(sys.stdin) and not asked:
+    if sys.stdin is None or (is_terminal(sys.stdin) and not asked):
         return ""
-    return _decoded(b"".join(stdin_lines()), "stdin")
+    return _decoded(_read(sys.stdin.buffer, max_bytes, "stdin"), "stdin")
+
+
+def _read(file: BinaryIO, max_bytes: int | None, where: str) -> bytes:
+    if max_bytes is None:
+        return file.read()
+    raw = file.read(max_bytes + 1)
+    if len(raw) > max_bytes:
+        raise InvalidInput(f"{where} has more than {max_bytes:,} bytes: give a shorter text")
+    return raw
 
 
 def stdin_lines() -> Iterable[bytes]:

@@ -43,12 +43,13 @@ class HookAnswer:
             self._service.begin_archive(self._user_id, self._event.session_id, group=self._group)
 
     def _tell(self, offer: Callable[[str], None]) -> None:
+        shared = self._service.global_opening(self._user_id, group=self._group)
         profile = self._profile()
         previous = self._previous()
-        offer(_as_context(previous, profile))
+        offer(_as_context(shared, previous, profile))
         if self._take_in_all():
             previous = self._previous()
-            offer(_as_context(previous, profile))
+            offer(_as_context(shared, previous, profile))
         if previous is not None:
             logger.info(
                 "%s: told of %d messages of the session before", self._event.name, previous.message_count
@@ -97,7 +98,7 @@ def _newest_beside(path: Path) -> list[Path]:
     return []
 
 
-def _as_context(previous: "PreviousSession | None", profile: str) -> str:
-    text = "\n\n".join(part for part in (previous.text if previous else "", profile) if part)
+def _as_context(shared: str, previous: "PreviousSession | None", profile: str) -> str:
+    text = "\n\n".join(part for part in (shared, previous.text if previous else "", profile) if part)
     told = {"hookEventName": SESSION_START, "additionalContext": text}
     return json.dumps({"suppressOutput": True, "hookSpecificOutput": told}) if text else ""

@@ -1,0 +1,14 @@
+-- A text that every session of the user begins with, whatever its group. It keeps its id until it is deleted, so that what
+-- was told of it can be taken back; its version is the user's seq when it was written last.
+create table global_memory (
+    user_id text not null,
+    group_name text not null default 'global' check (group_name = 'global'),
+    id integer not null,
+    version integer not null default 0,
+    text text not null,
+    updated_at integer not null,
+    primary key (user_id, group_name)
+) without rowid;
+
+-- The newest conversations of a group, and of one of its projects.
+create index conversations_by_project on conversations (user_id, group_name, cwd, last_message_at);
