@@ -97,8 +97,19 @@ class Plainness:
         yield self._after_person(place, clause)
         if (mine := self._scanner.match("possessive", place, clause.end, "persons")) is not None:
             yield self._after_person(mine, clause)
-        if clause.actor.kinds and best_fit(self.kinds, clause.actor.kinds) != NONE:
+        is_meant = bool(clause.actor.kinds) and best_fit(self.kinds, clause.actor.kinds) != NONE
+        if is_meant and not self._is_anothers(clause):
             yield self._after_pronoun(at, clause)
+
+    def _is_anothers(self, clause: Clause) -> bool:
+        """Whether who is spoken of belongs to somebody else: "I walk the neighbour's dog. He's called Rex"."""
+        start = self.reading.sentences[max(clause.sentence - 1, 0)][0]
+        before = [one for one in self.reading.clauses_in((start, clause.start)) if one.end <= clause.start]
+        others = [one.actor.kinds for one in before if one.actor.kinds]
+        owners = [one for one in self.reading.mentions_in((start, clause.start)) if not self._fits(one)]
+        return any(best_fit(self.kinds, kinds) == NONE for kinds in others) or any(
+            self.reading.text.startswith("'s ", one.end) for one in owners
+        )
 
     def _after_noun(self, at: int, clause: Clause) -> int | None:
         noun = self._scanner.match("noun", at, clause.end) or self._key_at(at, clause.end)

@@ -47,7 +47,13 @@ class Surroundings:
         """Whether a joke, a role, a song or the like is spoken of here or in a sentence next to it."""
         sentences = self.scanner.reading.sentences
         near = sentences[max(number - 1, 0)][0], sentences[min(number + 1, len(sentences) - 1)][1]
-        found = pattern("plain", "turn", self.scanner.languages).finditer(self.scanner.text, *near)
+        return self._speaks_of("turn", near) or any(
+            self._speaks_of(entry, sentences[number]) for entry in ("unsure", "borrowed")
+        )
+
+    def _speaks_of(self, entry: str, span: Span) -> bool:
+        """Whether a phrase of a table stands there that is neither in the value nor in the key."""
+        found = pattern("plain", entry, self.scanner.languages).finditer(self.scanner.text, *span)
         return any(one[0] not in self.value and one[0] not in self.about for one in found)
 
     def _is_embedded(self, clause: Clause, before: list[Clause]) -> bool:
@@ -174,6 +180,9 @@ class Surroundings:
         if not self.scanner.is_spaced:
             is_more = self.scanner.match("inner", clause.start, clause.end) is not None
             return is_more or clause.end - clause.start >= MIN_UNSPACED
+        at = self.scanner.next(clause.start)
+        if self.scanner.match("or", at, clause.end) is not None:
+            return False
         if self._is_asked(self.scanner.reading.sentences[clause.sentence]):
             return True
         span = clause.start, clause.end

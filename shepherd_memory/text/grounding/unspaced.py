@@ -65,7 +65,7 @@ class UnspacedClause:
     def _names_last(self) -> bool:
         """Whether who was mentioned last before the clause is whom the key names."""
         before = [one for one in self.scanner.reading.mentions if one.end <= self.clause.start]
-        return bool(before) and self._fits(before[-1])
+        return bool(before) and all(map(self._fits, before))
 
     def _goes_on(self) -> bool:
         """Whether a Chinese clause without a subject goes on about the user of the clause before it."""

@@ -297,7 +297,8 @@ class _Case:
 
     def _is_not(self, term: Term, holding: list[Passage]) -> bool:
         """Whether the user is not what the value says, under a key that else takes both: "I'm no vegan"."""
-        if term.denied is not None or is_denying(self._value) or is_about_past(self._about):
+        is_past = is_about_past(self._about) and not pattern_of_key("birthplace").search(self._about)
+        if term.denied is not None or is_denying(self._value) or is_past:
             return False
         denied = pattern("denial", "is_not", self._reading.languages)
         texts = [self._reading.text[one.start : one.end] for one in self._clauses]
