@@ -61,13 +61,15 @@ class Plainness:
 
     def _is_said(self, clause: Clause) -> bool:
         if not self._scanner.is_spaced:
-            return UnspacedClause(self._scanner, clause, self.value, self.kinds).is_said()
+            return UnspacedClause(self._scanner, clause, self.about, self.value, self.kinds).is_said()
         if self._stands_at_person(clause) or self._comes_first(clause):
             return True
         at = self._scanner.start_of(clause)
         head = next((end for end in self._heads(at, clause) if end is not None), None)
         if head is None:
             return self._is_continued(at, clause)
+        if self.kinds and self._is_key_of("name") and self._scanner.has("liking", (at, head)):
+            return False
         return any(
             self._leads_to_value(one, clause.end) for one in (head, *self._further_verbs(head, at, clause))
         )
@@ -102,7 +104,7 @@ class Plainness:
             yield self._after_pronoun(at, clause)
 
     def _is_anothers(self, clause: Clause) -> bool:
-        """Whether who is spoken of belongs to somebody else: "I walk the neighbour's dog. He's called Rex"."""
+        """Whether who is spoken of belongs to somebody else: "my aunt's dog. He's called Rex"."""
         start = self.reading.sentences[max(clause.sentence - 1, 0)][0]
         before = [one for one in self.reading.clauses_in((start, clause.start)) if one.end <= clause.start]
         others = [one.actor.kinds for one in before if one.actor.kinds]
@@ -115,12 +117,22 @@ class Plainness:
         noun = self._scanner.match("noun", at, clause.end) or self._key_at(at, clause.end)
         if noun is None:
             return None
-        after = self._scanner.next(noun)
-        if "ru" in self.reading.languages and self.reading.text[after : after + 1].isdigit():
-            return after
+        after = self._after_aim(self._scanner.next(noun), clause.end)
+        if "ru" in self.reading.languages:
+            place = self._scanner.next(self._scanner.match("locative", after, clause.end) or after)
+            if self.reading.text[place : place + 1].isdigit():
+                return place
         return self._scanner.match("copula", after, clause.end) or self._scanner.match(
             "third", after, clause.end
         )
+
+    def _after_aim(self, at: int, end: int) -> int:
+        """Where the name after a noun ends that says which one: "my flight to Funchal"."""
+        aim = self._scanner.match("aim", at, end)
+        if aim is None:
+            return at
+        name = WORD.match(self.reading.text, self._scanner.next(aim), end)
+        return self._scanner.next(name.end()) if name and name[0] in self.reading.capitals else at
 
     def _key_at(self, at: int, end: int) -> int | None:
         """Where words of the key end that stand here: "my blood type is…" under `blood_type`."""
@@ -303,7 +315,7 @@ class Plainness:
     def _keeps_apart(self, word: str) -> bool:
         """Whether the value is not what somebody is or has, but with whom, near what, or not yet."""
         entries = ["company", "ahead"]
-        entries += ["apart"] if self._is_key_of("occupation") else []
+        entries += ["apart"] if self._is_key_of("occupation", "name") else []
         entries += ["near"] if self._is_key_of("residence") else []
         return any(self._scanner.is_in(entry, word) for entry in entries)
 
@@ -311,7 +323,7 @@ class Plainness:
         return any(any_phrase(table("cues")[one]["key"]).search(self.about) for one in attributes)
 
     def _is_known(self, word: str) -> bool:
-        if word.isdigit() or word in self.about.split():
+        if word[0].isdigit() or word in self.about.split():
             return True
         if self._scanner.is_in("filler", word) or self._scanner.is_in("site", word):
             return True

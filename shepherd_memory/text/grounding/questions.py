@@ -79,8 +79,14 @@ def unsaid_in(question: str, pieces: Sequence[Passage]) -> tuple[tuple[str, ...]
     """
     names = _names_within(question)
     terms = content_terms(fold(question), topic_stems())
-    unsaid = [term for term in terms if not any(is_in(term, piece) for piece in pieces)]
+    unsaid = [term for term in terms if not any(_is_said(term, piece) for piece in pieces)]
     return tuple(term.text for term in unsaid), _is_forged(unsaid, names)
+
+
+def _is_said(term: Term, piece: Passage) -> bool:
+    """Whether a piece has a term, or each character of a pair that only the question puts together."""
+    is_spread = is_unspaced(term.text) and all(one in piece.text for one in term.text)
+    return is_spread or is_in(term, piece)
 
 
 def _names_within(question: str) -> frozenset[str]:

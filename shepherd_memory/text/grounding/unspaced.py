@@ -17,6 +17,7 @@ class UnspacedClause:
 
     scanner: Scanner
     clause: Clause
+    about: str
     value: str
     kinds: frozenset[str]
 
@@ -30,6 +31,7 @@ class UnspacedClause:
         after = place + len(self.value)
         tail = pattern("plain", "ending", self.scanner.languages)
         is_closed = after == end or tail.fullmatch(self.scanner.text, after, end) is not None
+        is_closed = is_closed or self.scanner.text[after:end] in self.about
         return is_closed and self._is_lead(at, place, end)
 
     def _is_about(self, at: int, end: int) -> bool:
