@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 
 from shepherd_memory.text.grounding.languages import LANGUAGES, any_phrase, pattern, table
 from shepherd_memory.text.grounding.quantities import Quantity, find_quantities, supports
@@ -213,8 +214,14 @@ class Plainness:
         place = next((i for i, word in enumerate(words) if self._is_value(word)), None)
         if is_first or place is None or self._follows_others(clause):
             return False
-        lead = words[:place]
-        return all(self._is_known(word) and not self._scanner.is_in("apart", word) for word in lead)
+        lead, rest = words[:place], [word for word in words[place:] if not self._is_value(word)]
+        is_known = all(self._is_known(word) and not self._scanner.is_in("apart", word) for word in lead)
+        return is_known and (not rest or (self._goes_on_after(rest[0]) and self._may_end(rest)))
+
+    def _goes_on_after(self, word: str) -> bool:
+        """Whether a word after the last thing of a list adds to it, and says nothing of that thing."""
+        entries = ("joiner", "persons"), ("company", "plain"), ("locative", "plain")
+        return word[0].isdigit() or any(self._scanner.is_in(entry, word, of) for entry, of in entries)
 
     def _follows_others(self, clause: Clause) -> bool:
         """Whether somebody else is spoken of before a clause: "my father's car, a Seat"."""
@@ -258,12 +265,14 @@ class Plainness:
         if self._is_other_unit(rest[0]):
             return False
         is_placed = has_article = False
-        for word in rest:
+        for before, word in pairwise(["", *rest]):
             if self._scanner.is_in("limit", word) or self._is_part_time(word):
                 return False
             if self._scanner.is_in("company", word) or self._scanner.is_in("joiner", word, "persons"):
                 return True
             is_name = word in self.reading.capitals and not (has_article and "de" in self.reading.languages)
+            # Who writes no capitals at all writes places without them too.
+            is_name = is_name or (not self.reading.capitals and self._scanner.is_in("locative", before))
             if is_placed and not is_name and not self._is_known(word):
                 return False
             is_placed = is_placed or self._scanner.is_in("locative", word)
@@ -284,7 +293,7 @@ class Plainness:
 
     def _is_bridge(self, lead: list[str]) -> bool:
         unknown = [i for i, word in enumerate(lead) if not self._is_known(word)]
-        if self._is_with_own(lead):
+        if self._is_with_own(lead) or self._is_role(lead):
             return True
         if any(self._keeps_apart(word) for word in lead):
             return False
@@ -298,6 +307,16 @@ class Plainness:
         )
         is_place = bool(after) and self._scanner.is_in("filler", after[0]) and self._is_key_of(*_PLACE_KEYS)
         return (is_list and len(after) <= MAX_ASIDE_WORDS) or (is_place and len(unknown) <= MAX_ASIDE_WORDS)
+
+    def _is_role(self, lead: list[str]) -> bool:
+        """Whether the words before the value say that somebody works as it: "at a bank as a clerk"."""
+        near = lead[-MAX_ASIDE_WORDS:]
+        others = lead[: -len(near)] if near else []
+        return (
+            self._is_key_of("occupation")
+            and any(self._scanner.is_in("role", word) for word in near)
+            and not any(self._scanner.is_in(entry, word) for word in others for entry in ("ahead", "company"))
+        )
 
     def _is_with_own(self, lead: list[str]) -> bool:
         """Whether somebody lives with their people in a place: "with my parents in Bogota"."""

@@ -27,7 +27,7 @@ _QUOTES = (
 MAX_FRAGMENT_WORDS = 3
 MAX_APPOSITION_WORDS = 5
 MAX_ASIDE_WORDS = 2
-MIN_UNSPACED = 5
+MIN_UNSPACED = 4
 """Fewer characters than these after a value, in a script without spaces, may take it back."""
 
 
@@ -200,7 +200,8 @@ class Surroundings:
     def _begins_with_user(self, at: int, end: int) -> bool:
         if not self.scanner.is_spaced:
             return self.scanner.match("topic", at, end) is not None
-        return self.scanner.user_acts(at, end) is not None
+        is_user = self.scanner.match("first", at, end, "persons") is not None
+        return is_user or self.scanner.user_acts(at, end) is not None
 
     def _opens_with_own(self, at: int, clause: Clause) -> bool:
         owned = self.scanner.match("possessive", at, clause.end, "persons")
@@ -240,6 +241,10 @@ class Surroundings:
             is_russian = "ru" in self.scanner.languages and len(words) >= MAX_FRAGMENT_WORDS
             return is_more and not is_restricted and (is_russian or self._begins(start, *entries))
         is_name = bool(words) and (words[0] in self.scanner.reading.capitals or words[0].isdigit())
+        is_restricted = self._begins(start, ("restriction", "plain"), ("hedge", "plain"))
+        is_other = is_name or is_restricted or self._begins(start, ("possessive", "persons"))
+        if len(words) > MAX_FRAGMENT_WORDS and not is_other:
+            return True
         return (
             (is_name and len(words) <= MAX_FRAGMENT_WORDS)
             or (is_more and self._begins(start, ("starter", "plain"), ("request", "plain")))
