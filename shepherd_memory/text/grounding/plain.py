@@ -67,6 +67,8 @@ class Plainness:
             return True
         at = self._scanner.start_of(clause)
         head = next((end for end in self._heads(at, clause) if end is not None), None)
+        if any(map(self._is_part_time, self._scanner.words(clause.start, clause.end))):
+            return False
         if head is None:
             return self._is_continued(at, clause)
         if self.kinds and self._is_key_of("name") and self._scanner.has("liking", (at, head)):
@@ -266,7 +268,7 @@ class Plainness:
             return False
         is_placed = has_article = False
         for before, word in pairwise(["", *rest]):
-            if self._scanner.is_in("limit", word) or self._is_part_time(word):
+            if self._scanner.is_in("limit", word):
                 return False
             if self._scanner.is_in("company", word) or self._scanner.is_in("joiner", word, "persons"):
                 return True

@@ -26,6 +26,7 @@ _QUOTES = (
 )
 MAX_FRAGMENT_WORDS = 3
 MAX_APPOSITION_WORDS = 5
+MAX_ANNOUNCEMENT_WORDS = 6
 MAX_ASIDE_WORDS = 2
 MIN_UNSPACED = 4
 """Fewer characters than these after a value, in a script without spaces, may take it back."""
@@ -105,11 +106,22 @@ class Surroundings:
         text = self.scanner.text[slice(*sentence)].strip()
         if text.endswith(":"):
             return self.scanner.has("introduction", sentence)
+        if self._hands_over(sentence):
+            return False
         if not self.scanner.is_spaced and _JAPANESE_END.search(text.rstrip(" 。!")):
             return True
         is_short = len(text.split()) <= MAX_FRAGMENT_WORDS and self.scanner.is_spaced
         is_own = any(self.scanner.has(one, sentence, "persons") for one in ("first", "possessive"))
         return is_short or is_own or text.endswith("?") or self._requests(sentence)
+
+    def _hands_over(self, sentence: Span) -> bool:
+        """Whether a sentence speaks of a text, or of somebody who said something: it may follow."""
+        if self._is_asked(sentence) or self._requests(sentence):
+            return False
+        is_short = len(self.scanner.words(*sentence)) <= MAX_ANNOUNCEMENT_WORDS
+        return self.scanner.has("text", sentence) or (
+            is_short and self.scanner.has("said", sentence, "moods")
+        )
 
     def _may_follow(self, sentence: Span) -> bool:
         first = self.scanner.reading.clauses_in(sentence)[:1]
