@@ -67,7 +67,7 @@ class Plainness:
             return True
         at = self._scanner.start_of(clause)
         head = next((end for end in self._heads(at, clause) if end is not None), None)
-        if any(map(self._is_part_time, self._scanner.words(clause.start, clause.end))):
+        if any(map(self._is_part_time, self._scanner.words(self._phrase_start(clause), clause.end))):
             return False
         if head is None:
             return self._is_continued(at, clause)
@@ -76,6 +76,11 @@ class Plainness:
         return any(
             self._leads_to_value(one, clause.end) for one in (head, *self._further_verbs(head, at, clause))
         )
+
+    def _phrase_start(self, clause: Clause) -> int:
+        """Where the last sign before a clause stands: "on Fridays I'm a DJ" has none in it."""
+        start = self.reading.sentences[clause.sentence][0]
+        return max(start, *(self.reading.text.rfind(one, start, clause.start) for one in ",;:("))
 
     def _further_verbs(self, head: int, at: int, clause: Clause) -> Iterator[int]:
         """Where what else the same one does ends: "I'm tall and weigh…", "se llama Coco y tiene…"."""
