@@ -15,21 +15,31 @@ from shepherd_memory.memory import (
     documents,
     entries,
     facts,
-    rejections,
     responses,
     session_documents,
     session_lives,
     session_openings,
     sessions,
+    set_aside,
     threads,
     twins,
     unconfirmed,
 )
 from shepherd_memory.memory.documents import Document
+from shepherd_memory.phases import withholding
 from shepherd_memory.storage import prompt_blocks, tombstones, transcript_stops, users
 from shepherd_memory.storage.clock import to_us
 from shepherd_memory.storage.database import Connection, Database
-from shepherd_memory.storage.tombstones import CONTEXT, DOCUMENT, FACT, SESSION, SPARED, STATEMENT, WORDS
+from shepherd_memory.storage.tombstones import (
+    CONTEXT,
+    DOCUMENT,
+    FACT,
+    SESSION,
+    SPARED,
+    STATEMENT,
+    VALUE,
+    WORDS,
+)
 from shepherd_memory.text.groups import MAIN_GROUP
 
 LISTED = 100
@@ -199,8 +209,7 @@ def _forget_bundle(tx: Connection, user_id: str, bundle: Bundle, now: int, group
     stated = 0
     for session_id, message_id in sorted(bundle.statements):
         stated += facts.delete_statement(tx, user_id, session_id, message_id, now, group)
-        rejections.delete_statement(tx, user_id, session_id, message_id, group)
-        unconfirmed.delete_message(tx, user_id, session_id, message_id, group)
+        set_aside.delete_message(tx, user_id, session_id, message_id, group)
     # Those too of which there is no document: nothing may be made of them.
     tombstones.add_all(tx, user_id, DOCUMENT, _in_sessions(bundle.statements, now), group)
     return gone + Forgotten(facts=stated)
@@ -212,6 +221,7 @@ def _in_sessions(statements: Iterable[related.Statement], now: int) -> list[tupl
 
 def _forget_rows(tx: Connection, user_id: str, bundle: Bundle, now: int, group: str) -> Forgotten:
     """Delete the facts with their history, the pairs and the documents themselves."""
+    _withhold_notes(tx, user_id, bundle, now, group)
     _forget_unconfirmed(tx, user_id, bundle, group)
     keys = sum(facts.delete(tx, user_id, key, now, group) for key in sorted(bundle.keys))
     pairs = sum(context.delete(tx, user_id, pair_id, now, group) for pair_id in sorted(bundle.pairs))
@@ -226,6 +236,21 @@ def _forget_rows(tx: Connection, user_id: str, bundle: Bundle, now: int, group: 
     return Forgotten(keys, pairs, len(said))
 
 
+def _withhold_notes(tx: Connection, user_id: str, bundle: Bundle, now: int, group: str) -> None:
+    """What was made of the conversations that these were said in waits until it is made without them."""
+    stated = (
+        session_documents.get_message(tx, user_id, session_id, message_id, group)
+        for session_id, message_id in sorted(bundle.statements)
+    )
+    said = {one.id: one for one in (*bundle.documents.values(), *stated) if one is not None}
+    withholding.withhold_messages(tx, user_id, said.values(), group)
+    past = (one.value for key in sorted(bundle.keys) for one in facts.history(tx, user_id, key, group))
+    for value in sorted({*past, *(one.value for one in bundle.values())}):
+        if mark := tombstones.value_mark(value):
+            tombstones.add(tx, user_id, VALUE, mark, now, group=group)
+            withholding.withhold_value(tx, user_id, value, group)
+
+
 def _forget_unconfirmed(tx: Connection, user_id: str, bundle: Bundle, group: str) -> None:
     """Delete what waits to be confirmed under the same keys and questions, or of the same messages."""
     for key in sorted(bundle.keys):
@@ -233,7 +258,8 @@ def _forget_unconfirmed(tx: Connection, user_id: str, bundle: Bundle, group: str
     for pair in bundle.pairs.values():
         unconfirmed.delete_named(tx, user_id, CONTEXT, pair.question, group)
     for document in bundle.documents.values():
-        unconfirmed.delete_message(tx, user_id, document.session_id, document.message_id, group)
+        waiting = (set_aside.UNCONFIRMED,)
+        set_aside.delete_message(tx, user_id, document.session_id, document.message_id, group, waiting)
 
 
 def _forget_session(tx: Connection, user_id: str, session_id: str, now: int, group: str) -> Forgotten:
@@ -246,13 +272,13 @@ def _forget_session(tx: Connection, user_id: str, session_id: str, now: int, gro
 
 def _forget_part(tx: Connection, user_id: str, session_id: str, now: int, group: str) -> Forgotten:
     """Forget a session, or what came of it in one of two ways."""
+    withholding.forget_session(tx, user_id, session_id, group)
     gone = session_documents.delete_session(tx, user_id, session_id, group)
     _bury(tx, user_id, gone, now, group)
     pairs = context.of_session(tx, user_id, session_id, group)
     for context_id in pairs:
         context.delete(tx, user_id, context_id, now, group)
-    rejections.delete_session(tx, user_id, session_id, group)
-    unconfirmed.delete_session(tx, user_id, session_id, group)
+    set_aside.delete_session(tx, user_id, session_id, group)
     responses.delete_session(tx, user_id, session_id, group)
     session_lives.forget(tx, user_id, session_id, group)
     removed = facts.delete_session(tx, user_id, session_id, now, group)
