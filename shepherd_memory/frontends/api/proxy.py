@@ -76,9 +76,10 @@ class ChatRoute:
         seconds = config.server_memory_timeout
         try:
             async with (
-                session_in_use(state, seconds, *memory.belonging),
+                session_in_use(state, seconds, *memory.belonging) as mode,
                 until_disconnect(scope, receive),
             ):
+                memory.restrict(mode)
                 edit = partial(
                     splice,
                     asked.body,
