@@ -230,7 +230,7 @@ class RecallEngine:
 
 
 def _pool(index: UserIndex, limit: int, scope: Scope) -> int:
-    """How many are looked at closely: of sessions all, because one may have more that fit than a pool holds."""
+    """How many are looked at closely; by session all are: one may have more that fit than a pool holds."""
     return index.size if scope.of_session else max(POOL, 4 * limit)
 
 
