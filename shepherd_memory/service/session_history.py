@@ -25,8 +25,11 @@ from shepherd_memory.text.tokens import UNITS
 from shepherd_memory.text.visible import visible_text
 
 SEARCH_SECONDS = 10.0
-MAX_HITS = 500
+MAX_HITS = 1000
 """Messages that a search looks at, the best."""
+
+MAX_HITS_OF_SESSION = 50
+"""Of these, so that a long session leaves room for others."""
 
 MIN_CONFIDENCE = 0.6
 """Of a hit that has not all the words: whoever searches wants no list of what comes nearest."""
@@ -73,7 +76,7 @@ class SessionHistoryService(SessionService, RecallService):
         _check_page(limit, 0)
 
         def search() -> SessionList:
-            scope = Scope(kinds=(DOCUMENT,), by_session=True)
+            scope = Scope(kinds=(DOCUMENT,), of_session=MAX_HITS_OF_SESSION)
             recalled = self._find(user_id, as_text(query), MAX_HITS, 0.0, None, scope, False, place)
             hits = [hit for hit in recalled.hits if _is_about(hit, recalled.words)]
             with self.database.read() as connection:

@@ -301,6 +301,13 @@ def test_what_was_said_in_several_sessions_is_found_in_each(service: Service, cl
     assert [one.session_id for one in service.search_sessions(ADA, "tyre", group="team").sessions] == ids[2:]
 
 
+def test_a_long_session_hides_no_other(service: Service, clock: ManualClock) -> None:
+    service.remember(ADA, [user_says(f"The bicycle {number} is ready") for number in range(1100)], "long")
+    service.remember(ADA, [user_says("A shop that sold me the bicycle and lots of bells")], "short")
+    found = service.search_sessions(ADA, "bicycle").sessions
+    assert {one.session_id: one.match and one.match.hits for one in found} == {"long": 50, "short": 1}
+
+
 @pytest.mark.parametrize("query", ["%", "_", "bicyc%", "100\\%", "", "'; drop table sessions"])
 def test_wildcards_in_a_search_stand_for_themselves(service: Service, clock: ManualClock, query: str) -> None:
     started(service, clock, "The bicycle is green")
