@@ -274,6 +274,11 @@ def test_a_list_comes_in_pages_with_the_newest_message_first(service: Service, c
     assert service.list_sessions(ADA, limit=2).total == 5
 
 
+def test_a_session_in_which_only_the_agent_spoke_is_listed_with_its_greeting(service: Service) -> None:
+    service.remember(ADA, [{"role": "assistant", "content": "Good morning,\nAda"}], "greeted")
+    assert [one.preview for one in listed(service)] == ["Good morning, Ada"]
+
+
 def test_a_search_goes_by_session_with_its_best_hit_and_their_number(
     service: Service, clock: ManualClock
 ) -> None:
