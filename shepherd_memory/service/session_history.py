@@ -3,8 +3,15 @@
 from collections.abc import Sequence
 
 from shepherd_memory.errors import InvalidInput
-from shepherd_memory.memory import session_catalog, session_history, session_lives, session_openings
+from shepherd_memory.memory import (
+    group_catalog,
+    session_catalog,
+    session_history,
+    session_lives,
+    session_openings,
+)
 from shepherd_memory.memory.entries import DOCUMENT, terms_of
+from shepherd_memory.memory.group_catalog import GroupSummary
 from shepherd_memory.memory.session_catalog import SessionCatalog, SessionList, SessionMatch
 from shepherd_memory.memory.session_history import HistoryEntry, ResumedSession, ResumeRequest
 from shepherd_memory.memory.session_lives import SessionLife
@@ -57,6 +64,13 @@ class SessionHistoryService(SessionService, RecallService):
         place = checked_group(group)
         with self.database.read() as connection:
             return session_history.entries(connection, user_id, place)
+
+    @empty_for_unknown_user(list)
+    def groups(self, user_id: str, *, group: str = MAIN_GROUP) -> list[GroupSummary]:
+        """The user's groups that the group may see: all for `main`, itself and `global` for another."""
+        place = checked_group(group)
+        with self.database.read() as connection:
+            return group_catalog.listing(connection, user_id, self._idle_rule(), place)
 
     @empty_for_unknown_user(SessionList)
     def search_sessions(

@@ -456,3 +456,27 @@ def test_the_beginning_of_an_id_stands_for_it_within_user_and_group(
     with pytest.raises(InvalidInput, match="boat-one_1, boat-one_2"):
         service.resume_session(ADA, "boat-one")
     assert rows(service) == before
+
+
+def test_main_sees_all_groups_of_its_user_and_others_themselves_and_global(
+    service: Service, clock: ManualClock
+) -> None:
+    active = service.start_session("ada", group="work").session_id
+    service.remember("ada", [user_says("The release is on Friday")], active, group="work")
+    service.remember("ada", [user_says("My bike is green")], "bikes")
+    service.set_fact("ada", "town", "Porto", group="home")
+    service.remember("bob", [user_says("I am Bob")], "bobs", group="bobs")
+    assert [(one.name, one.session_id, one.sessions) for one in service.groups("ada")] == [
+        ("main", "", 1),
+        ("global", "", 0),
+        ("home", "", 0),
+        ("work", active, 1),
+    ]
+    said = service.documents("ada", group="work")[-1].created_at
+    assert [one.last_activity_at for one in service.groups("ada", group="work")] == [said, None]
+    for group in ("work", "home", "nobodys"):
+        assert [one.name for one in service.groups("ada", group=group)] == [group, "global"]
+    assert [one.name for one in service.groups("ada", group="global")] == ["global"]
+    assert [one.name for one in service.groups("eve")] == ["main", "global"]
+    clock.advance(16 * 60)
+    assert [one.session_id for one in service.groups("ada", group="work")] == ["", ""]

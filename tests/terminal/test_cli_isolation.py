@@ -54,6 +54,7 @@ COMMANDS = {
     "memory health-check": [],
     "transcript": ["s"],
     "sessions list": [],
+    "groups list": [],
     "sessions search": [MARK],
     "sessions show": ["s"],
     "sessions resume": ["s"],
