@@ -28,6 +28,11 @@ class Planner:
         self._config = config
         self._after = ""
         self._due_at = 0
+        self._is_resting = False
+
+    def rest(self) -> None:
+        """Queue nothing any more: whoever works has chosen what is to be done."""
+        self._is_resting = True
 
     def hurry(self) -> None:
         """Look again at the next opportunity."""
@@ -36,7 +41,7 @@ class Planner:
     def poll(self, now: int) -> int:
         """Queue what is to be done for the next users, if it is time for that; how many jobs."""
         config = self._config()
-        if now < self._due_at or phase1_endpoint(config) is None:
+        if self._is_resting or now < self._due_at or phase1_endpoint(config) is None:
             return 0
         self._due_at = now + round(config.poll_interval * SECOND)
         rules, claims = phase_rules(config), config.memory_phase1_claims
