@@ -65,7 +65,7 @@ def phase_problem(connection: Connection, config: Config, now: int) -> str:
 
 
 def _oldest(connection: Connection, config: Config, now: int) -> tuple[float, str]:
-    """How long the oldest job has waited, in seconds, and whose it is; what waits for tomorrow does not count."""
+    """How many seconds the oldest job has waited, and whose it is; without what waits for tomorrow."""
     due_by = now + round(config.memory_phase_retry * SECOND)
     found = jobs.whose_is_oldest(connection, KIND, due_by)
     return (0.0, "") if found is None else (max(0, now - found[0]) / SECOND, found[1])

@@ -1,19 +1,19 @@
 """Notes of conversations: which there are, why others get none, and having them made now."""
 
 from collections.abc import Collection, Sequence
-from contextlib import closing
 from dataclasses import dataclass
 from datetime import datetime
 
 from shepherd_memory.conversations.conversation import Conversation
 from shepherd_memory.errors import ConfigError, NotFound
-from shepherd_memory.llm.client import Client
 from shepherd_memory.memory.sessions import of_work_key, seen_work_keys
 from shepherd_memory.phases import candidates, outputs, planning
 from shepherd_memory.phases.conversation_text import ConversationText
 from shepherd_memory.phases.eligibility import (
     LASTING,
     NOT_OVER,
+    QUEUED,
+    RETRY_AT,
     RUNNING,
     RUNNING_SESSION,
     TOO_OLD,
@@ -35,6 +35,10 @@ from shepherd_memory.work import endpoint_state, jobs
 READ_AT_ONCE = 500
 
 _NEVER_OVERRULED = LASTING | {RUNNING, RUNNING_SESSION, NOT_OVER}
+
+
+_MADE_NOW = frozenset({QUEUED, RETRY_AT})
+"""What is to come sooner or later comes now, if somebody asks."""
 
 
 @dataclass(frozen=True)
@@ -179,8 +183,15 @@ class PhaseService(ServiceParts):
         planned = self._forecasts(user_id, wanted)
         if not dry_run:
             planning.queue(self.database, user_id, wanted, is_due, self._clock())
+            if wanted:
+                self._try_anew()
             self.phases.wake()
         return planned
+
+    def _try_anew(self) -> None:
+        """Whoever asks by hand may have mended what the endpoint was paused for."""
+        with self.database.write() as tx:
+            endpoint_state.note_trouble(tx, endpoint_state.PHASE1, endpoint_state.OK, "", self._clock())
 
     def _wanted(
         self, user_id: str, conversation_id: int | None, is_due: planning.Choice, group: str
@@ -196,7 +207,9 @@ class PhaseService(ServiceParts):
         if earliest is not None and to_us(candidate.conversation.last_message_at) < earliest:
             return False
         obstacle = why_not(candidate, phase_rules(self.config), self._clock())
-        if obstacle is None or (obstacle.reason == TOO_OLD and earliest is not None):
+        if obstacle is None or obstacle.reason in _MADE_NOW:
+            return True
+        if obstacle.reason == TOO_OLD and earliest is not None:
             return True
         return is_named and obstacle.reason not in _NEVER_OVERRULED
 
@@ -204,10 +217,8 @@ class PhaseService(ServiceParts):
         endpoint = named_endpoint(self.config)
         if endpoint is None or not wanted:
             return []
-        budget = self.config.memory_phase1_input_tokens
-        if not budget:
-            with closing(Client()) as client:
-                budget = budget_in(client.context_window(endpoint.target))
+        # The server is not asked for the model's context window: looking ahead sends nothing at all.
+        budget = self.config.memory_phase1_input_tokens or budget_in(0)
         return [
             PlannedNote(
                 one,
