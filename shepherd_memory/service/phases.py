@@ -112,7 +112,7 @@ class PhaseService(ServiceParts):
         planned = self._forecasts(user_id, wanted)
         if not dry_run:
             planning.queue(self.database, user_id, wanted, is_due, self._clock())
-            self.phases.wake()
+            self.phases.wake(user_id)
         return planned
 
     def _wanted(

@@ -79,7 +79,7 @@ class SessionService(ServiceParts):
             memory_mode=memory_mode,
         )
         life = session_lives.start(self.database, user_id, new, idle, place)
-        self.phases.wake()
+        self.phases.wake(user_id)
         return life
 
     def end_session(

@@ -66,7 +66,8 @@ def settle(service: Service, clock: ManualClock, hours: float = 7.0) -> None:
 def make_notes(service: Service, clock: ManualClock) -> list[Outcome]:
     """Plan, and do what is due."""
     clock.advance(UPKEEP_SECONDS)
-    service.phases.wake()
+    for user_id in (ADA, BOB):
+        service.phases.wake(user_id)
     (lane,) = service.phases.lanes
     return list(iter(lane.run_once, None))
 
