@@ -1230,6 +1230,7 @@ TRANSCRIPTS: dict[str, list[Case]] = {
     ],
     "extraction.queue.put_stretch": [in_transaction(queue.put_stretch, 9000, "new", 0, 10**6, NOW)],
     "recall.filters.allowed": [_allowed],
+    "memory.sessions.strictest_mode": [in_transaction(sessions.strictest_mode, ["chat", "life"])],
     "memory.sessions.live_id": [
         in_transaction(sessions.live_id, "session"),
         in_transaction(sessions.live_id, "chat"),

@@ -103,24 +103,33 @@ def test_transcripts_and_programs_must_be_listed_by_name(
     assert len(bodies(endpoint)) == 1
 
 
-@pytest.mark.parametrize("mode", ["on", "off"])
-def test_a_session_that_came_in_both_ways_is_read_whole_and_has_one_mode(
-    service: Service, clock: ManualClock, endpoint: ScriptedEndpoint, tmp_path: Path, mode: str
+def test_a_session_that_came_in_both_ways_is_read_whole(
+    service: Service, clock: ManualClock, endpoint: ScriptedEndpoint, tmp_path: Path
 ) -> None:
     began = clock() - DAY
-    service.start_session(ADA, session_id=THREAD, memory_mode=mode)
-    service.end_session(ADA, THREAD)
     now, clock.now = clock.now, began
     service.remember(ADA, [user_says("line 0")], THREAD)
     clock.now = now
     ingest(service, tmp_path, THREAD, lines(began))
     service.transcripts.poll()
-    assert set(reasons(service, clock).values()) == {"" if mode == "on" else "memory off"}
     make_notes(service, clock)
-    assert len(bodies(endpoint)) == (1 if mode == "on" else 0)
-    if mode == "on":
-        text = user_text(bodies(endpoint)[0])
-        assert [text.count(f"line {at}\n") for at in range(6)] == [1] * 6
+    (sent,) = bodies(endpoint)
+    assert [user_text(sent).count(f"line {at}\n") for at in range(6)] == [1] * 6
+    live = next(one for one in service.documents(ADA) if one.text == "line 0")
+    service.forget(ADA, document=live.id)
+    assert outputs_of(service) == [], "what was heard live is in the file's conversation too"
+
+
+@pytest.mark.parametrize("mode", ["read-only", "off"])
+def test_nothing_is_read_of_the_transcript_of_a_session_whose_memory_is_not_on(
+    service: Service, clock: ManualClock, tmp_path: Path, mode: str
+) -> None:
+    service.start_session(ADA, session_id=THREAD, memory_mode=mode)
+    ingest(service, tmp_path, THREAD, lines(clock() - DAY))
+    assert (service.documents(ADA), service.conversations(ADA)) == ([], [])
+    assert service.transcripts.health(ADA).skipped == {"memory off": 6}
+    ingest(service, tmp_path, THREAD, lines(clock() - DAY), user=BOB)
+    assert len(service.documents(BOB)) == 6
 
 
 def test_a_file_that_is_read_anew_leaves_one_note_of_its_conversation(
