@@ -8,7 +8,13 @@ from dataclasses import dataclass, replace
 from shepherd_memory.extraction import queue
 from shepherd_memory.extraction.queue import QueuedMessage
 from shepherd_memory.intake.alignment import align
-from shepherd_memory.intake.exchange import GAP_SECONDS, AnsweredExchange, Exchange, repeated_id
+from shepherd_memory.intake.exchange import (
+    GAP_SECONDS,
+    AnsweredExchange,
+    Exchange,
+    repeated_id,
+    storable_folder,
+)
 from shepherd_memory.intake.messages import (
     EMPTY,
     Message,
@@ -40,8 +46,6 @@ from shepherd_memory.text.redaction import redact
 
 LOOKED_BACK = 20
 """Messages with calls of tools in which the one is looked for that a result is of."""
-
-MAX_PATH_CHARS = 4096
 
 
 @dataclass(frozen=True)
@@ -129,7 +133,7 @@ def remember_exchange(
     session, exchange, block_key = _located(database, user_id, answered)
     if not session:
         return Remembered("", reason="what the user said before is not known here")
-    how = replace(how, place=storable_place(answered.provider))
+    how = replace(how, place=Place(storable_name(answered.provider), answered.cwd))
     again = _is_said_again(database, user_id, session, exchange, answered)
     both = exchange.messages(session, answered.answer, answered.said_at, again)
     kept = [message for message in both if not message.is_empty]
@@ -273,16 +277,18 @@ def store_messages(
         live = session.id
         # Who says what, where a message does not say it itself.
         speakers = {"user": user_id, "assistant": session.agent_name or how.agent_name}
-        new = [_document_of(message, live, group_name, speakers) for message in messages]
         note(tx, live)
-        new = align(tx, user_id, new, [message.is_unnamed for message in messages], first_id)
-        whole, (new, apart) = new, _without_twins(tx, user_id, new, live, group_name)
+        ids = align(tx, user_id, live, messages, first_id, group_name)
+        whole = [
+            _document_of(message, message_id, live, group_name, speakers)
+            for message, message_id in zip(messages, ids, strict=True)
+        ]
+        new, apart = _without_twins(tx, user_id, whole, live, group_name)
         terms = _counted_again(whole, new, terms)
         stored, queued = _store(
             tx, user_id, first_id, new, terms, how, extract, now, now if said_at is None else said_at, apart
         )
-    ids = tuple(document.message_id for document in new)
-    return Remembered(live, stored, len(new) - stored, queued, message_ids=ids)
+    return Remembered(live, stored, len(new) - stored, queued, message_ids=tuple(ids))
 
 
 def _without_twins(
@@ -321,12 +327,12 @@ def _counted_again(
 
 
 def _document_of(
-    message: Message, session_id: str, group_name: str, speakers: Mapping[str, str]
+    message: Message, message_id: str, session_id: str, group_name: str, speakers: Mapping[str, str]
 ) -> NewDocument:
     """A live message as a document; `speakers`: who has which role, where a message does not say it."""
     return NewDocument(
         session_id=session_id,
-        message_id=message.message_id,
+        message_id=message_id,
         text=message.text,
         created_at=message.created_at,
         role=message.role,
@@ -439,7 +445,7 @@ def add_document(
 
 def storable_place(provider: str, cwd: str = "") -> Place:
     """Where something is chatted, canonical and free of secrets."""
-    return Place(storable_name(provider), redact(canonical_text(cwd))[:MAX_PATH_CHARS] if cwd else "")
+    return Place(storable_name(provider), storable_folder(cwd) if cwd else "")
 
 
 def _clean(document: NewDocument, extra: object) -> NewDocument:

@@ -251,6 +251,21 @@ def live_id(connection: Connection, user_id: str, session_id: str, group: str = 
     return session_id if taken is None else f"{session_id}{LIVE_MARK}"
 
 
+def strictest_mode(
+    connection: Connection, user_id: str, names: Sequence[str], group: str = MAIN_GROUP
+) -> str:
+    """What the memory of these sessions, which are one, is for: `on` where nobody said otherwise."""
+    wanted = {f"name{number}": name for number, name in enumerate(names)}
+    row = connection.row(
+        "select min(memory_mode) from sessions where user_id = :user_id and group_name = :group"
+        f" and memory_mode <> 'on' and session_id in ({', '.join(f':{name}' for name in wanted)})",
+        user_id=user_id,
+        group=group,
+        **wanted,
+    )
+    return ON if row is None or row[0] is None else str(row[0])
+
+
 def mark_queued(tx: Connection, user_id: str, session_id: str, through: int, group: str = MAIN_GROUP) -> None:
     """Move the queued watermark on, never back; what is queued is also wanted."""
     tx.execute(

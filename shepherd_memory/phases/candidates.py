@@ -89,8 +89,10 @@ def _candidate(row: Row, jobs_of: dict[str, OpenJob]) -> NoteCandidate:
     )
 
 
-def users_with_news(connection: Connection, rules: PhaseRules, now: int, after: str, limit: int) -> list[str]:
-    """The next users, by their ids, who have a conversation at the right age without an output or a job."""
+def users_with_news(
+    connection: Connection, rules: PhaseRules, oldest: int, now: int, after: str, limit: int
+) -> list[str]:
+    """The next users, by their ids, who have a conversation since `oldest` without an output or a job."""
     rows = connection.rows(
         "select distinct c.user_id from conversations c where c.last_message_at >= :oldest"
         " and c.last_message_at <= :newest and c.status <> 'active' and c.entries >= :fewest"
@@ -102,7 +104,7 @@ def users_with_news(connection: Connection, rules: PhaseRules, now: int, after: 
         f" and j.kind = '{KIND}' and j.key = c.group_name || :mark || c.id"
         " and j.status in ('waiting', 'running') and j.watermark_through >= c.last_document)"
         " order by c.user_id limit :limit",
-        oldest=now - rules.max_age_us,
+        oldest=oldest,
         newest=now - rules.min_idle_us,
         fewest=rules.min_entries,
         after=after,

@@ -33,9 +33,9 @@ class PhaseLanes:
             for number, client in enumerate(self._clients, start=1)
         ]
 
-    def wake(self) -> None:
-        """Look for conversations and jobs now: a session has started, or somebody asks for a note."""
-        self._planner.hurry()
+    def wake(self, user_id: str) -> None:
+        """Look for a user's conversations and jobs: a session has started, or somebody asks for a note."""
+        self._planner.hurry(user_id)
         for lane in self.lanes:
             lane.wake()
 

@@ -185,7 +185,7 @@ class PhaseService(ServiceParts):
             planning.queue(self.database, user_id, wanted, is_due, self._clock())
             if wanted:
                 self._try_anew()
-            self.phases.wake()
+            self.phases.wake(user_id)
         return planned
 
     def _try_anew(self) -> None:

@@ -77,7 +77,7 @@ class SessionService(ServiceParts):
             memory_mode=checked_mode(memory_mode) if memory_mode else "",
         )
         life = session_lives.start(self.database, user_id, new, idle, place)
-        self.phases.wake()
+        self.phases.wake(user_id)
         return life
 
     def end_session(

@@ -111,12 +111,14 @@ def put_anew(
     begun = tx.execute(
         "update jobs set status = 'waiting', run_at = 0, tries_left = :tries, successes_seen = null,"
         " watermark_through = :through, last_error = '', outcome = '', ended_at = null, queued_at = :now,"
-        " claims = case when status = 'failed' then claims + 1 else claims end"
+        " claims = case when status = 'failed' then claims + 1 else claims end,"
+        " turn = case when status = 'failed' then :turn else turn end"
         " where user_id = :user_id and kind = :kind and key = :key and status in ('waiting', 'failed')",
         user_id=user_id,
         kind=kind,
         key=key,
         through=watermark_through,
+        turn=next_turn(tx, user_id, kind, now),
         tries=TRIES,
         now=now,
     )

@@ -79,6 +79,7 @@ from shepherd_memory.memory import (
     session_openings,
     session_tail,
     sessions,
+    set_aside,
     threads,
     twins,
     unconfirmed,
@@ -520,7 +521,9 @@ CORE: dict[str, list[Case]] = {
         in_transaction(context.replace_answer, FIRST_PAIR, 9000, "BobsPlace", WHERE, NOW),
         in_transaction(context.replace_answer, 9999, 9000, "Nowhere", WHERE, NOW),
     ],
-    "intake.alignment.align": [in_transaction(alignment.align, [NEW], [True], 9000)],
+    "intake.alignment.align": [
+        in_transaction(alignment.align, "chat", [replace(STORABLE, is_unnamed=True)], 9000)
+    ],
     "memory.session_tail.read_live": [in_transaction(session_tail.read_live, "chat")],
     "memory.session_tail.read_tail": [in_transaction(session_tail.read_tail, "chat", 10)],
     "memory.session_documents.last_said": [in_transaction(session_documents.last_said, "chat")],
@@ -579,7 +582,6 @@ CORE: dict[str, list[Case]] = {
     "memory.facts.delete_statement": [in_transaction(facts.delete_statement, "chat", "m1", NOW)],
     "memory.facts.past_of_message": [in_transaction(facts.past_of_message, "chat", "m1")],
     "memory.facts.statements_of": [in_transaction(facts.statements_of, "city")],
-    "memory.rejections.delete_statement": [in_transaction(rejections.delete_statement, "chat", "m1")],
     "memory.restatements.add": [in_transaction(restatements.add, 9000, "fact", "city", "Rome", WHERE)],
     "memory.restatements.delete_key": [in_transaction(restatements.delete_key, "fact", "city")],
     "memory.restatements.delete_statements": [
@@ -703,16 +705,20 @@ CORE: dict[str, list[Case]] = {
     ],
     "recall.user_index.extend": [_extend_index],
     "recall.user_index.version_of": [in_transaction(user_index.version_of)],
-    "memory.rejections.delete_session": [in_transaction(rejections.delete_session, "chat")],
+    "memory.set_aside.delete_message": [in_transaction(set_aside.delete_message, "chat", "m1")],
+    "memory.set_aside.delete_session": [in_transaction(set_aside.delete_session, "chat")],
+    "memory.set_aside.insert": [
+        in_transaction(
+            set_aside.insert, 9000, NewRejection("fact", "a", "b", "c", "", WHERE), NOW, set_aside.REJECTIONS
+        )
+    ],
     "memory.rejections.insert": [
         in_transaction(rejections.insert, 9000, NewRejection("fact", "a", "b", "c", "", WHERE), NOW)
     ],
     "memory.rejections.listing": [in_transaction(rejections.listing)],
     "memory.rejections.take": [in_transaction(rejections.take, REFUSED)],
     "memory.unconfirmed.delete": [in_transaction(unconfirmed.delete, KEPT)],
-    "memory.unconfirmed.delete_message": [in_transaction(unconfirmed.delete_message, "chat", "m1")],
     "memory.unconfirmed.delete_named": [in_transaction(unconfirmed.delete_named, "fact", "pet")],
-    "memory.unconfirmed.delete_session": [in_transaction(unconfirmed.delete_session, "chat")],
     "memory.unconfirmed.insert": [
         in_transaction(
             unconfirmed.insert, 9000, NewUnconfirmed("fact", "a", "b", "c", "", "q", "self", WHERE), NOW
@@ -1235,6 +1241,7 @@ TRANSCRIPTS: dict[str, list[Case]] = {
     ],
     "extraction.queue.put_stretch": [in_transaction(queue.put_stretch, 9000, "new", 0, 10**6, NOW)],
     "recall.filters.allowed": [_allowed],
+    "memory.sessions.strictest_mode": [in_transaction(sessions.strictest_mode, ["chat", "life"])],
     "memory.sessions.live_id": [
         in_transaction(sessions.live_id, "session"),
         in_transaction(sessions.live_id, "chat"),

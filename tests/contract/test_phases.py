@@ -3,6 +3,7 @@
 import io
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -66,7 +67,8 @@ def settle(service: Service, clock: ManualClock, hours: float = 7.0) -> None:
 def make_notes(service: Service, clock: ManualClock) -> list[Outcome]:
     """Plan, and do what is due."""
     clock.advance(UPKEEP_SECONDS)
-    service.phases.wake()
+    for user_id in (ADA, BOB):
+        service.phases.wake(user_id)
     (lane,) = service.phases.lanes
     return list(iter(lane.run_once, None))
 
@@ -108,8 +110,10 @@ def test_a_conversation_that_is_over_becomes_an_output_and_a_document_once(
     (sent,) = bodies(endpoint)
     assert [f"chat line {at}" in user_text(sent) for at in range(6)] == [True] * 6
     assert reasons(service, clock) == {"chat": "up to date"}
-    hits = service.recall(ADA, "which tea did they choose")
-    assert "They chose tea." in [hit.text for hit in hits.hits]
+    (hit,) = [
+        one for one in service.recall(ADA, "which tea did they choose").hits if one.text == made.summary
+    ]
+    assert (hit.role, hit.source, hit.created_at) == ("note", "phase1", document.created_at)
 
 
 def test_a_note_is_no_message_and_never_a_source_of_facts(
@@ -237,6 +241,23 @@ def test_a_note_is_not_handed_on_to_the_next_session(
         assert "They chose tea." not in archived
 
 
+def test_a_prompt_is_told_of_one_note_beside_what_was_said(
+    url: str, clock: ManualClock, endpoint: ScriptedEndpoint
+) -> None:
+    with noting(url, clock, endpoint, rag_relevance_threshold=0.0, rag_max_results=9) as service:
+        for at in range(3):
+            said = [user_says(f"samovar {at} leaks"), *(user_says(f"tea {line}") for line in range(5))]
+            service.remember(ADA, said, f"s{at}", provider="lab")
+        settle(service, clock)
+        written = iter(range(3))
+        endpoint.default = by_content(lambda body: note(f"Note {next(written)}: a samovar leaks.", "- leaks"))
+        assert len(make_notes(service, clock)) == 3
+        told = service.inject(ADA, [user_says("Which samovar leaks?")])
+        assert told.block is not None
+        assert told.block.text.count(": a samovar leaks") == 1
+        assert told.block.text.count("samovar") == 4
+
+
 def test_a_failing_note_is_tried_three_times_and_again_when_the_conversation_grew(
     service: Service, clock: ManualClock, endpoint: ScriptedEndpoint
 ) -> None:
@@ -272,6 +293,24 @@ def test_an_empty_answer_is_no_output_and_takes_an_old_one_away(
     assert [one.detail for one in make_notes(service, clock)] == ["succeeded_no_output"]
     assert (outputs_of(service), texts_of(service, ADA, type="learning")) == ([], [])
     assert reasons(service, clock) == {"chat": "up to date"}
+
+
+@pytest.mark.every_scheme
+def test_an_output_is_replaced_only_by_one_that_was_made_of_as_much(
+    service: Service, clock: ManualClock
+) -> None:
+    say(service)
+    settle(service, clock)
+    make_notes(service, clock)
+    (made,) = outputs_of(service)
+    with service.database.write() as tx:
+        outputs.count_use(tx, ADA, [("main", made.conversation_id)], clock())
+        for through, summary in ((-1, "older"), (0, "same"), (1, "newer"), (0, "older again")):
+            newer = replace(made, source_through=made.source_through + through, summary=summary)
+            assert outputs.put(tx, ADA, newer) == (not summary.startswith("older"))
+    (kept,) = outputs_of(service)
+    assert (kept.summary, kept.use_count) == ("newer", 1)
+    assert kept.last_used_at is not None
 
 
 @pytest.mark.every_scheme

@@ -67,6 +67,7 @@ class ChatMemory:
         is_linked: bool = False,
         group: str = MAIN_GROUP,
         provider: str = "",
+        cwd: str = "",
         context_window: int = 0,
     ) -> None:
         self.status = wanted.word if is_known(user_id) or not wanted else UNKNOWN_USER
@@ -79,6 +80,7 @@ class ChatMemory:
         self._session_id = session_id
         self._group = group
         self._provider = provider
+        self._cwd = cwd
         self._recalls = recalls
         self._previous_response = previous_response
         self._is_linked = is_linked
@@ -212,6 +214,7 @@ class ChatMemory:
             link,
             group=self._group,
             provider=self._provider,
+            cwd=self._cwd,
         )
 
     def _store_or_spool(self, delivery: Delivery) -> str:

@@ -132,6 +132,7 @@ async def _memory_for(scope: Scope, caller: Caller, asked: ChatRequest, provider
         is_linked=asked.is_stored,
         group=group_of(scope, caller),
         provider=provider.name,
+        cwd="" if is_off else agents.folder_of(headers, asked),
         context_window=provider.context_window,
     )
     if wanted and asked.is_held_by_provider:
