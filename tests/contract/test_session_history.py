@@ -274,6 +274,11 @@ def test_a_list_comes_in_pages_with_the_newest_message_first(service: Service, c
     assert service.list_sessions(ADA, limit=2).total == 5
 
 
+def test_a_session_in_which_only_the_agent_spoke_is_listed_with_its_greeting(service: Service) -> None:
+    service.remember(ADA, [{"role": "assistant", "content": "Good morning,\nAda"}], "greeted")
+    assert [one.preview for one in listed(service)] == ["Good morning, Ada"]
+
+
 def test_a_search_goes_by_session_with_its_best_hit_and_their_number(
     service: Service, clock: ManualClock
 ) -> None:
@@ -299,6 +304,13 @@ def test_what_was_said_in_several_sessions_is_found_in_each(service: Service, cl
     found = service.search_sessions(ADA, "bicycle tyre")
     assert {one.session_id for one in found.sessions} == set(ids)
     assert [one.session_id for one in service.search_sessions(ADA, "tyre", group="team").sessions] == ids[2:]
+
+
+def test_a_long_session_hides_no_other(service: Service, clock: ManualClock) -> None:
+    service.remember(ADA, [user_says(f"The bicycle {number} is ready") for number in range(1100)], "long")
+    service.remember(ADA, [user_says("A shop that sold me the bicycle and lots of bells")], "short")
+    found = service.search_sessions(ADA, "bicycle").sessions
+    assert {one.session_id: one.match and one.match.hits for one in found} == {"long": 50, "short": 1}
 
 
 @pytest.mark.parametrize("query", ["%", "_", "bicyc%", "100\\%", "", "'; drop table sessions"])

@@ -51,6 +51,8 @@ COMMANDS = {
     "memory ingest": ["--file", "{file}", "--no-embed"],
     "memory conversations": [],
     "memory process": [],
+    "memory phases list": [],
+    "memory phases show": ["{conversation}"],
     "memory health-check": [],
     "transcript": ["s"],
     "sessions list": [],
@@ -59,6 +61,7 @@ COMMANDS = {
     "sessions show": ["s"],
     "sessions resume": ["s"],
     "sessions rename": ["s", "bobs"],
+    "sessions mode": ["s", "off"],
     "sessions clear": ["bobs", "--session", "s"],
     "sessions export": ["{folder}"],
     "memory rejected list": [],
@@ -140,6 +143,7 @@ def _stock(folder: Path) -> dict[str, str]:
     assert not list(folder.glob("memory.db-*")), "the database is closed, and all of it in one file"
     return {
         "context": str(data("context")[0]["id"]),
+        "conversation": str(data("memory", "conversations")[0]["id"]),
         "document": str(data("documents")[0]["id"]),
         "item": str(data("queue", "list")[0]["id"]),
         "rejection": str(data("memory", "rejected")[0]["id"]),

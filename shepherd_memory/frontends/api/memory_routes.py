@@ -47,6 +47,7 @@ from shepherd_memory.frontends.api.operations import (
     OperationInput,
     routes_of,
 )
+from shepherd_memory.frontends.api.phase_routes import PHASE_OPERATIONS
 from shepherd_memory.frontends.api.session_routes import SESSION_OPERATIONS
 from shepherd_memory.frontends.web.http_errors import HttpError
 from shepherd_memory.intake.store import Remembered
@@ -343,6 +344,7 @@ LONG_AT_ONCE = 2
 
 MEMORY_OPERATIONS = [
     *SESSION_OPERATIONS,
+    *PHASE_OPERATIONS,
     Operation("POST", f"{ROOT}/remember", "Store messages.", Remembered, remember, body=Remember),
     Operation("GET", f"{ROOT}/recall", "Find what a query is about.", Recalled, recall, Recall),
     Operation("POST", f"{ROOT}/recall", "The same, by a body.", Recalled, recall_by_body, body=Recall),

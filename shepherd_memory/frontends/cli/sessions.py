@@ -22,6 +22,7 @@ from shepherd_memory.frontends.terminal.safe_text import escape_line
 from shepherd_memory.frontends.terminal.session_words import ago, message_words, session_line
 from shepherd_memory.frontends.terminal.tables import emit_table
 from shepherd_memory.frontends.terminal.times import local
+from shepherd_memory.memory.sessions import MEMORY_MODES
 from shepherd_memory.storage.rows import as_json as plain
 
 if TYPE_CHECKING:
@@ -190,6 +191,30 @@ def rename(
     with open_for_writing(invocation, user) as (service, user_id):
         life = service.rename_session(user_id, session, name, group=group)
     emit_result(as_json, plain(life), f"the session {life.session_id} of {user_id} is called {life.name!r}")
+
+
+@sessions.command()
+@click.argument("session", metavar="ID|NAME")
+@click.argument("memory_mode", metavar="MODE", type=click.Choice(MEMORY_MODES))
+@user_option
+@group_option
+@json_option
+@pass_invocation
+def mode(
+    invocation: Invocation, session: str, memory_mode: str, user: str | None, group: str, as_json: bool
+) -> None:
+    """Set what the memory of a session is for.
+
+    `on`: it is used and added to. `read-only`: it is used, and nothing of the session is stored. `off`:
+    neither. It holds for what is said from now on, and no note is made of the session unless it is on.
+    """
+    with open_for_writing(invocation, user) as (service, user_id):
+        life = service.set_memory_mode(user_id, session, memory_mode, group=group)
+    emit_result(
+        as_json,
+        plain(life),
+        f"the memory of the session {life.session_id} of {user_id} is {life.memory_mode}",
+    )
 
 
 @sessions.command()
