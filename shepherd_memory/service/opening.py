@@ -25,6 +25,7 @@ from shepherd_memory.service.memories import MemoryService
 from shepherd_memory.service.recall import RecallService
 from shepherd_memory.service.session_history import SessionHistoryService
 from shepherd_memory.service.sessions import SessionService
+from shepherd_memory.service.summary import SummaryService
 from shepherd_memory.service.user_data import UserDataService
 from shepherd_memory.service.work import WorkService
 from shepherd_memory.spool.replay import Replayer
@@ -44,6 +45,7 @@ class Service(
     RecallService,
     MemoryService,
     GlobalMemoryService,
+    SummaryService,
     ConversationService,
     WorkService,
     UserDataService,

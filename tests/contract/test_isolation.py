@@ -39,6 +39,7 @@ from shepherd_memory.injection import (
     session_reader,
     stored_blocks,
 )
+from shepherd_memory.injection.beginning import Beginning, begin
 from shepherd_memory.injection.block import MemoryBlock
 from shepherd_memory.injection.handing_on import HandingRules, PreviousRequest
 from shepherd_memory.injection.log import LoggedPrompt
@@ -88,6 +89,8 @@ from shepherd_memory.memory.saved_chats import InputHistory, SavedChat
 from shepherd_memory.memory.session_history import ResumeRequest
 from shepherd_memory.memory.session_lives import IdleRule, NewSession
 from shepherd_memory.memory.unconfirmed import NewUnconfirmed
+from shepherd_memory.phases import summary_rows
+from shepherd_memory.phases.summary_rows import SummaryScope
 from shepherd_memory.recall import Hit, Recalled, rows, user_index
 from shepherd_memory.recall import filters as recall_within
 from shepherd_memory.recall.hits import Scope
@@ -358,6 +361,7 @@ SESSION_LINE = {
     "updated_at": NOW,
 }
 HANDING = HandingRules(2000, "", ("knowledge",))
+BEGINNING = replace(HANDING, global_tokens=500, summary_tokens=800)
 AT_NOW, MUCH_LATER = IdleRule(NOW, 1_000_000), IdleRule(NOW * 2, 1_000_000)
 
 
@@ -584,10 +588,17 @@ CORE: dict[str, list[Case]] = {
     "memory.global_memory.put": [in_transaction(global_memory.put, 9000, "new", NOW)],
     "memory.global_memory.delete": [in_transaction(global_memory.delete, NOW)],
     "memory.global_memory.is_there": [in_transaction(global_memory.is_there, 9000)],
-    "injection.handing_on.begin": [
-        with_life(handing_on.begin, replace(HANDING, global_tokens=500)),
-        in_transaction(handing_on.begin, None, replace(HANDING, global_tokens=500)),
+    "injection.beginning.begin": [
+        in_transaction(begin, Beginning("main"), BEGINNING),
+        in_transaction(begin, Beginning("main", "new"), BEGINNING),
+        with_life(lambda tx, me, life: begin(tx, me, Beginning("main", "life", life), BEGINNING)),
     ],
+    "phases.summary_rows.folder_of": [in_transaction(summary_rows.folder_of, "chat", "main")],
+    "phases.summary_rows.read_conversations": [
+        in_transaction(summary_rows.read_conversations, SummaryScope("main")),
+        in_transaction(summary_rows.read_conversations, SummaryScope("main", Pair.others)),
+    ],
+    "phases.summary_rows.read_profile": [in_transaction(summary_rows.read_profile, SummaryScope("main"))],
     "injection.handing_on.find_previous": [
         in_transaction(handing_on.find_previous, PreviousRequest(session_id="chat"), HANDING, "main"),
         in_transaction(handing_on.find_previous, PreviousRequest(current="life"), HANDING, "main"),

@@ -35,6 +35,7 @@ from shepherd_memory.frontends.api.memory_shapes import (
     SessionToForget,
     SharedText,
     Stats,
+    SummaryOf,
     UnconfirmedList,
     Why,
 )
@@ -58,6 +59,7 @@ from shepherd_memory.memory.facts import Fact
 from shepherd_memory.memory.rejections import Rejection
 from shepherd_memory.memory.unconfirmed import Unconfirmed
 from shepherd_memory.recall import Recalled
+from shepherd_memory.service.summary import MemorySummary
 from shepherd_memory.text.groups import GLOBAL_GROUP, MAIN_GROUP, may_act_in
 
 USER_ROW = "users"
@@ -274,6 +276,10 @@ def stats(given: BodyInput[ForUser, None]) -> Stats:
     return Stats(user_id, rows, service.unembedded(user_id, group=group), usage)
 
 
+def summary(given: BodyInput[SummaryOf, None]) -> MemorySummary:
+    return given.service.memory_summary(given.user_id, project=given.parameters.project, group=given.group)
+
+
 def rejected(given: BodyInput[ForUser, None]) -> Rejected:
     return Rejected(given.service.rejected(given.user_id, group=given.group))
 
@@ -403,6 +409,14 @@ MEMORY_OPERATIONS = [
         refusals=(404,),
     ),
     Operation("GET", f"{ROOT}/stats", "How much is stored, and its cost.", Stats, stats, ForUser),
+    Operation(
+        "GET",
+        f"{ROOT}/summary",
+        "What is known of the user, in short.",
+        MemorySummary,
+        summary,
+        SummaryOf,
+    ),
     Operation("GET", f"{ROOT}/rejected", "What the guard refused.", Rejected, rejected, ForUser),
     Operation(
         "POST", f"{ROOT}/rejected/{{id}}/accept", "Store it all the same.", Rejection, accept, RowId, ForUser

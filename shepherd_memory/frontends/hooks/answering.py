@@ -61,8 +61,15 @@ class HookAnswer:
 
     def _parts(self) -> Iterator[str]:
         yield self._service.global_opening(self._user_id, group=self._group)
+        yield self._summary()
         yield self._previous()
         yield self._profile()
+
+    def _summary(self) -> str:
+        event = self._event
+        return self._service.memory_summary(
+            self._user_id, project=event.cwd, current=event.session_id, group=self._group
+        ).handed_on
 
     def _previous(self) -> str:
         event = self._event
