@@ -19,9 +19,10 @@ def fill(
     kind: str,
     now: int,
     ledger_lines: int = 0,
+    conversations: int = 0,
     first: int = 0,
 ) -> None:
-    """Add users whose names begin after `first`, their jobs that are done, and lines of their ledgers."""
+    """Add users whose names begin after `first`, their jobs, lines of ledgers and conversations."""
     series = _SERIES[database.url.partition(":")[0]]
     with database.write() as tx:
         _insert(
@@ -57,6 +58,19 @@ def fill(
             ledger_lines,
             users=users,
             base=first,
+        )
+        _insert(
+            tx,
+            "conversations (user_id, id, group_name, session_id, file_key, first_document, last_document,"
+            " first_message_at, last_message_at, entries, status, updated_at)",
+            series,
+            "'user-' || (:base + 1 + (i - :base) % :users), i, 'main', 'chat', '', i, i, :now, :now, 1,"
+            " case i % 10 when 0 then 'active' else 'archived' end, :now",
+            first,
+            conversations,
+            users=users,
+            base=first,
+            now=now,
         )
 
 

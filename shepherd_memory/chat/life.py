@@ -3,9 +3,10 @@
 import logging
 from contextlib import AbstractContextManager, nullcontext
 from datetime import datetime
+from typing import Any
 
 from shepherd_memory.errors import DatabaseError, NotFound, SessionEnded, SessionRunning
-from shepherd_memory.memory.session_lives import ACTIVE, ENDED, IDLE, LAST, NONE, SessionLife
+from shepherd_memory.memory.session_lives import ACTIVE, CLIENT, ENDED, IDLE, LAST, NONE, SessionLife
 from shepherd_memory.service import Service
 from shepherd_memory.storage.lease_owner import new_owner
 
@@ -16,16 +17,47 @@ ENDED_ELSEWHERE = (
 logger = logging.getLogger("shepherd_memory.frontends.chat.life")
 
 
-class ChatLife:
-    """Where a chat's session is in its life; until it is started it has none, and takes whatever is said."""
+class HeldSession:
+    """A session of one group of a user as this process holds it: one that is started here ends with it."""
 
     def __init__(self, service: Service, user_id: str, group: str, session_id: str) -> None:
         self.session_id = session_id
-        self.is_beside = False
-        """Whether another one was active, and was left alone."""
+        self.group = group
         self._service = service
         self._user_id = user_id
-        self._group = group
+
+    def recover(self) -> None:
+        """End the group's active session if the process that held it is gone."""
+        self._service.recover_session(self._user_id, group=self.group)
+
+    def start(self, **how: Any) -> SessionLife:
+        """Start it, or another one, as the service does."""
+        return self._service.start_session(self._user_id, group=self.group, holder=new_owner(), **how)
+
+    def life(self) -> SessionLife | None:
+        """Where it is in its life."""
+        return self._service.session_life(self._user_id, self.session_id, group=self.group)
+
+    def use(self) -> bool:
+        """Something is about to be said in it: SessionEnded if it has ended; whether it was ever started."""
+        return self._service.use_session(self._user_id, self.session_id, group=self.group)
+
+    def using(self) -> AbstractContextManager[None]:
+        """While this lasts, it is not silent."""
+        return self._service.session_keeper.using(self._user_id, self.session_id, self.group)
+
+    def end(self, reason: str = CLIENT) -> SessionLife:
+        """End it; NotFound if it was not started."""
+        return self._service.end_session(self._user_id, self.session_id, reason=reason, group=self.group)
+
+
+class ChatLife:
+    """Where a chat's session is in its life; until it is started it has none, and takes whatever is said."""
+
+    def __init__(self, session: HeldSession) -> None:
+        self.session = session
+        self.is_beside = False
+        """Whether another one was active, and was left alone."""
         self._known: SessionLife | None = None
 
     def start(self, *, follows: bool, takeover: bool = False, cwd: str = "") -> None:
@@ -33,18 +65,12 @@ class ChatLife:
 
         Without a database that answers it has no life: nobody should be kept from talking by that.
         """
-        service, group = self._service, self._group
         self.is_beside = False
+        previous = LAST if follows else NONE
         try:
-            service.recover_session(self._user_id, group=group)
-            self._known = service.start_session(
-                self._user_id,
-                group=group,
-                previous=LAST if follows else NONE,
-                takeover=takeover,
-                session_id=self.session_id,
-                holder=new_owner(),
-                cwd=cwd,
+            self.session.recover()
+            self._known = self.session.start(
+                session_id=self.session.session_id, previous=previous, takeover=takeover, cwd=cwd
             )
         except SessionRunning:
             self.is_beside = True
@@ -55,7 +81,7 @@ class ChatLife:
     def adopt(self) -> None:
         """Know of the life of a session that was made active again elsewhere."""
         self.is_beside = False
-        self._known = self._service.session_life(self._user_id, self.session_id, group=self._group)
+        self._known = self.session.life()
 
     @property
     def previous_session(self) -> str:
@@ -79,7 +105,7 @@ class ChatLife:
     def look(self) -> None:
         """See how it is doing now: it may have been ended elsewhere."""
         if self._known is not None:
-            found = self._service.session_life(self._user_id, self.session_id, group=self._group)
+            found = self.session.life()
             self._known = found if found is not None and found.status else self._known
 
     def refusal(self) -> str:
@@ -95,7 +121,7 @@ class ChatLife:
 
     def _use(self) -> None:
         try:
-            self._service.use_session(self._user_id, self.session_id, group=self._group)
+            self.session.use()
         except SessionEnded:
             self.look()
             if self.state == "idle":
@@ -110,18 +136,14 @@ class ChatLife:
 
     def used(self) -> AbstractContextManager[None]:
         """While this lasts, it is not silent."""
-        if self._known is None:
-            return nullcontext()
-        return self._service.session_keeper.using(self._user_id, self.session_id, self._group)
+        return nullcontext() if self._known is None else self.session.using()
 
     def end(self, reason: str) -> None:
         """End it, if it was started and is still active."""
         if self._known is None or self._known.status != ACTIVE:
             return
         try:
-            self._known = self._service.end_session(
-                self._user_id, self.session_id, reason=reason, group=self._group
-            )
+            self._known = self.session.end(reason)
         except NotFound:
             self._known = None
         except DatabaseError as error:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from shepherd_memory.chat import events
 from shepherd_memory.chat.events import Emit
 from shepherd_memory.chat.eviction import Message, tokens_of
-from shepherd_memory.chat.life import ChatLife
+from shepherd_memory.chat.life import ChatLife, HeldSession
 from shepherd_memory.chat.recorder import SessionRecorder
 from shepherd_memory.chat.resuming import EarlierChat, SwitchedChat, earlier_chat
 from shepherd_memory.chat.tool_loop import Turn
@@ -56,7 +56,7 @@ class Options:
     `memory` off: nothing is recalled, injected or stored. `memtools`: the model gets the memory tools.
     `evicts` off: a full context is an error. `each`: what is new is queued after every answer. `place`: the
     folder that the chat is saved for; none: it is not saved. `lives`: its session is started, and ends with
-    it. `fresh`: it is told nothing of the session before.
+    it. `fresh`: it is told nothing of the session before. `group`: of the memory; empty: the configured one.
     """
 
     memory: bool = True
@@ -66,6 +66,7 @@ class Options:
     place: str = ""
     lives: bool = False
     fresh: bool = False
+    group: str = ""
 
 
 @contextmanager
@@ -104,7 +105,7 @@ class ChatSession:
         self._is_off_record = False
         self._behind: list[SessionRecorder] = []
         """Sessions that have ended, and that the database has not taken whole."""
-        self._begin(uuid.uuid4().hex, self.config.group)
+        self._begin(uuid.uuid4().hex, self.next_group)
 
     def _begin(self, session_id: str, group: str) -> None:
         self.session_id = session_id
@@ -120,10 +121,15 @@ class ChatSession:
         """Of what was remembered, what was still there when it was last looked at."""
         self._off_record: set[str] = set()
         """What was asked with memory off, and answered: it is saved nowhere."""
-        self.life = ChatLife(self.service, self.user_id, self.group, session_id)
+        self.life = ChatLife(HeldSession(self.service, self.user_id, self.group, session_id))
         self._memory = SessionRecorder(
             self.service, self.user_id, session_id, self.options.each, self.group, here()
         )
+
+    @property
+    def next_group(self) -> str:
+        """The group of a session that begins now: the configured one may have changed."""
+        return self.options.group or self.config.group
 
     @property
     def is_begun(self) -> bool:
@@ -134,6 +140,10 @@ class ChatSession:
         """Start its session, where that is remembered; SessionRunning if another is active in the group."""
         if self.options.lives and self.remembers():
             self.life.start(follows=not self.options.fresh, takeover=takeover, cwd=here())
+
+    def next_session(self) -> HeldSession:
+        """For a session that is to be started in place of this one."""
+        return HeldSession(self.service, self.user_id, self.next_group, "")
 
     @property
     def config(self) -> Config:
@@ -247,7 +257,7 @@ class ChatSession:
         self.life.end(CLEARED)
         self.messages = []
         takeover = not self.life.is_beside
-        self._begin(session_id or uuid.uuid4().hex, self.config.group)
+        self._begin(session_id or uuid.uuid4().hex, self.next_group)
         with suppress(SessionRunning):
             self.start(takeover=takeover)
 

@@ -139,6 +139,26 @@ def count(connection: Connection, user_id: str, group: str = MAIN_GROUP) -> dict
     return {status: found.get(status, 0) for status in STATUSES}
 
 
+def count_some(connection: Connection, most: int) -> dict[str, int]:
+    """How many conversations are in which state among any `most` of them, over all users."""
+    rows = connection.rows(
+        "select status, count(*) from (select status from conversations limit :most) few group by status",
+        most=most,
+    )
+    return {**dict.fromkeys(STATUSES, 0), **dict(rows)}
+
+
+def count_of_users(connection: Connection, after: str, through: str) -> dict[str, int]:
+    """The same of the users whose ids come after one and no later than another."""
+    rows = connection.rows(
+        "select status, count(*) from conversations where user_id > :after and user_id <= :through"
+        " group by status",
+        after=after,
+        through=through,
+    )
+    return {**dict.fromkeys(STATUSES, 0), **dict(rows)}
+
+
 def waiting_since(connection: Connection, user_id: str, group: str = MAIN_GROUP) -> int | None:
     """Since when the first conversation that a group sees is ready to be handed on; None if none is."""
     among, seen = seen_from(group)

@@ -2,12 +2,12 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from shepherd_memory.config import Config
 from shepherd_memory.errors import EndpointUnavailable
-from shepherd_memory.extraction import guard, queue
+from shepherd_memory.extraction import queue
 from shepherd_memory.extraction.extractor import Endpoint, Extraction, extract
-from shepherd_memory.extraction.guard import Review
 from shepherd_memory.extraction.prompt import Statement
 from shepherd_memory.extraction.queue import QueuedMessage, Slice
 from shepherd_memory.llm.client import Client
@@ -21,6 +21,9 @@ from shepherd_memory.work.kinds import JobResult, Terms
 from shepherd_memory.work.lane import Lane
 from shepherd_memory.work.ledger import TokenCost
 
+if TYPE_CHECKING:
+    from shepherd_memory.extraction.guard import Review
+
 MAX_NOTES = 5
 """So many of the entries that could not be read are named in an outcome; the others are counted."""
 
@@ -32,7 +35,7 @@ _SKIPPED = "skipped"
 class ReviewedAnswer:
     """What a model proposed, sorted, and what of its answer could not be read."""
 
-    review: Review
+    review: "Review"
     skipped: tuple[str, ...] = ()
 
 
@@ -49,7 +52,10 @@ def extraction_endpoint(config: Config) -> Endpoint | None:
 
 
 class ExtractionKind:
-    """The first kind of job: a stretch of a session, from which the model's proposals pass the guard."""
+    """The first kind of job: a stretch of a session, from which the model's proposals pass the guard.
+
+    The guard is loaded by whoever uses it: its tables are a fifth of what it takes to load the service.
+    """
 
     name = queue.KIND
     purpose = ledger.EXTRACTION
@@ -74,6 +80,8 @@ class ExtractionKind:
         return queue.load(connection, job, self._config().memory_extraction_max_turns)
 
     def do(self, job: Job, piece: Slice, now: int) -> JobResult[Slice, ReviewedAnswer]:
+        from shepherd_memory.extraction import guard
+
         part, asked = self._ask(job, piece, now)
         with self._database.read() as connection:
             session_id, group = sessions.of_work_key(job.key)
@@ -101,6 +109,8 @@ class ExtractionKind:
     def store(
         self, tx: Connection, job: Job, piece: Slice, result: ReviewedAnswer, first_id: int, now: int
     ) -> str | None:
+        from shepherd_memory.extraction import guard
+
         summary = guard.admit(tx, job.user_id, first_id, result.review, now).summary
         outcome = _outcome(job, summary, result.skipped)
         return outcome if queue.end_slice(tx, job, piece, outcome, now) else None

@@ -274,7 +274,8 @@ def store_messages(
         new = [_document_of(message, live, group_name, speakers) for message in messages]
         note(tx, live)
         new = align(tx, user_id, new, [message.is_unnamed for message in messages], first_id)
-        apart = _twins(tx, user_id, new, live, group_name)
+        whole, (new, apart) = new, _without_twins(tx, user_id, new, live, group_name)
+        terms = _counted_again(whole, new, terms)
         stored, queued = _store(
             tx, user_id, first_id, new, terms, how, extract, now, now if said_at is None else said_at, apart
         )
@@ -282,17 +283,39 @@ def store_messages(
     return Remembered(live, stored, len(new) - stored, queued, message_ids=ids)
 
 
-def _twins(tx: Connection, user_id: str, new: Sequence[NewDocument], session_id: str, group: str) -> set[int]:
-    """The places of messages that are stored already, because the transcript of the same session has them."""
+def _without_twins(
+    tx: Connection, user_id: str, new: list[NewDocument], session_id: str, group: str
+) -> tuple[list[NewDocument], set[int]]:
+    """The messages, and the places of those that are stored already: a transcript of the session has them.
+
+    Of an answer whose first blocks were read there before it came, the rest.
+    """
     others = threads.transcripts_of_live(tx, user_id, session_id, group)
     if not others:
-        return set()
+        return new, set()
     known = documents.find_known(tx, user_id, new)
     places = [
         place for place, document in enumerate(new) if (group, session_id, document.message_id) not in known
     ]
-    apart = twins.set_apart(tx, user_id, [new[place] for place in places], others, twins.COMPARED_LIVE, group)
-    return {places[number] for number in apart}
+    found = twins.set_apart(tx, user_id, [new[place] for place in places], others, twins.COMPARED_LIVE, group)
+    apart = {places[number] for number in found}
+    unknown = [place for place in places if place not in apart]
+    rest = {
+        place: text
+        for transcript in others
+        for place, text in twins.cut_read_blocks(tx, user_id, new, transcript, unknown, group).items()
+    }
+    return ([replace(one, text=rest.get(n, one.text)) for n, one in enumerate(new)] if rest else new), apart
+
+
+def _counted_again(
+    before: Sequence[NewDocument], after: Sequence[NewDocument], terms: list[Counter[str]]
+) -> list[Counter[str]]:
+    """The words of messages that were cut; those of the others are counted already."""
+    return [
+        counted if was.text == is_now.text or not counted else entries.terms_of(is_now.text)
+        for was, is_now, counted in zip(before, after, terms, strict=True)
+    ]
 
 
 def _document_of(

@@ -9,7 +9,7 @@ from shepherd_memory.intake.handed_in import read_transcript, without_texts
 from shepherd_memory.intake.messages import MAX_QUERY_CHARS
 from shepherd_memory.maintenance import related
 from shepherd_memory.maintenance.related import Bundle, Forgettable, RelatedMemory
-from shepherd_memory.maintenance.same_said import COMPARED, find_same
+from shepherd_memory.maintenance.same_said import COMPARED, Near, find_same
 from shepherd_memory.memory import (
     context,
     documents,
@@ -75,7 +75,12 @@ class ForgettingPlan:
 
 
 def plan(
-    database: Database, user_id: str, target: Forgettable, group: str = MAIN_GROUP, only: bool = False
+    database: Database,
+    user_id: str,
+    target: Forgettable,
+    group: str = MAIN_GROUP,
+    only: bool = False,
+    near: Near | None = None,
 ) -> ForgettingPlan:
     """What `forget` would take, and what it would leave although it says the same."""
     with database.read() as connection:
@@ -83,7 +88,7 @@ def plan(
         parts = threads.parts(connection, user_id, target.name, group) if target.kind == SESSION else ()
         sizes = [sessions.size(connection, user_id, part, group) for part in parts]
         goes = bundle.memories()
-        same = [] if only else find_same(connection, user_id, bundle, group)
+        same = [] if only else find_same(connection, user_id, bundle, group, near)
         with_same = related.gather(connection, user_id, [one.target for one in same], group).memories()
     known = {one.target for one in goes}
     # Of a session not all that goes is listed.
@@ -106,7 +111,7 @@ def _bundle(connection: Connection, user_id: str, target: Forgettable, group: st
 
 def _of_session(connection: Connection, user_id: str, session_id: str, group: str) -> Bundle:
     """The first of what a session holds: enough to show it, and to look for the same elsewhere."""
-    bundle = Bundle()
+    bundle = Bundle(is_session=True)
     known = facts.listing(connection, user_id, group)
     for part in threads.parts(connection, user_id, session_id, group):
         made = [fact for fact in known if (fact.session_id, fact.group_name) == (part, group)]
@@ -128,6 +133,7 @@ def forget(
     group: str = MAIN_GROUP,
     only: bool = False,
     same: bool = False,
+    near: Near | None = None,
 ) -> Forgotten:
     """Delete one thing of a group with all that hangs together with it, and bury the statements.
 
@@ -139,7 +145,7 @@ def forget(
         if only and target.kind != SESSION:
             return _forget_only(tx, user_id, related.take(tx, user_id, [target], group), now, group)
         bundle = _bundle(tx, user_id, target, group, only)
-        alike = [] if bundle.is_empty else find_same(tx, user_id, bundle, group)
+        alike = [] if bundle.is_empty else find_same(tx, user_id, bundle, group, near)
         further = [one.target for one in alike] if same else []
         if target.kind == SESSION:
             gone = _forget_session(tx, user_id, target.name, now, group)
@@ -160,7 +166,12 @@ def _spare(tx: Connection, user_id: str, alike: Iterable[RelatedMemory], now: in
 
 
 def messages_to_go(
-    database: Database, user_id: str, target: Forgettable, group: str = MAIN_GROUP, same: bool = False
+    database: Database,
+    user_id: str,
+    target: Forgettable,
+    group: str = MAIN_GROUP,
+    same: bool = False,
+    near: Near | None = None,
 ) -> list[Document]:
     """The documents that `forget` would delete: a chat on this machine may have saved them."""
     with database.read() as connection:
@@ -171,7 +182,7 @@ def messages_to_go(
             for document in session_documents.of_session(connection, user_id, part, NO_LIMIT, group=group)
         ]
         bundle = _bundle(connection, user_id, target, group, only=False)
-        alike = find_same(connection, user_id, bundle, group) if same else []
+        alike = find_same(connection, user_id, bundle, group, near) if same else []
         further = related.gather(connection, user_id, [one.target for one in alike], group)
     return [*said, *bundle.documents.values(), *further.documents.values()]
 

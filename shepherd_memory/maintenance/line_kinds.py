@@ -271,3 +271,7 @@ KINDS: dict[str, Kind] = {
 
 Of a file there is its name: whoever takes it in elsewhere reads it from its beginning, and knows its entries.
 """
+
+ERASED_FILE = "erased_file"
+ERASED_FILE_COLUMNS = {"file_key": TEXT, "group_name": TEXT, "read_through": NUMBER}
+"""How far a file had been read when its user was erased; here there is only a digest of that."""

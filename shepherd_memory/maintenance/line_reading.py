@@ -9,6 +9,8 @@ from shepherd_memory.errors import InvalidInput
 from shepherd_memory.maintenance.exported_conversations import CONVERSATION, CONVERSATION_COLUMNS
 from shepherd_memory.maintenance.line_columns import JSON, MOMENT, MOMENT_OR_NONE, NUMBER, TEXT
 from shepherd_memory.maintenance.line_kinds import (
+    ERASED_FILE,
+    ERASED_FILE_COLUMNS,
     FORMAT,
     KINDS,
     READABLE,
@@ -50,6 +52,7 @@ _COLUMNS = {
     SESSION: SESSION_COLUMNS,
     LIFE: LIFE_COLUMNS,
     CONVERSATION: CONVERSATION_COLUMNS,
+    ERASED_FILE: ERASED_FILE_COLUMNS,
 }
 
 _IDS = (

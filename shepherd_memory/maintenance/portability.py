@@ -6,7 +6,7 @@ sessions' watermarks are, so that extraction goes on after an import where it wa
 """
 
 from collections import Counter
-from collections.abc import Callable, Generator, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, BinaryIO
 
@@ -19,7 +19,16 @@ from shepherd_memory.maintenance.exported_conversations import (
     insert_conversation,
 )
 from shepherd_memory.maintenance.line_columns import JSON, MOMENT, MOMENT_OR_NONE, NUMBER, TEXT
-from shepherd_memory.maintenance.line_kinds import FORMAT, KINDS, VERSION, WITHOUT_GROUPS, Kind, Line
+from shepherd_memory.maintenance.line_kinds import (
+    ERASED_FILE,
+    ERASED_FILE_COLUMNS,
+    FORMAT,
+    KINDS,
+    VERSION,
+    WITHOUT_GROUPS,
+    Kind,
+    Line,
+)
 from shepherd_memory.maintenance.line_reading import MAX_LINE_BYTES, check_header, read_line
 from shepherd_memory.maintenance.session_lines import (
     LIFE,
@@ -32,7 +41,7 @@ from shepherd_memory.maintenance.session_lines import (
     session_rows,
 )
 from shepherd_memory.memory import entries, facts
-from shepherd_memory.storage import users
+from shepherd_memory.storage import transcript_stops, users
 from shepherd_memory.storage.clock import iso, to_us
 from shepherd_memory.storage.database import Connection, Database, Row
 from shepherd_memory.storage.rows import Provenance
@@ -62,12 +71,18 @@ def export(
                 continue
             for row in _rows(connection, kind, user_id, group):
                 yield _dump({"line": name, **_to_line(kind.columns, row)})
-        for row in session_rows(connection, user_id, group):
-            yield _dump({"line": SESSION, **_to_line(SESSION_COLUMNS, row)})
-        for row in life_rows(connection, user_id, group):
-            yield _dump({"line": LIFE, **_to_line(LIFE_COLUMNS, row)})
-        for row in conversation_rows(connection, user_id, group):
-            yield _dump({"line": CONVERSATION, **_to_line(CONVERSATION_COLUMNS, row)})
+        for name, (columns, rows_of) in _WRITTEN_LAST.items():
+            for row in rows_of(connection, user_id, group):
+                yield _dump({"line": name, **_to_line(columns, row)})
+
+
+_WRITTEN_LAST: Mapping[str, tuple[Mapping[str, str], Callable[[Connection, str, str], Sequence[Row]]]] = {
+    SESSION: (SESSION_COLUMNS, session_rows),
+    LIFE: (LIFE_COLUMNS, life_rows),
+    CONVERSATION: (CONVERSATION_COLUMNS, conversation_rows),
+    ERASED_FILE: (ERASED_FILE_COLUMNS, transcript_stops.erased_files),
+}
+"""What rests on other lines: an import has those by then."""
 
 
 def _rows(connection: Connection, kind: Kind, user_id: str, group: str) -> Iterator[Row]:
@@ -176,14 +191,8 @@ def _entry(row_id: int, name: str, values: Line, terms: Counter[str] | None) -> 
 
 def _insert(tx: Connection, user_id: str, row_id: int, name: str, values: Line) -> bool:
     """Store a row that is not there yet; whether it is new."""
-    if name == SESSION:
-        insert_session(tx, user_id, values)
-        return False
-    if name == LIFE:
-        insert_life(tx, user_id, values)
-        return False
-    if name == CONVERSATION:
-        insert_conversation(tx, user_id, row_id, values)
+    if name in _WRITTEN_LAST:
+        _insert_last(tx, user_id, row_id, name, values)
         return False
     if name == "fact" and _join_fact(tx, user_id, row_id, values):
         return False
@@ -203,6 +212,17 @@ def _insert(tx: Connection, user_id: str, row_id: int, name: str, values: Line) 
         **values,
     )
     return bool(stored)
+
+
+def _insert_last(tx: Connection, user_id: str, row_id: int, name: str, values: Line) -> None:
+    if name == SESSION:
+        insert_session(tx, user_id, values)
+    elif name == LIFE:
+        insert_life(tx, user_id, values)
+    elif name == CONVERSATION:
+        insert_conversation(tx, user_id, row_id, values)
+    else:
+        transcript_stops.stop_erased(tx, user_id, values["file_key"], values["read_through"])
 
 
 def _join_fact(tx: Connection, user_id: str, row_id: int, values: Line) -> bool:

@@ -71,6 +71,8 @@ class Bundle:
     pairs: dict[int, Context] = field(default_factory=dict)
     documents: dict[int, Document] = field(default_factory=dict)
     statements: set[Statement] = field(default_factory=set)
+    is_session: bool = False
+    """Whether it is what was said in a session, much of which says nothing of its own."""
 
     @property
     def is_empty(self) -> bool:

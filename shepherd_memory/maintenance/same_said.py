@@ -1,17 +1,23 @@
 """What says the same as something that is to be forgotten, in other places: shown, and gone on consent."""
 
 import math
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Callable, Collection, Iterator, Sequence
 
 from shepherd_memory.maintenance.related import Bundle, RelatedMemory, of_document, of_fact, of_pair
 from shepherd_memory.memory import context, documents, entries, facts, restatements
+from shepherd_memory.memory.facts import PastFact
 from shepherd_memory.storage.database import Connection
 from shepherd_memory.storage.tombstones import FACT
+from shepherd_memory.text.grounding.relations import find_mentions
 from shepherd_memory.text.groups import MAIN_GROUP
-from shepherd_memory.text.words import content_stems
+from shepherd_memory.text.words import content_stems, fold
 
 ALIKE = 0.8
 """Share of content words that two texts must have in common to say the same."""
+
+NEAR = 0.75
+"""How near in meaning a text must come; measured for the model that comes with us (tests/same_said.py)."""
 
 COMPARED = 50
 """Statements that are looked for elsewhere: a session may have thousands."""
@@ -21,22 +27,52 @@ MAX_CANDIDATES = 200
 
 Stems = frozenset[str]
 
+SaysSame = Callable[[str], bool]
+
+Near = Callable[[Connection, str, Collection[int], str], Sequence[int]]
+"""Gives the entries of a user that a group sees and that come near in meaning to some of these."""
+
 
 def find_same(
-    connection: Connection, user_id: str, bundle: Bundle, group: str = MAIN_GROUP
+    connection: Connection,
+    user_id: str,
+    bundle: Bundle,
+    group: str = MAIN_GROUP,
+    near: Near | None = None,
 ) -> list[RelatedMemory]:
-    """The facts, pairs and documents of the group, outside of the bundle, that say what is in it."""
+    """The facts, pairs and documents of the group, outside of the bundle, that say what is in it.
+
+    By their words; and by their meaning, if they are about nobody else and name what is to be forgotten.
+    """
     told = [_stems(entries.fact_text(one.key, one.value)) for one in bundle.values()]
     told = [stems for stems in told if len(stems) > 1]
     said = [_stems(document.text) for document in list(bundle.documents.values())[:COMPARED]]
     said += [_stems(entries.context_text(pair.question, pair.answer)) for pair in bundle.pairs.values()]
     looks = _Likeness(told, [stems for stems in said if stems])
     found = _candidates(connection, user_id, [*looks.told, *looks.said])
-    return [
-        *_same_facts(connection, user_id, bundle, group),
-        *_same_pairs(connection, user_id, bundle, looks, found, group),
-        *_same_documents(connection, user_id, bundle, looks, found, group),
+    means = near(connection, user_id, _meant_by(bundle), group)[:MAX_CANDIDATES] if near else ()
+    same = {
+        one.target: one
+        for candidates, says_same in ((found, looks), (means, _SameMeaning(bundle)))
+        for one in (
+            *_same_pairs(connection, user_id, bundle, says_same, candidates, group),
+            *_same_documents(connection, user_id, bundle, says_same, candidates, group),
+        )
+    }
+    return [*_same_facts(connection, user_id, bundle, group), *same.values()]
+
+
+def _meant_by(bundle: Bundle) -> set[int]:
+    """The entries that say what is to be forgotten: not all that was said around them does."""
+    made = [*bundle.facts.values(), *bundle.stated.values(), *bundle.pairs.values()]
+    rests_on = {(one.session_id, one.message_id) for one in made}
+    said = [
+        one
+        for one in bundle.documents.values()
+        if (one.session_id, one.message_id) in rests_on
+        or (not made and not bundle.is_session and one.role != "assistant")
     ]
+    return {one.id for one in (*made, *said[:COMPARED]) if not isinstance(one, PastFact)}
 
 
 class _Likeness:
@@ -50,6 +86,35 @@ class _Likeness:
         return any(fact <= stems for fact in self.told) or any(
             len(stems & other) >= ALIKE * len(stems | other) for other in self.said
         )
+
+
+class _SameMeaning:
+    """Whether a text that comes near in meaning says the same.
+
+    "I live in Porto" comes near to "I live in Lisbon", and so does "my brother lives in Lisbon". So it has
+    to name the value that is forgotten, if there is one, and nobody and no number besides.
+    """
+
+    def __init__(self, bundle: Bundle) -> None:
+        said = [one.text for one in bundle.documents.values()]
+        said += [entries.fact_text(one.key, one.value) for one in bundle.values()]
+        said += [entries.context_text(one.question, one.answer) for one in bundle.pairs.values()]
+        self._persons = {kind for text in said for kind in _persons(text)}
+        self._numbers = {number for text in said for number in _NUMBER.findall(text)}
+        self._values = [stems for one in bundle.values() if (stems := _stems(one.value))]
+
+    def __call__(self, text: str) -> bool:
+        stems = _stems(text)
+        if self._values and not any(value <= stems for value in self._values):
+            return False
+        return _persons(text) <= self._persons and set(_NUMBER.findall(text)) <= self._numbers
+
+
+_NUMBER = re.compile(r"\d+")
+
+
+def _persons(text: str) -> set[str]:
+    return {mention.kind for mention in find_mentions(fold(text[: entries.INDEXED_CHARACTERS]))}
 
 
 def _stems(text: str) -> Stems:
@@ -98,7 +163,7 @@ def _same_pairs(
     connection: Connection,
     user_id: str,
     bundle: Bundle,
-    says_same: _Likeness,
+    says_same: SaysSame,
     candidates: Sequence[int],
     group: str,
 ) -> Iterator[RelatedMemory]:
@@ -114,7 +179,7 @@ def _same_documents(
     connection: Connection,
     user_id: str,
     bundle: Bundle,
-    says_same: _Likeness,
+    says_same: SaysSame,
     candidates: Sequence[int],
     group: str,
 ) -> Iterator[RelatedMemory]:

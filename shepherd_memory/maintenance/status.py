@@ -42,6 +42,7 @@ class Status:
     oldest_waiting_seconds: float
     users: int
     embedding: EmbeddingState
+    conversations: dict[str, int]
     problems: tuple[str, ...]
 
     @property
@@ -136,5 +137,6 @@ def read_status(
                 lag_seconds=backlog.lag_seconds(connection, now),
                 problem=f"recall works by keyword only: {embedding_problem}" if embedding_problem else "",
             ),
+            conversations=numbers.conversations,
             problems=health.problems,
         )

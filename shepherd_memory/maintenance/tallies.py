@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field
 
+from shepherd_memory.conversations import conversation
 from shepherd_memory.errors import DatabaseError
 from shepherd_memory.extraction import queue
 from shepherd_memory.storage.clock import SECOND, Clock
@@ -40,6 +41,7 @@ class Numbers:
     unembedded: int = 0
     items: dict[str, int] = field(default_factory=lambda: dict.fromkeys(jobs.STATUSES, 0))
     tokens: Tokens = field(default_factory=dict)
+    conversations: dict[str, int] = field(default_factory=lambda: dict.fromkeys(conversation.STATUSES, 0))
 
     def __add__(self, other: "Numbers") -> "Numbers":
         purposes = sorted({*self.tokens, *other.tokens})
@@ -49,6 +51,7 @@ class Numbers:
             self.unembedded + other.unembedded,
             {status: number + other.items[status] for status, number in self.items.items()},
             {one: _sum(self.tokens.get(one, (0, 0)), other.tokens.get(one, (0, 0))) for one in purposes},
+            {status: number + other.conversations[status] for status, number in self.conversations.items()},
         )
 
 
@@ -78,7 +81,11 @@ class Glance:
         """Whether nothing had to be left uncounted."""
         seen = self.seen
         numbers = (seen.users, seen.rejections, seen.unembedded, *seen.items.values())
-        return self.has_all_tokens and max(numbers) <= MAX_COUNTED
+        return self.has_all_tokens and self._has_all_conversations and max(numbers) <= MAX_COUNTED
+
+    @property
+    def _has_all_conversations(self) -> bool:
+        return sum(self.seen.conversations.values()) <= MAX_COUNTED
 
     def completed(self, counted: Numbers) -> Numbers:
         """What was seen, and what was counted before where there is more than that."""
@@ -89,6 +96,7 @@ class Glance:
             _newest(seen.unembedded, counted.unembedded),
             {status: _newest(number, counted.items[status]) for status, number in seen.items.items()},
             seen.tokens if self.has_all_tokens else counted.tokens,
+            seen.conversations if self._has_all_conversations else counted.conversations,
         )
 
 
@@ -189,6 +197,7 @@ def glance_at(connection: Connection) -> Glance:
         _count_few(connection, "unembedded order by queued_at"),
         jobs.count(connection, queue.KIND, MAX_COUNTED + 1),
         {purpose: (int(prompt), int(completion)) for purpose, prompt, completion, _ in tokens},
+        conversation.count_some(connection, MAX_COUNTED + 1),
     )
     return Glance(seen, sum(lines for *_, lines in tokens) <= MAX_COUNTED)
 
@@ -241,6 +250,7 @@ def _numbers_of(connection: Connection, users: int, after: str, through: str) ->
         _count_slice(connection, "unembedded", after, through),
         {**dict.fromkeys(jobs.STATUSES, 0), **dict(items)},
         {purpose: (int(prompt), int(completion)) for purpose, prompt, completion in tokens},
+        conversation.count_of_users(connection, after, through),
     )
 
 

@@ -116,19 +116,25 @@ def start(
         users.lock(tx, user_id, idle.now)
         _check_previous(tx, user_id, new, group)
         running = settled(tx, user_id, active(tx, user_id, group), idle)
-        if running is not None and not new.may_end(running.session_id):
-            raise SessionRunning(running.session_id)
-        if running is not None:
-            reason = CLEARED if running.session_id == new.clears else REPLACED
-            close(tx, user_id, running, reason, idle.now)
-        fault("ended the one before")
-        previous = _previous(tx, user_id, new, group)
-        _open(tx, user_id, replace(new, previous=previous), idle.now, group)
-        fault("started")
-        life = get(tx, user_id, new.session_id, group)
+        life = running
+        if running is None or new.may_end(running.session_id):
+            _make_room(tx, user_id, new, running, idle.now)
+            fault("ended the one before")
+            previous = _previous(tx, user_id, new, group)
+            _open(tx, user_id, replace(new, previous=previous), idle.now, group)
+            fault("started")
+            life = get(tx, user_id, new.session_id, group)
     assert life is not None
+    # Said after the commit: where a clock was set back, the one that runs counts as silent from now on.
+    if life is running:
+        raise SessionRunning(life.session_id)
     fault("committed")
     return life
+
+
+def _make_room(tx: Connection, user_id: str, new: NewSession, running: SessionLife | None, now: int) -> None:
+    if running is not None:
+        close(tx, user_id, running, CLEARED if running.session_id == new.clears else REPLACED, now)
 
 
 def _check_previous(tx: Connection, user_id: str, new: NewSession, group: str) -> None:

@@ -8,7 +8,7 @@ from shepherd_memory.memory.threads import LIVE_MARK, thread_of
 from shepherd_memory.storage.database import Connection
 from shepherd_memory.storage.rows import build
 from shepherd_memory.storage.visibility import seen_from
-from shepherd_memory.text.groups import MAIN_GROUP
+from shepherd_memory.text.groups import MAIN_GROUP, visible
 
 COLUMNS = (
     "session_id, group_name, last_document, wanted_through, queued_through, extracted_through, created_at,"
@@ -113,6 +113,11 @@ def work_key(session_id: str, group: str) -> str:
 def work_key_prefix(group: str) -> str:
     """How the keys of the work items begin on which a group may act; empty for `main`, which acts on all."""
     return "" if group == MAIN_GROUP else f"{group}{KEY_MARK}"
+
+
+def seen_work_keys(group: str) -> tuple[str, ...]:
+    """How the keys of the work items begin that a group sees; empty for `main`, which sees all."""
+    return tuple(f"{seen}{KEY_MARK}" for seen in visible(group) or ())
 
 
 def of_work_key(key: str) -> tuple[str, str]:

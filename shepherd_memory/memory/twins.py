@@ -1,6 +1,6 @@
 """Twins: messages that came in both ways, each of which is stored once."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from shepherd_memory.memory import documents
@@ -79,6 +79,11 @@ def set_apart(
         elif found := comparison.twins_of(document):
             apart[place] = found[0][0].forgotten_at is None
             rows += (_row(user_id, document, one, is_part) for one, is_part in found)
+    _note(tx, rows)
+    return apart
+
+
+def _note(tx: Connection, rows: Sequence[Mapping[str, object]]) -> None:
     tx.execute_many(
         "insert into twins (user_id, group_name, session_id, message_id, stored_session, stored_message,"
         " is_part, said_at) values (:user_id, :group, :session_id, :message_id, :stored_session,"
@@ -86,7 +91,6 @@ def set_apart(
         " stored_session, stored_message) do nothing",
         rows,
     )
-    return apart
 
 
 class _Comparison:
@@ -137,6 +141,73 @@ def _leading(lines: Lines, stored: Sequence[_Stored]) -> Iterator[_Stored]:
         found.append(one)
         rest = rest[len(one.lines) :]
     return iter(found if not rest else ())
+
+
+def cut_read_blocks(
+    tx: Connection,
+    user_id: str,
+    new: Sequence[NewDocument],
+    transcript: str,
+    places: Sequence[int],
+    group: str = MAIN_GROUP,
+) -> dict[int, str]:
+    """What is left of answers of which a transcript has the first blocks, because it was read meanwhile.
+
+    They are among these `places` of `new`, which are messages of one live session. Such blocks stand at the
+    transcript's end, behind what the user said before the answer; that they are known is written down.
+    """
+    answers = [place for place in places if _has_blocks(new[place])]
+    asked, blocks = _last_turn(tx, user_id, transcript, group) if answers else ("", [])
+    for place in answers if blocks else ():
+        before = [one for one in new[:place] if one.role == "user" and one.text]
+        if before and digest_of_said("user", before[-1].text) != asked:
+            continue
+        if read := _read_of(spoken_lines(new[place].text), blocks):
+            _note(tx, [_row(user_id, new[place], one, False) for one in read])
+            return {place: _without_lines(new[place].text, sum(len(one.lines) for one in read))}
+    return {}
+
+
+def _has_blocks(document: NewDocument) -> bool:
+    """Whether it may be an answer of several blocks: each has a line at least."""
+    return document.role == "assistant" and not document.tool_names and "\n" in document.text.strip()
+
+
+def _last_turn(tx: Connection, user_id: str, session_id: str, group: str) -> tuple[str, list[_Stored]]:
+    """What the user said last in a transcript, as a digest, and what was answered that has no twin."""
+    rows = tx.rows(
+        f"select message_id, role, text, case when {_HAS_NO_TWIN} then 0 else 1 end from documents d"
+        " where user_id = :user_id and group_name = :group and session_id = :session_id"
+        " and type = 'message' and tool_names = '' and text <> '' order by id desc limit :limit",
+        user_id=user_id,
+        group=group,
+        session_id=session_id,
+        limit=COMPARED_LIVE,
+    )
+    answers: list[_Stored] = []
+    for message_id, role, text, has_twin in rows:
+        said = digest_of_said(role, text)
+        if role == "user":
+            return said, answers[::-1]
+        if not has_twin:
+            answers.append(_Stored(session_id, message_id, role, spoken_lines(text), said))
+    return "", answers[::-1]
+
+
+def _read_of(lines: Lines, blocks: Sequence[_Stored]) -> Sequence[_Stored]:
+    """The last of these blocks, as many as an answer of these lines begins with; it has more than them."""
+    for first in range(len(blocks)):
+        read = tuple(line for one in blocks[first:] for line in one.lines)
+        if len(read) < len(lines) and lines[: len(read)] == read:
+            return blocks[first:]
+    return ()
+
+
+def _without_lines(text: str, number: int) -> str:
+    """A text without its first lines, of which empty ones do not count."""
+    lines = text.splitlines(keepends=True)
+    spoken = [at for at, line in enumerate(lines) if line.split()]
+    return "".join(lines[spoken[number] :])
 
 
 def _noted(tx: Connection, user_id: str, new: Sequence[NewDocument], group: str) -> set[str]:

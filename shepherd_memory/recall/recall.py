@@ -2,7 +2,7 @@
 
 import logging
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING
@@ -24,6 +24,7 @@ from shepherd_memory.recall.keywords import (
     shared_lengths,
     shortness,
 )
+from shepherd_memory.recall.nearness import entries_near
 from shepherd_memory.recall.ranking import POOL, Query, RankedEntry, rank, said_within, speakers_named
 from shepherd_memory.recall.rows import HitRow, fetch
 from shepherd_memory.recall.time_questions import CONFIDENCE, asked_times
@@ -107,6 +108,22 @@ class RecallEngine:
         if not hits:
             return Recalled((), True, NOTHING_THEN if times else NOTHING_CLOSE, terms)
         return Recalled(tuple(hits), words=terms)
+
+    def near(
+        self,
+        connection: Connection,
+        user_id: str,
+        ids: Collection[int],
+        least: float,
+        model: str,
+        group: str = MAIN_GROUP,
+    ) -> list[int]:
+        """The entries that the group sees and that come so near in meaning to one of these, nearest first.
+
+        By the vectors that are stored: no engine is asked.
+        """
+        view = self._cache.view(self._database, connection, user_id, model, group=group)
+        return [] if view is None else entries_near(view.index, ids, least)
 
     def _load(self, user_id: str, model: str, group: str) -> UserIndex | None:
         with self._database.read() as connection:

@@ -30,3 +30,10 @@ class ConversationService(ServiceParts):
         place = checked_group(group)
         with self.database.read() as connection:
             return conversation.listing(connection, user_id, status, source, limit, place)
+
+    @empty_for_unknown_user(lambda: dict.fromkeys(STATUSES, 0))
+    def conversation_counts(self, user_id: str, *, group: str = MAIN_GROUP) -> dict[str, int]:
+        """How many of a user's conversations that the group sees are in which state."""
+        place = checked_group(group)
+        with self.database.read() as connection:
+            return conversation.count(connection, user_id, place)

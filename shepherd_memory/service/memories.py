@@ -5,7 +5,6 @@ from datetime import datetime
 from types import NoneType
 
 from shepherd_memory.errors import InvalidInput, NotFound
-from shepherd_memory.extraction import guard
 from shepherd_memory.memory import (
     context,
     documents,
@@ -216,6 +215,8 @@ class MemoryService(ServiceParts):
 
     def accept(self, user_id: str, rejection_id: int, *, group: str = MAIN_GROUP) -> Rejection:
         """Overrule the guard: store what it refused in the group, as stated by the user now."""
+        from shepherd_memory.extraction import guard
+
         check_known_user(user_id)
         place = checked_group(group)
         now = self._clock()
@@ -236,6 +237,8 @@ class MemoryService(ServiceParts):
 
     def confirm(self, user_id: str, unconfirmed_id: int, *, group: str = MAIN_GROUP) -> Unconfirmed:
         """Store what waits to be confirmed in the group, as stated by the user now."""
+        from shepherd_memory.extraction import guard
+
         check_known_user(user_id)
         place = checked_group(group)
         now = self._clock()
@@ -248,6 +251,8 @@ class MemoryService(ServiceParts):
 
     def refuse(self, user_id: str, unconfirmed_id: int, *, group: str = MAIN_GROUP) -> Unconfirmed:
         """Refuse what waits to be confirmed in the group; it is listed with what the guard refused."""
+        from shepherd_memory.extraction import guard
+
         check_known_user(user_id)
         place = checked_group(group)
         now = self._clock()

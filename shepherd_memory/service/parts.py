@@ -1,5 +1,8 @@
 """The parts that every method of the service works with."""
 
+from functools import cached_property
+from typing import TYPE_CHECKING
+
 from shepherd_memory.archives.keeper import ArchiveKeeper
 from shepherd_memory.config import Config, LiveConfig
 from shepherd_memory.embedding.thread import EmbeddingThread
@@ -11,6 +14,9 @@ from shepherd_memory.spool.spool import Spool
 from shepherd_memory.storage.clock import Clock
 from shepherd_memory.storage.database import Database
 from shepherd_memory.transcripts.library import Library
+
+if TYPE_CHECKING:
+    from shepherd_memory.recall.recall import RecallEngine
 
 SEARCHES_AT_ONCE = 2
 
@@ -44,3 +50,12 @@ class ServiceParts:
     def config(self) -> Config:
         """The configuration in force now."""
         return self._live.current()
+
+    @cached_property
+    def _recall(self) -> "RecallEngine":
+        # Late: numpy takes a tenth of a second, which commands that do not recall need not pay.
+        from shepherd_memory.recall.cache import IndexCache
+        from shepherd_memory.recall.recall import RecallEngine
+
+        cache = IndexCache(lambda: self.config.recall_cache_mb * 1_000_000)
+        return RecallEngine(self.database, self.embedding.embedder, cache)

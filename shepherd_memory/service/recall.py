@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from functools import cached_property
 from types import NoneType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from shepherd_memory.embedding import Unavailable, backlog
 from shepherd_memory.errors import InvalidInput
@@ -22,9 +22,6 @@ from shepherd_memory.service.parts import ServiceParts
 from shepherd_memory.storage.clock import from_us
 from shepherd_memory.text.canonical import as_text, canonical_text
 from shepherd_memory.text.groups import MAIN_GROUP, checked_group
-
-if TYPE_CHECKING:
-    from shepherd_memory.recall.recall import RecallEngine
 
 
 class RecallService(ServiceParts):
@@ -78,15 +75,6 @@ class RecallService(ServiceParts):
         """Recall for arguments that were checked."""
         asked_at = _in_utc(now or from_us(self._clock()))
         return self._recall.recall(user_id, query, limit, threshold, asked_at, scope, explain, group)
-
-    @cached_property
-    def _recall(self) -> "RecallEngine":
-        # Late: numpy takes a tenth of a second, which commands that do not recall need not pay.
-        from shepherd_memory.recall.cache import IndexCache
-        from shepherd_memory.recall.recall import RecallEngine
-
-        cache = IndexCache(lambda: self.config.recall_cache_mb * 1_000_000)
-        return RecallEngine(self.database, self.embedding.embedder, cache)
 
     def inject(
         self,

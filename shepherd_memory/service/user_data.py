@@ -1,19 +1,23 @@
 """All that is stored of a user: forget, erase, export, import, usage."""
 
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Collection, Generator, Sequence
 from dataclasses import replace
 from typing import BinaryIO
 
+from shepherd_memory.embedding import model_name
+from shepherd_memory.embedding.engine import DEFAULT_MODEL
 from shepherd_memory.errors import InvalidInput, ShepherdError
 from shepherd_memory.maintenance import erasure, forgetting, portability
 from shepherd_memory.maintenance.erasure import Receipt
 from shepherd_memory.maintenance.forgetting import ForgettingPlan, Forgotten
 from shepherd_memory.maintenance.related import TARGETS, Forgettable
+from shepherd_memory.maintenance.same_said import NEAR
 from shepherd_memory.memory import saved_chats
 from shepherd_memory.memory.documents import Document
 from shepherd_memory.service.arguments import check_known_user, empty_for_unknown_user, is_known_user
 from shepherd_memory.service.parts import ServiceParts
 from shepherd_memory.storage.clock import to_us
+from shepherd_memory.storage.database import Connection
 from shepherd_memory.storage.tombstones import DOCUMENT, SESSION
 from shepherd_memory.text.groups import MAIN_GROUP, checked_group
 from shepherd_memory.text.ids import checked_user_id, storable_id
@@ -52,7 +56,8 @@ class UserDataService(ServiceParts):
         place = checked_group(group)
         messages = self._saved_of(user_id, target, place, only, same)
         _forget_saved(user_id, messages, session, place)
-        gone = forgetting.forget(self.database, user_id, target, self._clock(), place, only, same)
+        now = self._clock()
+        gone = forgetting.forget(self.database, user_id, target, now, place, only, same, self._near)
         # Again: a chat may have saved itself in between.
         _forget_saved(user_id, messages, session, place)
         if gone.total:
@@ -74,7 +79,13 @@ class UserDataService(ServiceParts):
     ) -> ForgettingPlan:
         """What `forget` would delete, and what says the same and stays unless `same` is asked for."""
         target = _target(fact, context, document, session, question)
-        return forgetting.plan(self.database, user_id, target, checked_group(group), only)
+        return forgetting.plan(self.database, user_id, target, checked_group(group), only, self._near)
+
+    def _near(self, connection: Connection, user_id: str, ids: Collection[int], group: str) -> Sequence[int]:
+        """What comes near to these entries in meaning; nothing for models on which that was not measured."""
+        if not ids or model_name(self.config) != DEFAULT_MODEL:
+            return ()
+        return self._recall.near(connection, user_id, ids, NEAR, DEFAULT_MODEL, group)
 
     def _saved_of(
         self, user_id: str, target: Forgettable, group: str, only: bool, same: bool
@@ -82,7 +93,7 @@ class UserDataService(ServiceParts):
         """The messages that are to be forgotten: a chat may have saved them."""
         if only and target.kind not in (DOCUMENT, SESSION):
             return ()
-        found = forgetting.messages_to_go(self.database, user_id, target, group, same)
+        found = forgetting.messages_to_go(self.database, user_id, target, group, same, self._near)
         is_one = only and target.kind == DOCUMENT
         return [one for one in found if str(one.id) == target.name] if is_one else found
 

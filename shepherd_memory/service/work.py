@@ -1,14 +1,11 @@
 """The extraction queue, and how the memory is doing."""
 
-from collections import Counter
-
 from shepherd_memory.extraction import queue
 from shepherd_memory.maintenance.status import Status, Totals, read_health, read_status
-from shepherd_memory.memory.sessions import of_work_key, work_key
+from shepherd_memory.memory.sessions import seen_work_keys, work_key, work_key_prefix
 from shepherd_memory.service.arguments import NO_LIMIT, empty_for_unknown_user
 from shepherd_memory.service.parts import ServiceParts
-from shepherd_memory.storage.clock import to_us
-from shepherd_memory.text.groups import MAIN_GROUP, checked_group, visible
+from shepherd_memory.text.groups import MAIN_GROUP, checked_group
 from shepherd_memory.text.ids import storable_id
 from shepherd_memory.work import endpoint_state, jobs, ledger
 from shepherd_memory.work.endpoint_state import EndpointState
@@ -35,31 +32,24 @@ class WorkService(ServiceParts):
         """
         place = checked_group(group)
         key = work_key(storable_id(session_id), place) if session_id else None
-        sees_all = place == MAIN_GROUP or key is not None
+        seen = seen_work_keys(place)
         with self.database.read() as connection:
-            most = limit if sees_all else NO_LIMIT
-            found = jobs.listing(connection, user_id, queue.KIND, status, most, key, newest)
-        seen = found if sees_all else [job for job in found if _is_seen(job, place)]
-        return seen[-limit:] if newest else seen[:limit]
+            return jobs.listing(connection, user_id, queue.KIND, status, limit, key, newest, seen)
 
     @empty_for_unknown_user(int)
     def count_items(self, user_id: str, *statuses: str, due: bool = False, group: str = MAIN_GROUP) -> int:
         """How many of the items are in one of these states; `due` leaves out what is put off."""
         due_by = self._clock() if due else None
-        if checked_group(group) != MAIN_GROUP:
-            found = self.items(user_id, limit=NO_LIMIT, group=group)
-            return sum(job.status in statuses and _is_due(job, due_by) for job in found)
+        seen = seen_work_keys(checked_group(group))
         with self.database.read() as connection:
-            return jobs.count_of(connection, user_id, queue.KIND, statuses, due_by)
+            return jobs.count_of(connection, user_id, queue.KIND, statuses, due_by, seen)
 
     @empty_for_unknown_user(lambda: dict.fromkeys(jobs.STATUSES, 0))
     def item_counts(self, user_id: str, *, group: str = MAIN_GROUP) -> dict[str, int]:
         """How many of the items that the group sees are in which state, at one moment."""
-        if checked_group(group) != MAIN_GROUP:
-            found = Counter(job.status for job in self.items(user_id, limit=NO_LIMIT, group=group))
-            return {status: found[status] for status in jobs.STATUSES}
+        seen = seen_work_keys(checked_group(group))
         with self.database.read() as connection:
-            return jobs.count_by_status(connection, user_id, queue.KIND)
+            return jobs.count_by_status(connection, user_id, queue.KIND, seen)
 
     @empty_for_unknown_user(int)
     def tokens_spent_today(self, user_id: str) -> int:
@@ -82,9 +72,14 @@ class WorkService(ServiceParts):
         self.worker.wake()
         return retried
 
-    def retry_all_failed(self) -> list[Job]:
-        """Put back all users' items that have failed: for whoever runs the machine, never for a user."""
-        failed, now = self.all_items(jobs.FAILED, limit=NO_LIMIT), self._clock()
+    def retry_all_failed(self, *, group: str = MAIN_GROUP) -> list[Job]:
+        """Put back all users' items that have failed: for whoever runs the machine, never for a user.
+
+        Those of that group of each user; `main` names all.
+        """
+        prefix, now = work_key_prefix(checked_group(group)), self._clock()
+        with self.database.read() as connection:
+            failed = jobs.list_all_users(connection, queue.KIND, jobs.FAILED, NO_LIMIT, key_prefix=prefix)
         retried = [job for job in failed if jobs.retry(self.database, job.user_id, job.id, now)]
         self.worker.wake()
         return retried
@@ -123,11 +118,3 @@ class WorkService(ServiceParts):
         """What `status` leaves out: sums over all users, for whoever runs the machine."""
         numbers = self.tallies.read()
         return Totals(numbers.rejections, numbers.tokens)
-
-
-def _is_seen(job: Job, group: str) -> bool:
-    return of_work_key(job.key)[1] in (visible(group) or ())
-
-
-def _is_due(job: Job, due_by: int | None) -> bool:
-    return due_by is None or to_us(job.run_at) <= due_by

@@ -7,6 +7,7 @@ is the user's own, and goes along when they move.
 import hashlib
 
 from shepherd_memory.storage.database import Connection
+from shepherd_memory.storage.visibility import seen_from
 from shepherd_memory.text.groups import MAIN_GROUP
 
 
@@ -33,6 +34,34 @@ def record_erased(tx: Connection, user_id: str) -> None:
     tx.execute_many(
         "delete from transcript_stops where digest = :digest",
         [{"digest": _digest(user_id, key, _FORGOTTEN)} for key, _, _ in known],
+    )
+
+
+def erased_files(connection: Connection, user_id: str, group: str = MAIN_GROUP) -> list[tuple[str, str, int]]:
+    """(file, group, how far) of a user's known files that had been read before the user was erased.
+
+    Of files that nobody has looked at since there are only digests, which name nothing.
+    """
+    among, seen = seen_from(group)
+    rows = connection.rows(
+        f"select file_key, group_name from transcript_files where user_id = :user_id{among}"
+        " order by file_key",
+        user_id=user_id,
+        **seen,
+    )
+    stops = ((key, place, stopped_at(connection, user_id, key)) for key, place in rows)
+    return [stop for stop in stops if stop[2]]
+
+
+def stop_erased(tx: Connection, user_id: str, file_key: str, through: int) -> None:
+    """A user who was erased elsewhere brings along how far a file had been read there then."""
+    _raise_to(tx, _digest(user_id, file_key), through)
+    tx.execute(
+        "update transcript_files set read_through = :through"
+        " where user_id = :user_id and file_key = :file_key and read_through < :through",
+        user_id=user_id,
+        file_key=file_key,
+        through=through,
     )
 
 

@@ -238,50 +238,77 @@ def listing(
     limit: int = 1000,
     key: str | None = None,
     newest: bool = False,
+    prefixes: Sequence[str] = (),
 ) -> list[Job]:
-    """A user's jobs, oldest first; `newest` takes the last ones where `limit` leaves some out."""
+    """A user's jobs, oldest first; `newest` takes the last ones where `limit` leaves some out.
+
+    With `prefixes` only those whose key begins with one of them.
+    """
     wanted = {name: value for name, value in (("status", status), ("key", key)) if value}
+    among, beginnings = _beginning_with(prefixes)
     rows = connection.rows(
         f"select {COLUMNS} from jobs where user_id = :user_id and kind = :kind"
-        f"{''.join(f' and {name} = :{name}' for name in wanted)}"
+        f"{''.join(f' and {name} = :{name}' for name in wanted)}{among}"
         f" order by id{' desc' if newest else ''} limit :limit",
         user_id=user_id,
         kind=kind,
         limit=limit,
         **wanted,
+        **beginnings,
     )
     return [build(Job, row) for row in (reversed(rows) if newest else rows)]
 
 
+def _beginning_with(prefixes: Sequence[str]) -> tuple[str, dict[str, str]]:
+    """That a job's key begins with one of these, and the parameters; without any, every job does."""
+    named = {f"prefix{number}": prefix for number, prefix in enumerate(prefixes)}
+    either = " or ".join(f"substr(key, 1, length(:{name})) = :{name}" for name in named)
+    return (f" and ({either})" if named else ""), named
+
+
 def count_of(
-    connection: Connection, user_id: str, kind: str, statuses: Sequence[str], due_by: int | None = None
+    connection: Connection,
+    user_id: str,
+    kind: str,
+    statuses: Sequence[str],
+    due_by: int | None = None,
+    prefixes: Sequence[str] = (),
 ) -> int:
     """How many of a user's jobs are in one of these states; `due_by` leaves out waiting ones put off."""
     if not statuses:
         return 0
     wanted = {f"status{number}": status for number, status in enumerate(statuses)}
     is_due = "" if due_by is None else " and (status <> 'waiting' or run_at <= :due_by)"
+    among, beginnings = _beginning_with(prefixes)
     row = connection.row(
         "select count(*) from jobs where user_id = :user_id and kind = :kind"
-        f" and status in ({', '.join(f':{name}' for name in wanted)}){is_due}",
+        f" and status in ({', '.join(f':{name}' for name in wanted)}){is_due}{among}",
         user_id=user_id,
         kind=kind,
         **wanted,
+        **beginnings,
         **({} if due_by is None else {"due_by": due_by}),
     )
     return 0 if row is None else int(row[0])
 
 
 def list_all_users(
-    connection: Connection, kind: str, status: str | None = None, limit: int = 1000, newest: bool = False
+    connection: Connection,
+    kind: str,
+    status: str | None = None,
+    limit: int = 1000,
+    newest: bool = False,
+    key_prefix: str = "",
 ) -> list[Job]:
     """The jobs of all users, oldest first: for whoever runs the machine."""
+    among, beginning = _beginning_with([key_prefix] if key_prefix else [])
     rows = connection.rows(
-        f"select {COLUMNS} from jobs where kind = :kind{' and status = :status' if status else ''}"
+        f"select {COLUMNS} from jobs where kind = :kind{' and status = :status' if status else ''}{among}"
         f" order by queued_at{' desc' if newest else ''} limit :limit",
         kind=kind,
         limit=limit,
         **({"status": status} if status else {}),
+        **beginning,
     )
     return [build(Job, row) for row in (reversed(rows) if newest else rows)]
 
@@ -329,12 +356,16 @@ def count_failed(connection: Connection, kind: str, most: int) -> int:
     return _count_few(connection, kind, FAILED, most)
 
 
-def count_by_status(connection: Connection, user_id: str, kind: str) -> dict[str, int]:
-    """How many of a user's jobs are in which state."""
+def count_by_status(
+    connection: Connection, user_id: str, kind: str, prefixes: Sequence[str] = ()
+) -> dict[str, int]:
+    """How many of a user's jobs are in which state; with `prefixes` those whose key begins with one."""
+    among, beginnings = _beginning_with(prefixes)
     rows = connection.rows(
-        "select status, count(*) from jobs where user_id = :user_id and kind = :kind group by status",
+        f"select status, count(*) from jobs where user_id = :user_id and kind = :kind{among} group by status",
         user_id=user_id,
         kind=kind,
+        **beginnings,
     )
     return {**dict.fromkeys(STATUSES, 0), **dict(rows)}
 

@@ -1,5 +1,6 @@
 """The life of a session across processes: killed at bad moments, and shared by two servers."""
 
+import itertools
 import signal
 import threading
 from contextlib import closing
@@ -13,8 +14,10 @@ from shepherd_memory.storage.clock import now_us
 from shepherd_memory.storage.database import Database, open_database
 from tests.acceptance.combinations import BACKENDS, first_backend
 from tests.acceptance.processes import Processes, kill, wait_until
-from tests.acceptance.server_site import Server, Site
-from tests.provider import openai_stream
+from tests.acceptance.server_site import CHAT, Server, Site
+from tests.provider import chat, openai_stream
+from tests.server.test_handing_on import element_of, entries_of
+from tests.server.test_prefix import ends_of_turns
 
 SESSIONS = "/v1/memory/sessions"
 both_backends = pytest.mark.parametrize("database_url", BACKENDS, indirect=True)
@@ -112,19 +115,24 @@ def test_a_session_whose_server_is_killed_in_an_answer_is_recovered_by_the_next(
     assert said == [("steve", "My dog is Rex."), ("Julian", "Noted."), ("steve", "Who am I?")]
 
 
-def first_prompt(site: Site, server: Server, session_id: str) -> str:
-    """What reaches the provider of the first words in a session."""
-    assert server.chat("hello", "ada", headers={"X-Shepherd-Session": session_id}).memory == "on"
-    return str(site.provider.exchanges[-1].received.json["messages"][0]["content"])
-
-
 def started(server: Server) -> dict[str, str] | None:
     reply = server.ask("POST", "/session/start", {})
     return reply.json if reply.status == 201 else None
 
 
-@pytest.mark.parametrize("database_url", ["postgresql"], indirect=True)
+def turn(site: Site, server: Server, session_id: str, messages: list[dict[str, str]], text: str) -> bytes:
+    """What reaches the provider of the next words in a chat, in which all messages so far are sent again."""
+    messages.append({"role": "user", "content": text})
+    body = {"model": "m", "user": "ada", "messages": messages}
+    assert server.ask("POST", CHAT, body, {"X-Shepherd-Session": session_id}).memory == "on"
+    messages.append({"role": "assistant", "content": "I see."})
+    return site.provider.exchanges[-1].received.body
+
+
+@both_backends
 def test_two_servers_on_one_database_share_a_session(site: Site) -> None:
+    site.provider.default = chat("I see.")
+    site.settings.set(embedding_engine="none")
     first, second = site.serve(), site.serve()
     ada = {"user": "ada"}
     session_id = first.ask("POST", SESSIONS, ada).json["session_id"]
@@ -135,14 +143,31 @@ def test_two_servers_on_one_database_share_a_session(site: Site) -> None:
     for server, text in ((first, "One."), (second, "Two.")):
         assert server.chat(text, "ada", headers=headers).status == 200
     assert second.ask("POST", f"{SESSIONS}/{session_id}/end", ada).status == 200
-    ended = first.chat("Three.", "ada", headers=headers)
-    assert (ended.status, ended.json["error"]["code"]) == (409, "session_ended")
+    refused = first.chat("Three.", "ada", headers=headers)
+    assert (refused.status, refused.json["error"]["code"]) == (409, "session_ended")
     begun = first.ask("POST", SESSIONS, ada).json
     assert begun["previous_session"] == session_id
-    told = [first_prompt(site, server, begun["session_id"]) for server in (second, first)]
-    assert told[0] == told[1]
-    assert [name in told[0] for name in (f'session-id="{session_id}"', 'message-count="4"')] == [True, True]
-    assert told[0].index("[human — ada]: One.") < told[0].index("[human — ada]: Two.")
+
+    messages: list[dict[str, str]] = []
+    requests = [
+        turn(site, (second, first)[number % 2], begun["session_id"], messages, f"number {number}")
+        for number in range(6)
+    ]
+    for before, after in itertools.pairwise(requests):
+        end = ends_of_turns(before)[-1]
+        assert after.decode()[:end] == before.decode()[:end]
     with site.settings.service() as service:
-        said = [one.text for one in service.documents("ada", session_id=session_id) if one.role == "user"]
-    assert said == ["One.", "Two."]
+        before, now = (service.documents("ada", session_id=one) for one in (session_id, begun["session_id"]))
+    told = element_of(requests[-1], "messages")
+    assert told.attrib == {
+        "category": "transcript",
+        "session-id": session_id,
+        "message-count": "4",
+        "total-count": "4",
+        "ended": before[-1].created_at.strftime("%Y-%m-%dT%H:%M:%SZ"),
+    }
+    assert entries_of(told) == [
+        *("[human — ada]: One.", "[agent]: I see."),
+        *("[human — ada]: Two.", "[agent]: I see."),
+    ]
+    assert [one.text for one in now if one.role == "user"] == [f"number {number}" for number in range(6)]

@@ -35,9 +35,17 @@ def postgres(postgres_url: str) -> Iterator[Database]:
 
 @pytest.mark.parametrize("look", [health, numbers])
 def test_postgres_reads_no_more_for_more_jobs_that_are_done(postgres: Database, look: Look) -> None:
-    fill(postgres, done=DONE // 4, users=DONE // 8, kind=queue.KIND, now=NOON)
+    fill(postgres, done=DONE // 4, users=DONE // 8, conversations=DONE // 8, kind=queue.KIND, now=NOON)
     before = explained(postgres, BUFFERS, look)
-    fill(postgres, done=DONE, users=DONE // 2, kind=queue.KIND, now=NOON, first=DONE)
+    fill(
+        postgres,
+        done=DONE,
+        users=DONE // 2,
+        conversations=DONE // 2,
+        kind=queue.KIND,
+        now=NOON,
+        first=DONE,
+    )
     after = explained(postgres, BUFFERS, look)
     assert "Seq Scan on jobs" not in "\n".join(after.plans)
     assert before.buffers() > 0

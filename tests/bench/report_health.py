@@ -1,6 +1,7 @@
 """What health and status cost in a database with a long past: `python -m tests.bench.report_health [JOBS]`.
 
-A tenth as many users, and as many lines in the ledger. `before` are the queries that counted everything.
+A tenth as many users and conversations, and as many lines in the ledger. `before` are the queries that
+counted everything.
 """
 
 import sys
@@ -76,7 +77,15 @@ def _spent(server: psutil.Process | None) -> float:
 
 def measure(database: Database, number: int) -> None:
     """Fill it, and look at it."""
-    fill(database, done=number, users=number // 10, ledger_lines=number, kind=queue.KIND, now=now_us())
+    fill(
+        database,
+        done=number,
+        users=number // 10,
+        ledger_lines=number,
+        conversations=number // 10,
+        kind=queue.KIND,
+        now=now_us(),
+    )
     is_postgres = database.url.startswith("postgresql")
     if is_postgres:
         # As autovacuum leaves it: without statistics Postgres sorts all that is done to count a thousand.

@@ -222,6 +222,53 @@ def test_an_answer_of_several_blocks_is_one_message_for_a_server(
     assert stored == "What colour? First I looked it up. It is blue."
 
 
+THREE = ("First I looked it up.", "It is\nblue.", "Or green?")
+
+
+@pytest.mark.every_scheme
+@pytest.mark.parametrize("read_before", [1, 2])
+def test_of_an_answer_that_comes_while_its_blocks_are_read_each_is_stored_once(
+    service: Service, clock: ManualClock, path: Path, read_before: int
+) -> None:
+    lines = [
+        *turn(0),
+        user_line(4, "What colour?"),
+        *(agent_line(n, text) for n, text in enumerate(THREE, 5)),
+    ]
+    service.transcripts.ingest(ADA, write(path, lines[: 4 + read_before]))
+    said = [
+        user_says("my wish_0 is tea_0"),
+        {"role": "assistant", "content": "Answer 0:\n\nthe kettle boils."},
+        user_says("What colour?"),
+    ]
+    for _ in range(2):
+        service.remember_exchange(ADA, said, "\n\n".join(THREE), THREAD)
+        service.transcripts.ingest(ADA, write(path, lines))
+    service.transcripts.ingest(ADA, path, reimport=True)
+    asked = Counter({"What colour?": 1})
+    assert texts(service) - once(0) - asked in (
+        Counter(" ".join(block.split()) for block in THREE),
+        Counter([THREE[0], "It is blue. Or green?"]),
+    )
+    (found,) = service.recall(ADA, "green", threshold=0.0, kinds=["document"]).hits[:1]
+    assert "Or green?" in found.text
+    service.transcripts.poll()
+    assert sum(one.entries for one in service.conversations(ADA)) == 7
+
+
+@pytest.mark.parametrize("asked", ["Is it?", "Is it not?"])
+def test_an_answer_that_begins_like_an_earlier_one_stays_whole(
+    service: Service, clock: ManualClock, path: Path, asked: str
+) -> None:
+    service.transcripts.ingest(ADA, write(path, [user_line(0, "Is it?"), agent_line(1, "Yes.")]))
+    service.remember_exchange(ADA, [user_says("Is it?")], "Yes.", THREAD)
+    answer = "Yes.\n\nIt is blue."
+    service.remember_exchange(
+        ADA, [user_says("Is it?"), {"role": "assistant", "content": "Yes."}, user_says(asked)], answer, THREAD
+    )
+    assert "Yes. It is blue." in texts(service)
+
+
 @pytest.mark.every_scheme
 @pytest.mark.parametrize("way", WAYS)
 def test_a_forgotten_message_comes_back_in_neither_way(

@@ -19,7 +19,8 @@ from shepherd_memory.storage import tombstones
 from tests.contract.given import ManualClock, facts_of, memory, pairs_of, texts_of, user_says, work
 from tests.endpoint import ScriptedEndpoint, by_content, reply, user_text
 from tests.provider import ScriptedProvider, ToolCall, chat, openai_stream
-from tests.transcripts import user_line, write
+from tests.same_said import UNSEEN, look_for_same
+from tests.transcripts import append, user_line, write
 
 ADA, WORD = "ada", "teal"
 STATEMENT = "my favorite color is teal"
@@ -202,6 +203,50 @@ def test_what_says_the_same_is_shown_and_goes_on_consent(service: Service, clock
     assert service.plan_forgetting(ADA, fact="favorite_color", only=True).same == []
     service.forget(ADA, fact="favorite_color", same=True)
     assert (facts_of(service, ADA), texts_of(service, ADA)) == ({}, [])
+
+
+@pytest.mark.parametrize("with_fact", [True, False])
+def test_what_says_the_same_in_other_words_is_found_by_its_meaning(
+    url: str, clock: ManualClock, with_fact: bool
+) -> None:
+    with memory(url, clock, embedding_engine="onnx") as service:
+        found = look_for_same(service, UNSEEN, with_fact, clock())
+    assert found.recall >= 0.9
+    assert found.precision >= 0.85
+
+
+@pytest.mark.every_scheme
+def test_what_says_the_same_in_other_words_is_of_the_same_user_and_group(
+    url: str, clock: ManualClock
+) -> None:
+    reworded = "Teal is the colour I like best."
+    with memory(url, clock, embedding_engine="onnx") as service:
+        said = service.add_document(ADA, STATEMENT, type="message", role="user", session_id="one")
+        service.add_document(ADA, "my favorite color is red", type="message", role="user", session_id="two")
+        for user, group in itertools.product((ADA, "bob"), ("main", "boat", "global")):
+            service.add_document(user, reworded, type="message", role="user", session_id="two", group=group)
+        before = service.plan_forgetting(ADA, document=said).same
+        for user in (ADA, "bob"):
+            service.embed_own(user)
+        assert (before, [one.text for one in service.plan_forgetting(ADA, document=said).same]) == (
+            [],
+            [reworded],
+        )
+        assert service.plan_forgetting(ADA, document=said, only=True).same == []
+        assert service.forget(ADA, document=said, same=True).documents == 2
+        assert {one.group_name for one in service.documents(ADA) if one.text == reworded} == {
+            "boat",
+            "global",
+        }
+        assert len(service.documents("bob")) == 3
+
+
+def test_small_talk_of_a_session_is_not_looked_for_elsewhere(url: str, clock: ManualClock) -> None:
+    with memory(url, clock, embedding_engine="onnx") as service:
+        for session, text in (("one", "Thank you so much!"), ("two", "Many thanks to you")):
+            service.remember(ADA, [user_says(text)], session)
+        service.embed_own(ADA)
+        assert service.plan_forgetting(ADA, session="one").same == []
 
 
 def test_one_thing_is_forgotten_alone_or_with_the_same_but_not_both(service: Service) -> None:
@@ -454,6 +499,33 @@ def _begin_anew(world: World) -> None:
     assert WORD not in _hand_on(world)
 
 
+def _archives(world: World, name: str) -> str:
+    """What stands in the files of a folder of archives."""
+    return "".join(path.read_text() for path in sorted((world.folder / name).rglob("*.md")))
+
+
+def _begin_archive(world: World) -> None:
+    world.service.begin_archive(ADA, "monday")
+    assert STATEMENT in _archives(world, ARCHIVES)
+
+
+def _keep_archive(world: World) -> None:
+    world.service.archive_keeper.beat()
+    assert WORD not in _archives(world, ARCHIVES)
+
+
+def _export_archives(world: World) -> None:
+    world.service.export_archives(ADA, world.folder / "exported", whole=True)
+    assert STATEMENT in _archives(world, "exported")
+
+
+def _export_archives_again(world: World) -> None:
+    world.service.export_archives(ADA, world.folder / "exported", whole=True)
+    found = _archives(world, "exported")
+    assert ("my dog is Rex" in found, WORD in found) == (True, False)
+
+
+ARCHIVES = "archives"
 SESSIONS = ("", "monday", "a copy of it", "later", "monday-copy")
 
 WAYS_BACK: dict[str, tuple[Step, Step]] = {
@@ -468,6 +540,8 @@ WAYS_BACK: dict[str, tuple[Step, Step]] = {
     "reworded key": (NOTHING, _reword),
     "tool result": (NOTHING, _tool_result),
     "rehydration": (lambda world: _hand_on(world).index(WORD), _begin_anew),
+    "archive file": (_begin_archive, _keep_archive),
+    "exported archive": (_export_archives, _export_archives_again),
 }  # fmt: skip
 """What is done before the forgetting, and what after it. Whatever else keeps what was said belongs here."""
 
@@ -487,7 +561,11 @@ def world(url: str, clock: ManualClock, endpoint: ScriptedEndpoint, tmp_path: Pa
         lab = Provider(
             "lab", type="openai", base_url=provider.url, model="m", memory=True, context_window=100_000
         )
-        settings: dict[str, Any] = {"provider": "lab", "providers": {"lab": lab}}
+        settings: dict[str, Any] = {
+            "provider": "lab",
+            "providers": {"lab": lab},
+            "archive_folder": str(tmp_path / ARCHIVES),
+        }
         with (
             memory(url, clock, endpoint.url, **settings) as service,
             memory(url, clock, endpoint.url) as other,
@@ -556,6 +634,29 @@ def test_stops_and_tombstones_move_with_the_user(
         assert there.transcripts.ingest("bea", path).entries == 0
         work(there)
         assert (there.documents("bea"), there.facts("bea")) == ([], [])
+
+
+@pytest.mark.every_scheme
+def test_how_far_a_file_was_read_before_its_user_was_erased_moves_with_them(
+    service: Service, other_url: str, clock: ManualClock, tmp_path: Path
+) -> None:
+    path = write(tmp_path / "project" / "boat.jsonl", [user_line(0, STATEMENT)])
+    for user in (ADA, "bob"):
+        service.transcripts.ingest(user, path)
+    service.erase(ADA)
+    append(path, [user_line(9, "hello again")])
+    service.transcripts.ingest(ADA, path)
+    exported = b"".join(service.export(ADA))
+    assert exported.count(b'"line":"erased_file"') == 1
+    assert b'"line":"erased_file"' not in b"".join((*service.export("bob"), *service.export(ADA, group="a")))
+    with memory(other_url, clock) as there:
+        for _ in range(2):
+            there.import_lines("bea", io.BytesIO(exported))
+            assert there.transcripts.ingest("bea", path).outcome != "failed"
+            assert texts_of(there, "bea") == ["hello again"]
+        assert [*there.export("bea")][1:] == [*service.export(ADA)][1:]
+        there.transcripts.ingest("bea", path, reimport=True)
+        assert texts_of(there, "bea") == [STATEMENT, "hello again"], "the user may still ask for it"
 
 
 def test_the_statements_of_a_fact_move_with_the_user(

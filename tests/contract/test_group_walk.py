@@ -142,6 +142,7 @@ READS: dict[str, list[Case]] = {
     "items": [method("items"), method("items", session_id=SESSION)],
     "count_items": [method("count_items", "waiting", "failed")],
     "item_counts": [method("item_counts")],
+    "conversation_counts": [method("conversation_counts")],
     "recall": [method("recall", ASKED, 50, 0.0, explain=True, shows=ALL)],
     "unembedded": [method("unembedded")],
     "row_counts": [method("row_counts")],

@@ -11,6 +11,7 @@ from shepherd_memory import tools
 from shepherd_memory.errors import NotFound
 from shepherd_memory.memory import rejections, unconfirmed
 from shepherd_memory.memory.rejections import NewRejection
+from shepherd_memory.memory.sessions import of_work_key
 from shepherd_memory.memory.unconfirmed import NewUnconfirmed
 from shepherd_memory.service import Service
 from shepherd_memory.storage import users
@@ -246,3 +247,47 @@ def test_what_is_said_in_a_group_waits_for_extraction_there(url: str, clock: Man
         assert service.items("ada", group="b") == []
         assert service.item_counts("ada", group="b")["waiting"] == 0
         assert service.item_counts("ada", group="a")["waiting"] == 1
+
+
+@pytest.mark.every_scheme
+def test_items_are_counted_and_cut_among_those_that_a_group_sees(url: str, clock: ManualClock) -> None:
+    with memory(url, clock, "http://127.0.0.1:9") as service:
+        for group, session in [("a", "s1"), ("b", "s2"), ("global", "s3"), ("aa", "s4"), ("a", "s5")]:
+            service.remember("ada", [user_says("I am Ada")], session, group=group)
+        first, shared, last = service.items("ada", group="a")
+        assert [of_work_key(item.key) for item in (first, shared, last)] == [
+            ("s1", "a"),
+            ("s3", "global"),
+            ("s5", "a"),
+        ]
+        assert service.items("ada", group="a", limit=1) == [first]
+        assert service.items("ada", group="a", limit=1, newest=True) == [last]
+        assert service.items("ada", "failed", group="a") == []
+        assert service.drop("ada", last.id, group="a")
+        assert service.count_items("ada", "waiting", "dropped", group="a") == 3
+        assert service.count_items("ada", "waiting", due=True, group="a") == 2
+        assert service.item_counts("ada", group="a") | {"waiting": 0} == {
+            "waiting": 0,
+            "running": 0,
+            "done": 0,
+            "failed": 0,
+            "dropped": 1,
+        }
+        assert service.count_items("ada", "waiting", group="global") == 1
+
+
+def test_what_has_failed_is_retried_for_all_users_in_the_group_that_is_named(
+    url: str, clock: ManualClock
+) -> None:
+    with memory(url, clock, "http://127.0.0.1:9") as service:
+        for user in ("ada", "ben"):
+            for group in ("a", "main"):
+                clock.advance(1)
+                service.remember(user, [user_says("I live in Ulm")], "s", group=group)
+        with service.database.write() as tx:
+            tx.execute("update jobs set status = 'failed', ended_at = queued_at")
+        put_back = service.retry_all_failed(group="a")
+        assert [(job.user_id, of_work_key(job.key)[1]) for job in put_back] == [("ada", "a"), ("ben", "a")]
+        assert service.retry_all_failed(group="b") == []
+        assert service.status().items["failed"] == 2
+        assert len(service.retry_all_failed()) == 2

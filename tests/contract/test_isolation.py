@@ -553,10 +553,14 @@ CORE: dict[str, list[Case]] = {
         in_transaction(jobs.drop, PARKED, "no", NOW),
     ],
     "work.jobs.get": [in_transaction(jobs.get, PARKED)],
-    "work.jobs.count_by_status": [in_transaction(jobs.count_by_status, KIND)],
+    "work.jobs.count_by_status": [
+        in_transaction(jobs.count_by_status, KIND),
+        in_transaction(jobs.count_by_status, KIND, ["s"]),
+    ],
     "work.jobs.count_of": [
         in_transaction(jobs.count_of, KIND, ["waiting", "failed"]),
         in_transaction(jobs.count_of, KIND, ["waiting"], NOW),
+        in_transaction(jobs.count_of, KIND, ["waiting"], NOW, ["c", "s"]),
     ],
     "work.jobs.listing": [
         in_transaction(jobs.listing, KIND),
@@ -813,6 +817,7 @@ SERVICE: dict[str, list[Case]] = {
         on_service("count_items", "waiting", due=True),
     ],
     "item_counts": [on_service("item_counts")],
+    "conversation_counts": [on_service("conversation_counts")],
     "documents": [
         on_service("documents"),
         on_service("documents", session_id="chat", since="2000-01-01"),
@@ -1024,6 +1029,16 @@ def _keep_mine(pair: Pair) -> Any:
         return transcript_stops.stopped_at(tx, pair.me, FILE_KEY)
 
 
+def _erased_files(pair: Pair) -> Any:
+    with pair.database.write() as tx:
+        transcript_stops.record_erased(tx, pair.me)
+        assert transcript_stops.erased_files(tx, pair.other) == []
+        assert transcript_stops.erased_files(tx, pair.me, "a group") == []
+        found = transcript_stops.erased_files(tx, pair.me)
+        assert found
+        return found
+
+
 def _forget_mine(pair: Pair) -> Any:
     with pair.database.write() as tx:
         transcript_stops.forget_session(tx, pair.me, "session")
@@ -1109,6 +1124,8 @@ TRANSCRIPTS: dict[str, list[Case]] = {
     "storage.transcript_stops.forgotten_through": [
         in_transaction(transcript_stops.forgotten_through, FILE_KEY)
     ],
+    "storage.transcript_stops.erased_files": [_erased_files],
+    "storage.transcript_stops.stop_erased": [in_transaction(transcript_stops.stop_erased, FILE_KEY, 10**9)],
     "storage.transcript_stops.record_erased": [_keep_mine],
     "storage.transcript_stops.remove": [_stop_and_lift],
     "storage.transcript_stops.stopped_at": [in_transaction(transcript_stops.stopped_at, FILE_KEY)],
@@ -1145,6 +1162,11 @@ TRANSCRIPTS: dict[str, list[Case]] = {
     "memory.twins.delete_session": [in_transaction(twins.delete_session, "chat@live")],
     "memory.twins.note_forgotten": [_note_forgotten],
     "memory.twins.of_stored": [in_transaction(twins.of_stored, "session", "user-0")],
+    "memory.twins.cut_read_blocks": [
+        in_transaction(
+            twins.cut_read_blocks, [replace(NEW, role="assistant", text="I see.\n\nSo.")], "session", [0]
+        )
+    ],
     "memory.twins.set_apart": [in_transaction(twins.set_apart, [HEARD], ["session"])],
     "storage.tombstones.deleted_at": [in_transaction(tombstones.deleted_at, tombstones.FACT, "gone")],
     "transcripts.both_ways.find_heard": [_find_heard],

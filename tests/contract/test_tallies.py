@@ -1,22 +1,33 @@
 """Numbers over all users: exact where there is little, at most a minute old where there is much."""
 
+import json
 import threading
 from collections.abc import Iterator
 from contextlib import closing
 
 import pytest
 
+from shepherd_memory.conversations.conversation import STATUSES
 from shepherd_memory.extraction import queue
 from shepherd_memory.maintenance.tallies import MAX_COUNTED, Numbers, Tallies
 from shepherd_memory.storage.database import Database, open_database
-from tests.contract.given import ManualClock, memory
+from tests.contract.given import ManualClock, memory, user_says
 from tests.large_database import fill
 
 MANY = MAX_COUNTED + 500
+NO_CONVERSATIONS = dict.fromkeys(STATUSES, 0)
 
 
 def fill_with_many(database: Database, clock: ManualClock) -> None:
-    fill(database, done=MANY, users=MANY, ledger_lines=MANY, kind=queue.KIND, now=clock())
+    fill(
+        database,
+        done=MANY,
+        users=MANY,
+        ledger_lines=MANY,
+        conversations=MANY,
+        kind=queue.KIND,
+        now=clock(),
+    )
 
 
 @pytest.fixture
@@ -32,7 +43,35 @@ def shown(numbers: Numbers) -> tuple[int, int, tuple[int, int]]:
 
 @pytest.mark.every_scheme
 def test_large_numbers_are_counted_whole(large: Database, clock: ManualClock) -> None:
-    assert shown(Tallies(large, clock).read()) == (MANY, MANY, (MANY * 100, MANY * 10))
+    counted = Tallies(large, clock).read()
+    assert shown(counted) == (MANY, MANY, (MANY * 100, MANY * 10))
+    assert counted.conversations == {**NO_CONVERSATIONS, "active": MANY // 10, "archived": MANY - MANY // 10}
+
+
+@pytest.mark.every_scheme
+def test_few_conversations_are_counted_at_once_by_state(url: str, clock: ManualClock) -> None:
+    with memory(url, clock) as service:
+        for group in ("main", "a"):
+            service.remember("ada", [user_says("I am Ada")], "chat", group=group)
+        service.remember("ben", [user_says("I am Ben")], "chat")
+        assert service.status().conversations == NO_CONVERSATIONS
+        service.transcripts.poll()
+        assert service.status().conversations == {**NO_CONVERSATIONS, "active": 3}
+        assert service.conversation_counts("ada", group="a") == {**NO_CONVERSATIONS, "active": 1}
+        assert service.conversation_counts("ada")["active"] == 2
+        assert service.conversation_counts("nobody") == NO_CONVERSATIONS
+
+
+def test_numbers_that_an_older_program_stored_are_read(large: Database, clock: ManualClock) -> None:
+    tallies = Tallies(large, clock)
+    tallies.read()
+    with large.write() as tx:
+        (stored,) = tx.row("select numbers from tallies") or ("",)
+        older = {name: value for name, value in json.loads(stored).items() if name != "conversations"}
+        tx.execute("update tallies set numbers = :numbers", numbers=json.dumps(older))
+    assert tallies.read().users == MANY
+    clock.advance(61)
+    assert tallies.read().conversations["active"] == MANY // 10
 
 
 @pytest.mark.every_scheme

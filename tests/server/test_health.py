@@ -6,7 +6,7 @@ from tests.server.calling import bearer, call, new_key
 from tests.server.serving import Running, StartServer
 from tests.server.shared_session import StartSharing
 
-OWN = {"user", "healthy", "extraction", "items", "unembedded", "tokens_today"}
+OWN = {"user", "healthy", "extraction", "items", "conversations", "unembedded", "tokens_today"}
 PATHS = ["/health/live", "/health/ready"]
 
 
@@ -66,6 +66,17 @@ def test_a_key_of_a_namespace_sees_its_own_users_and_never_the_whole(running: Ru
     assert set(call(running.url, "GET", "/status", None, key).json) == OWN
     named = call(running.url, "GET", "/status?user=anna", None, key).json
     assert (named["user"], waiting(named)) == ("app/anna", 2)
+
+
+def test_conversations_are_counted_by_state_for_all_and_for_one(running: Running) -> None:
+    running.service.transcripts.poll()
+    operator = bearer(new_key(running.service, "operator", any_user=True))
+    whole = call(running.url, "GET", "/status", None, operator).json
+    assert (whole["conversations"]["active"], whole["conversations"]["archived"]) == (6, 0)
+    own = call(running.url, "GET", "/status", None, bearer(new_key(running.service, "bob"))).json
+    assert own["conversations"]["active"] == 1
+    metrics = call(running.url, "GET", "/metrics", None, operator).body
+    assert b'shepherd_conversations{state="active"} 6.0' in metrics
 
 
 def test_why_health_is_red_is_told_to_whoever_sees_the_whole(running: Running) -> None:

@@ -171,7 +171,7 @@ def ends_of_turns(body: bytes) -> list[int]:
     at = text.index("[") + 1
     ends = []
     while text[at] != "]":
-        message, at = json.JSONDecoder().raw_decode(text, at + (text[at] == ","))
+        message, at = json.JSONDecoder().raw_decode(text, text.index("{", at))
         if is_said(message):
             ends.append(at)
     return ends

@@ -55,6 +55,19 @@ def test_a_client_starts_and_ends_it_and_nothing_more_is_answered_then(
     assert shared.ask("Hello").status == 200
 
 
+def test_a_shared_session_of_a_group_stays_there_whatever_is_begun(share: StartSharing) -> None:
+    shared = share(group="team")
+    started = shared.post("/session/start").json
+    assert started["group_name"] == "team"
+    assert shared.ask("My dog is Rex.").status == 200
+    assert shared.post("/clear").status == 200
+    assert shared.ask("Hello").status == 200
+    groups = {one.group_name for one in shared.service.documents(USER)}
+    assert groups == {"team"}
+    assert shared.service.active_session(USER) is None
+    assert shared.service.active_session(USER, group="team") is not None
+
+
 def test_a_start_while_one_is_active_is_a_conflict_also_if_it_is_elsewhere(shared: Sharing) -> None:
     session_id = shared.post("/session/start").json["session_id"]
     refused = shared.post("/session/start")

@@ -36,6 +36,11 @@ def sent(site: ChatSite) -> list[tuple[str, str]]:
     return [(one["role"], one["content"].split("\n\n")[-1]) for one in body["messages"]]
 
 
+def sent_whole(site: ChatSite) -> Any:
+    """The messages of the last prompt, with what memory adds."""
+    return [one.json for one in site.provider.requests if one.body][-1]["messages"]
+
+
 def ids(site: ChatSite) -> dict[str, str]:
     with site.service() as service:
         return {one.preview: one.session_id for one in service.list_sessions(ANN).sessions}
@@ -80,6 +85,24 @@ def test_what_cannot_be_resumed_is_said_and_nothing_is_asked(
     assert told in done.stderr.decode()
     assert not [one for one in site.provider.requests if one.body]
     assert ids(site) == {}
+
+
+def test_a_chat_in_a_group_is_remembered_there_and_nowhere_else(site: ChatSite) -> None:
+    with site.service() as service:
+        service.set_fact(ANN, "city", "Lisbon")
+        service.set_fact(ANN, "town", "Porto", group="team")
+    assert site.piped("--group", "team", BIKE).returncode == 0
+    assert ["town=Porto" in str(sent_whole(site)), "Lisbon" in str(sent_whole(site))] == [True, False]
+    with site.service() as service:
+        assert [one.text for one in service.documents(ANN, group="team")] == [BIKE, "Good."]
+        assert [one.group_name for one in service.list_sessions(ANN).sessions] == ["team"]
+        assert not service.list_sessions(ANN, group="other").sessions
+    assert site.piped("--group", "team", "--continue", BOAT).returncode == 0
+    assert BIKE in str(sent_whole(site))
+    assert site.piped("--continue", BOAT).returncode == 0
+    assert BIKE not in str(sent_whole(site))
+    refused = site.piped("--group", "no/such", BOAT)
+    assert (refused.returncode, b"group" in refused.stderr) == (2, True)
 
 
 @pytest.mark.parametrize(("user", "group"), [("bob", "main"), (ANN, "team")], ids=["user", "group"])

@@ -8,6 +8,7 @@ import pytest
 
 from shepherd_memory.frontends.cli import cli
 from shepherd_memory.service import Service
+from shepherd_memory.storage.database import Database
 from tests.grouped_memory import (
     ALPHA,
     BETA,
@@ -51,9 +52,8 @@ READING = {
 """Commands that change nothing, and whether a group finds its own word in what they print."""
 
 WRITING = [command for command in COMMANDS if command not in READING]
-STAYING = {"memory watch", "mcp"}
-OF_THE_SETTING = {"chat", "tui", "cli-server"}
-"""In the group of the setting `group`."""
+STAYING = {"memory watch", "mcp", "chat", "tui", "cli-server"}
+"""Processes that stay: tested where they run."""
 
 OPENING_NO_MEMORY = {"mcp install", "hooks install", "apikey create"}
 OF_AN_AGENT = {"hooks run"}
@@ -65,7 +65,7 @@ NAMES = {"secret": KEY, "s": SESSION}
 def test_every_command_that_takes_a_group_is_tried_here() -> None:
     with_group = set(commands_with("--group", cli))
     assert with_group - STAYING - OPENING_NO_MEMORY - OF_AN_AGENT == set(COMMANDS)
-    assert set(commands_with("--user", cli)) - with_group == OF_THE_SETTING
+    assert set(commands_with("--user", cli)) - with_group == set()
     assert set(READING) < set(COMMANDS)
 
 
@@ -142,6 +142,20 @@ def test_main_is_shown_the_items_of_all_groups_labelled(transcripts: Path) -> No
     assert run("queue", "list", "--all-users", "--group", BETA).exit_code == 2
     assert data("queue", "drop", item, "--user", USER) == {"dropped": [ids["item"]]}
     assert data("queue", "retry", item, "--user", USER, "--group", ALPHA) == {"retried": [ids["item"]]}
+
+
+def test_what_has_failed_is_retried_in_the_group_that_is_named_alone(transcripts: Path) -> None:
+    ids = with_service(lambda service: furnish(service, ALPHA, transcripts))
+    with_service(lambda service: fail_all(service.database))
+    assert data("queue", "retry", "--all-failed", "--group", BETA) == {"retried": []}
+    assert data("queue", "retry", "--all-failed", "--group", ALPHA) == {
+        "retried": [{"user": USER, "id": ids["item"]}]
+    }
+
+
+def fail_all(database: Database) -> None:
+    with database.write() as tx:
+        tx.execute("update jobs set status = 'failed', ended_at = queued_at where status = 'waiting'")
 
 
 def test_transcripts_go_to_the_group_that_is_named_and_stay_there(transcripts: Path) -> None:

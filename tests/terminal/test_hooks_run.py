@@ -4,8 +4,10 @@ import json
 import os
 import sqlite3
 import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import closing
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -13,7 +15,11 @@ from xml.etree import ElementTree
 import pytest
 import tomli_w
 
-from tests.fork_server import Popen
+from shepherd_memory.config import load_config
+from shepherd_memory.frontends.hooks.answering import HookAnswer
+from shepherd_memory.frontends.hooks.event import read_event
+from shepherd_memory.service import open_service
+from tests.fork_server import Popen, run
 from tests.terminal.shell import COMMAND, data, good, process
 from tests.terminal.transcript_files import BEGUN, PROJECT, TALK, said, talk, write
 
@@ -239,6 +245,41 @@ def test_what_is_left_of_a_long_transcript_is_for_the_next_time(project: Path) -
     assert (done.returncode, done.stdout) == (0, "")
     hook(event("SessionEnd", transcript))
     assert len(texts("--limit", "5000")) == 1500
+
+
+LATE = """
+import sys, threading
+from shepherd_memory.frontends.hooks.deadline import Deadline
+from shepherd_memory.frontends.hooks.output import HookOutput
+output = HookOutput(sys.stdout)
+output.offer("known before")
+{more}
+with Deadline(0.1, output.write):
+    threading.Event().wait()
+"""
+
+
+@pytest.mark.parametrize(
+    ("more", "printed"),
+    [("", "known before"), ("output.offer('better')", "better"), ("output.write()", "known before")],
+    ids=["one", "a better one", "printed already"],
+)
+def test_one_that_is_late_prints_what_it_has_once(more: str, printed: str) -> None:
+    done = run([sys.executable, "-c", LATE.format(more=more)], capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stdout) == (0, printed)
+
+
+def test_what_is_known_is_offered_before_a_transcript_is_read(project: Path, config_path: Path) -> None:
+    good("facts", "set", "city", "Lisbon")
+    hook(event("SessionEnd", write(project / "s.jsonl", talk(["An older one."]))))
+    write(project / "t.jsonl", talk(["The newest one."], session="t", begun=BEGUN + timedelta(days=1)))
+    offers: list[str] = []
+    told = read_event(event("SessionStart", project / "new.jsonl").encode())
+    with open_service(load_config(config_path), worker=False) as service:
+        HookAnswer(service, "ann", "main", told, lambda: False).give(offers.append)
+    first, last = (json.loads(one)["hookSpecificOutput"]["additionalContext"] for one in offers)
+    assert ["An older one." in first, "city=Lisbon" in first] == [True, True]
+    assert ["The newest one." in last, "city=Lisbon" in last] == [True, True]
 
 
 def test_a_process_that_is_older_than_its_time_does_nothing() -> None:

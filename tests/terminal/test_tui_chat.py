@@ -25,6 +25,7 @@ from shepherd_memory.frontends.tui.chat.answer_view import AnswerView
 from shepherd_memory.frontends.tui.chat.messages import CollapsibleText
 from shepherd_memory.frontends.tui.chat.prompt import Prompt
 from shepherd_memory.frontends.tui.chat.recall_panel import RecallPanel
+from shepherd_memory.frontends.tui.chat.screen import PLAIN_START, ScreenStart
 from shepherd_memory.frontends.tui.chat.scrollback import Scrollback
 from shepherd_memory.frontends.tui.chat.status_line import StatusLine
 from shepherd_memory.frontends.tui.help_screen import HelpScreen
@@ -106,6 +107,7 @@ async def opened(
     size: tuple[int, int] = SMALL,
     resume: bool = False,
     around: Callable[[Any], Any] = lambda part: part,
+    start: ScreenStart = PLAIN_START,
     **options: Any,
 ) -> AsyncIterator[Hands]:
     """The screen before a chat; `around` may stand between it and its service and session."""
@@ -117,10 +119,9 @@ async def opened(
         session = stack.enter_context(open_chat(service, ANN, chosen, resume=resume))
         with suppress(SessionRunning):
             session.start()
-        invocation = Invocation(site.path, service=service, user_id=ANN, commands=cli)
-        app = TuiApp(
-            around(service), around(session), invocation, InputHistory(ANN, chosen.memory), InterruptRouter()
-        )
+        invocation = Invocation(site.path, service=service, user_id=ANN, group=chosen.group, commands=cli)
+        history, signals = InputHistory(ANN, chosen.memory, session.group), InterruptRouter()
+        app = TuiApp(around(service), around(session), invocation, history, signals, start)
         # To draw each step of a movement costs more than most of what is tested.
         app.animation_level = "none"
         async with app.run_test(size=size, notifications=True) as pilot:

@@ -65,6 +65,22 @@ def test_a_prompt_is_answered_and_the_terminal_is_as_it_was(
     assert site.said() == ["I live in Lisbon\nnow"]
 
 
+def test_it_goes_on_with_a_session_of_a_group_and_says_what_it_cannot_find(
+    site: ChatSite, provider: ScriptedProvider
+) -> None:
+    with site.service() as service:
+        service.remember("ann", [{"role": "user", "content": "My bike is green"}], "bikes", group="team")
+    with on_terminal(site, "--resume", "bikes") as screen:
+        screen.wait_for("there is no session 'bikes' here")
+        assert screen.exit_code() == 3
+        assert OTHER_SCREEN not in screen.raw
+    with on_terminal(site, "--resume", "bikes", "--group", "team", "--wake") as screen:
+        screen.wait_for("My bike is green", "Hello there.")
+        screen.type(ctrl("q"))
+        assert screen.exit_code() == 0
+    assert "My bike is green" in str(provider.requests[-1].json["messages"])
+
+
 def test_a_paste_is_one_message(site: ChatSite, provider: ScriptedProvider) -> None:
     with on_terminal(site) as screen:
         screen.wait_for("Hello.")

@@ -5,8 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from shepherd_memory.frontends.tui.chat.screen import ScreenStart
 from shepherd_memory.frontends.tui.chat.status_line import StatusLine
-from tests.provider import ScriptedProvider, chat
+from tests.provider import ScriptedProvider, chat, openai_stream
 from tests.terminal.chat_site import ANN, ChatSite
 from tests.terminal.test_tui_chat import LARGE, opened
 from tests.terminal.tui_driving import driven
@@ -34,18 +35,27 @@ async def test_the_status_line_shows_the_session_and_that_it_was_ended_elsewhere
         session = hands.app.chat.session
         await hands.say("Hello?")
         await hands.answered()
-        shown = hands.one(StatusLine).figures.session
-        assert shown.startswith(f"{session.session_id[:8]} · ")
-        assert shown.endswith(" · active")
+        assert hands.one(StatusLine).figures.session.startswith(f"{session.session_id[:8]} · ")
         await hands.sees(f"{session.session_id[:8]} · ", " · active")
         with site.service() as service:
             service.end_session(ANN, session.session_id)
-        await hands.sees(" · ended elsewhere")
+        await hands.sees("   ended elsewhere")
         await hands.say("Still there?")
         await hands.sees("this conversation was ended elsewhere (client): /clear starts another")
         await hands.say("/clear")
         await hands.press("y")
         await hands.sees("a new session begins", " · active")
+
+
+@driven
+async def test_a_small_screen_shows_that_the_session_was_ended_elsewhere(site: ChatSite) -> None:
+    async with opened(site, (40, 12), lives=True) as hands:
+        await hands.say("Hello?")
+        await hands.answered()
+        await hands.sees(" tokens")
+        with site.service() as service:
+            service.end_session(ANN, hands.app.chat.session.session_id)
+        await hands.sees(" ended elsewhere")
 
 
 @driven
@@ -144,3 +154,50 @@ async def test_a_conversation_is_cleared_under_a_name_and_resumed_by_it(site: Ch
         await hands.say("/resume Bikes")
         await hands.sees("My bike is green", "2 messages are back")
         assert session.session_id == first
+
+
+@driven
+async def test_the_model_greets_first_and_the_person_goes_on_from_there(site: ChatSite) -> None:
+    site.provider.script(openai_stream("Hello again, how is the boat?"))
+    async with opened(site, LARGE, start=ScreenStart(wakes=True), lives=True) as hands:
+        await hands.sees("Hello again, how is the boat?")
+        await hands.say("It is well")
+        await hands.answered()
+        assert [one["role"] for one in hands.app.chat.session.messages[1:]] == [
+            "assistant",
+            "user",
+            "assistant",
+        ]
+    with site.service() as service:
+        said = [one.text for one in service.documents(ANN)]
+    assert said == ["Hello again, how is the boat?", "It is well", "Good."]
+
+
+@driven
+async def test_the_screen_may_begin_with_the_choice_of_an_earlier_conversation(site: ChatSite) -> None:
+    _talked(site)
+    async with opened(site, LARGE, start=ScreenStart(chooses=True), lives=True) as hands:
+        await hands.sees("Go on with an earlier", "Boats", "My bike is green")
+        await hands.press("down", "enter")
+        await hands.sees("2 messages are back")
+        assert hands.app.chat.session.session_id == "bike-session"
+
+
+@driven
+async def test_a_screen_of_a_group_shows_and_changes_what_is_its_own(site: ChatSite) -> None:
+    with site.service() as service:
+        service.set_fact(ANN, "city", "Lisbon")
+        service.set_fact(ANN, "town", "Porto", group="team")
+    async with opened(site, LARGE, lives=True, group="team") as hands:
+        await hands.say("/facts list")
+        await hands.sees("town", "Porto")
+        assert "Lisbon" not in hands.seen()
+        await hands.say("/facts set street Baixa")
+        await hands.sees("Baixa")
+        await hands.say("/clear")
+        await hands.say("Hello?")
+        await hands.answered()
+        assert hands.app.chat.session.group == "team"
+    with site.service() as service:
+        assert {one.key for one in service.facts(ANN, group="team")} == {"town", "street"}
+        assert [one.group_name for one in service.list_sessions(ANN).sessions] == ["team"]

@@ -22,9 +22,6 @@ CLIENTS = ("claude-code",)
 MAX_LINE_CHARS = 160
 
 client_argument = click.argument("client", type=click.Choice(CLIENTS), metavar="CLIENT")
-own_group_option = click.option(
-    "--group", metavar="GROUP", help="The group of the memory, if not that of the setting `group`."
-)
 dry_run_option = click.option("--dry-run", is_flag=True, help="Show what would change, and change nothing.")
 yes_option = click.option("--yes", is_flag=True, help="Do not ask.")
 

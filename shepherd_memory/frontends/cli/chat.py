@@ -9,7 +9,7 @@ import click
 from click.core import ParameterSource
 
 from shepherd_memory.errors import EndpointError, InvalidInput
-from shepherd_memory.frontends.cli.opening import user_of, user_option
+from shepherd_memory.frontends.cli.opening import chosen_group, own_group_option, user_of, user_option
 from shepherd_memory.frontends.cli.streams import stdin_lines, stdin_text
 from shepherd_memory.frontends.terminal.invocation import Invocation, pass_invocation
 from shepherd_memory.frontends.terminal.output import is_terminal, print_message, print_note
@@ -42,6 +42,7 @@ if TYPE_CHECKING:
 @click.option("--server", metavar="URL", help="Chat in the shared session of a `shepherd cli-server`.")
 @click.option("--key", metavar="KEY", default="", envvar="SHEPHERD_KEY", help="An API key for that server.")
 @user_option
+@own_group_option
 @click.option("--json", "as_json", is_flag=True, help="Print what happens as JSON lines, for programs.")
 @pass_invocation
 def chat(
@@ -56,6 +57,7 @@ def chat(
     server: str | None,
     key: str,
     user: str | None,
+    group: str | None,
     as_json: bool,
 ) -> None:
     """Chat with the provider in use, and be remembered.
@@ -68,13 +70,17 @@ def chat(
     from shepherd_memory.frontends.terminal.interrupts import InterruptRouter, exit_on_hangup
 
     log_quietly(invocation.debug)
-    of_server = resume or fresh or wake or nomemory or memtools or bool(user) or named is not None
+    of_server = resume or fresh or wake or nomemory or memtools or bool(user)
+    of_server = of_server or named is not None or group is not None
     _check_options(server, (resume, fresh, named is not None).count(True) > 1, of_server)
+    place = chosen_group(group)
     signals = InterruptRouter()
     with interrupted(), signals.handled(), exit_on_hangup():
         talk = _Talk(prompt, as_json, wake, signals, named)
         if server is None:
-            options = Options(memory=not nomemory, memtools=memtools, place=here(), lives=True, fresh=fresh)
+            options = Options(
+                memory=not nomemory, memtools=memtools, place=here(), lives=True, fresh=fresh, group=place
+            )
             last = _chat_here(invocation, options, user, resume, talk)
         else:
             last = _chat_there(server, key, talk)
@@ -88,7 +94,8 @@ def _check_options(server: str | None, is_contrary: bool, is_of_server: bool) ->
         raise InvalidInput("--key is for a server: give its URL with --server")
     if server is not None and is_of_server:
         raise InvalidInput(
-            "--continue, --resume, --fresh, --wake, --nomemory, --memtools and --user are for the server"
+            "--continue, --resume, --fresh, --wake, --nomemory, --memtools, --user and --group are for the"
+            " server"
         )
 
 
@@ -157,7 +164,7 @@ def _chat_here(
     user_id = user_of(invocation, user)
     opening = open_service(invocation.config, config_path=invocation.config_path)
     with talk.signals.opened(opening) as service:
-        inner = replace(invocation, service=service, user_id=user_id)
+        inner = replace(invocation, service=service, user_id=user_id, group=options.group)
         with talk.signals.opened(open_chat(service, user_id, options, resume=resume)) as session:
             _begin(session, talk)
             if talk.is_typed():

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from shepherd_memory.errors import ShepherdError
-from shepherd_memory.frontends.cli.opening import user_of, user_option
+from shepherd_memory.frontends.cli.opening import chosen_group, own_group_option, user_of, user_option
 from shepherd_memory.frontends.terminal.invocation import Invocation, pass_invocation
 from shepherd_memory.frontends.terminal.output import print_message
 from shepherd_memory.frontends.terminal.signals import stop_signals
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 @click.option("--port", type=click.IntRange(0, 65_535), help="The port, instead of cli_server_port; 0: any.")
 @click.option("--no-auth", is_flag=True, help="Ask for no API key, whoever can reach the server.")
 @user_option
+@own_group_option
 @click.option("--continue", "resume", is_flag=True, help="Go on with the last session in this folder.")
 @click.option("--memtools", is_flag=True, help="Let the model search and change the memory by itself.")
 @click.option("--json", "as_json", is_flag=True, help="Log JSON lines, and leave the greeting out.")
@@ -31,6 +32,7 @@ def cli_server(
     port: int | None,
     no_auth: bool,
     user: str | None,
+    group: str | None,
     resume: bool,
     memtools: bool,
     as_json: bool,
@@ -48,11 +50,11 @@ def cli_server(
         from shepherd_memory.service import open_service
 
         log_to_stderr(as_json, invocation.debug)
-        config, user_id = invocation.config, user_of(invocation, user)
+        config, user_id, place = invocation.config, user_of(invocation, user), chosen_group(group)
         at, number = host or config.server_host, config.cli_server_port if port is None else port
         with (
             open_service(config, config_path=invocation.config_path) as service,
-            open_shared(service, user_id, memtools=memtools, resume=resume) as session,
+            open_shared(service, user_id, memtools=memtools, resume=resume, group=place) as session,
         ):
             run(
                 service,

@@ -28,6 +28,7 @@ def status_pairs(status: Status, extraction: str, advice: list[str]) -> list[tup
         ("endpoint", endpoint_line(status.endpoint)),
         ("items", ", ".join(f"{number} {state}" for state, number in status.items.items())),
         *_oldest(status),
+        ("conversations", ", ".join(f"{number} {state}" for state, number in status.conversations.items())),
         ("embedding", embedding_line(status.embedding)),
         ("database", f"{status.database} (schema {status.schema_version})"),
         ("users", str(status.users)),

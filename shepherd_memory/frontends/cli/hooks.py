@@ -1,7 +1,6 @@
 """`shepherd hooks`: what an agent runs at the beginning and the end of its sessions."""
 
 import logging
-import os
 import sys
 from pathlib import Path
 from types import TracebackType
@@ -16,16 +15,16 @@ from shepherd_memory.frontends.cli.agent_settings import (
     client_argument,
     dry_run_option,
     own_command,
-    own_group_option,
     yes_option,
 )
-from shepherd_memory.frontends.cli.opening import known_user_of, user_of, user_option
+from shepherd_memory.frontends.cli.opening import known_user_of, own_group_option, user_of, user_option
 from shepherd_memory.frontends.terminal.invocation import Invocation, pass_invocation
 from shepherd_memory.frontends.terminal.output import is_terminal
 from shepherd_memory.text.groups import checked_group
 
 if TYPE_CHECKING:
     from shepherd_memory.frontends.hooks.deadline import Deadline
+    from shepherd_memory.frontends.hooks.output import HookOutput
 
 MAX_SECONDS = 1.8
 """From the start of the process: an agent waits no longer than two."""
@@ -94,21 +93,28 @@ def run(invocation: Invocation, client: str, max_seconds: float, user: str | Non
     """Answer an event that an agent tells on standard input, as JSON.
 
     Agents run it themselves; `shepherd hooks install` tells them how. Whatever goes wrong, it ends within two
-    seconds with exit code 0, prints nothing, and says so in hooks.log in the state folder.
+    seconds with exit code 0, prints nothing, and says so in hooks.log in the state folder. One that is late
+    prints what was known before it read the last transcript.
     """
     from shepherd_memory.frontends.hooks.deadline import GAVE_UP, Deadline
+    from shepherd_memory.frontends.hooks.output import HookOutput
 
     with _FaultsLogged():
         _log(invocation.debug)
-        deadline = Deadline(max_seconds)
+        output = HookOutput(sys.stdout)
+        deadline = Deadline(max_seconds, output.write)
         if deadline.left() <= 0:
             return logger.warning(GAVE_UP)
         with deadline:
-            _answer(invocation, user, group, deadline)
+            _answer(invocation, user, group, deadline, output)
 
 
 class _FaultsLogged:
-    """Keeps every fault from the agent, which takes exit code 2 for a no; the log has its kind and place."""
+    """The boundary between a hook and its agent: a fault of any kind ends here, and the log has its place.
+
+    Also one that nobody thought of, a defect of ours: the agent takes exit code 2 for a no, shows any other
+    to its user, and can do nothing about it. Interrupts and exits pass.
+    """
 
     def __enter__(self) -> None:
         pass
@@ -123,7 +129,9 @@ class _FaultsLogged:
         return isinstance(error, Exception)
 
 
-def _answer(invocation: Invocation, user: str | None, group: str | None, deadline: "Deadline") -> None:
+def _answer(
+    invocation: Invocation, user: str | None, group: str | None, deadline: "Deadline", output: "HookOutput"
+) -> None:
     from shepherd_memory.frontends.hooks.answering import HookAnswer
     from shepherd_memory.frontends.hooks.event import read_event
     from shepherd_memory.service import open_service
@@ -135,9 +143,8 @@ def _answer(invocation: Invocation, user: str | None, group: str | None, deadlin
     place = checked_group(config.group if group is None else group)
     user_id = known_user_of(invocation, user)
     with open_service(config, worker=False) as service:
-        answer = HookAnswer(service, user_id, place, event, deadline.is_near).text()
-    # In one piece: a process that is ended in the middle of it would leave half of a JSON object.
-    os.write(sys.stdout.fileno(), answer.encode())
+        HookAnswer(service, user_id, place, event, deadline.is_near).give(output.offer)
+    output.write()
 
 
 def _log(debug: bool) -> None:

@@ -15,10 +15,9 @@ from shepherd_memory.frontends.cli.agent_settings import (
     client_argument,
     dry_run_option,
     own_command,
-    own_group_option,
     yes_option,
 )
-from shepherd_memory.frontends.cli.opening import user_of, user_option
+from shepherd_memory.frontends.cli.opening import own_group_option, user_of, user_option
 from shepherd_memory.frontends.terminal.invocation import Invocation, pass_invocation
 from shepherd_memory.frontends.terminal.output import is_terminal, print_message
 from shepherd_memory.frontends.terminal.signals import stop_signals

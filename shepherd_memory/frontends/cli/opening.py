@@ -27,8 +27,8 @@ user_option = click.option(
 
 def _group(context: click.Context, _: click.Parameter, given: str | None) -> str:
     invocation = context.find_object(Invocation)
-    configured = invocation.config.group if invocation else MAIN_GROUP
-    return checked_group(configured if given is None else given)
+    own = (invocation.group or invocation.config.group) if invocation else MAIN_GROUP
+    return checked_group(own if given is None else given)
 
 
 group_option = click.option(
@@ -37,6 +37,17 @@ group_option = click.option(
     callback=_group,
     help="The group of the memory, if not that of the setting `group`.",
 )
+
+
+own_group_option = click.option(
+    "--group", metavar="GROUP", help="The group of the memory, if not that of the setting `group`."
+)
+"""Not checked yet, and None if it was not given: in a process that stays the setting may change."""
+
+
+def chosen_group(given: str | None) -> str:
+    """The group that was given to a process that stays, checked; empty for the setting's."""
+    return "" if given is None else checked_group(given)
 
 
 def moment(text: str) -> datetime:

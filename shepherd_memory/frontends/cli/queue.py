@@ -136,7 +136,7 @@ def retry(
     """
     _check_choice(item_ids, failed, all_failed)
     if all_failed:
-        _retry_all_failed(invocation, user, as_json)
+        _retry_all_failed(invocation, user, group, as_json)
         return
     with open_for_writing(invocation, user) as (service, user_id):
         wanted = item_ids or _ids(service, user_id, jobs.FAILED, group)
@@ -172,11 +172,11 @@ def drop(
     emit_result(as_json, {"dropped": done}, f"dropped {_items(len(done))} of {user_id}")
 
 
-def _retry_all_failed(invocation: Invocation, user: str | None, as_json: bool) -> None:
+def _retry_all_failed(invocation: Invocation, user: str | None, group: str, as_json: bool) -> None:
     if user is not None:
         raise InvalidInput("--all-failed is about everybody: of one user, --failed retries what has failed")
     with opened(invocation) as service:
-        done = service.retry_all_failed()
+        done = service.retry_all_failed(group=group)
     users = len({item.user_id for item in done})
     said = f"put back {_items(len(done))} of {users} user{'' if users == 1 else 's'}"
     emit_result(as_json, {"retried": [{"user": item.user_id, "id": item.id} for item in done]}, said)

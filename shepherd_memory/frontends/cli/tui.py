@@ -5,33 +5,52 @@ import logging
 import os
 import sys
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from shepherd_memory.errors import InvalidInput, SessionRunning
-from shepherd_memory.frontends.cli.opening import user_of, user_option
+from shepherd_memory.frontends.cli.opening import chosen_group, own_group_option, user_of, user_option
 from shepherd_memory.frontends.terminal.invocation import Invocation, pass_invocation
 from shepherd_memory.frontends.terminal.output import is_terminal, print_note
 from shepherd_memory.frontends.terminal.safe_text import escape_line
 from shepherd_memory.frontends.terminal.signals import interrupted
 
 if TYPE_CHECKING:
-    from shepherd_memory.chat.session import Options
+    from shepherd_memory.chat.session import ChatSession, Options
     from shepherd_memory.frontends.terminal.interrupts import InterruptRouter
+    from shepherd_memory.frontends.tui.chat.screen import ScreenStart
 
 
 @click.command()
 @click.option("--continue", "resume", is_flag=True, help="Go on with the last chat in this folder.")
+@click.option(
+    "--resume",
+    "named",
+    is_flag=False,
+    flag_value="",
+    metavar="[SESSION]",
+    help="Go on with this session, by its id or name; without one, choose.",
+)
 @click.option("--fresh", is_flag=True, help="Begin without a word of the last conversation.")
+@click.option("--wake", is_flag=True, help="Have the model greet first, and take up the last conversation.")
 @click.option("--nomemory", is_flag=True, help="Recall nothing, and remember nothing.")
 @click.option("--memtools", is_flag=True, help="Let the model search and change the memory by itself.")
 @user_option
+@own_group_option
 @pass_invocation
 def tui(
-    invocation: Invocation, resume: bool, fresh: bool, nomemory: bool, memtools: bool, user: str | None
+    invocation: Invocation,
+    resume: bool,
+    named: str | None,
+    fresh: bool,
+    wake: bool,
+    nomemory: bool,
+    memtools: bool,
+    user: str | None,
+    group: str | None,
 ) -> None:
     """Chat on a whole screen, and look at what is remembered.
 
@@ -39,23 +58,57 @@ def tui(
     """
     if not (is_terminal(sys.stdin) and is_terminal(sys.stderr)):
         raise InvalidInput("this needs a terminal; `shepherd chat` works without one")
-    if fresh and resume:
-        raise InvalidInput("--fresh begins anew, and --continue goes on: give one of them")
+    if (resume, fresh, named is not None).count(True) > 1:
+        raise InvalidInput("--fresh begins anew, --continue and --resume go on: give one of them")
     from shepherd_memory.chat.session import Options, here
     from shepherd_memory.frontends.terminal.interrupts import InterruptRouter, exit_on_hangup
 
     signals = InterruptRouter()
-    options = Options(memory=not nomemory, memtools=memtools, place=here(), lives=True, fresh=fresh)
+    options = Options(
+        memory=not nomemory,
+        memtools=memtools,
+        place=here(),
+        lives=True,
+        fresh=fresh,
+        group=chosen_group(group),
+    )
     with interrupted(), signals.handled(), exit_on_hangup():
-        code = _run(invocation, user, resume, options, signals)
+        code = _run(invocation, user, _Beginning(resume, named, wake), options, signals)
     if code:
         raise click.exceptions.Exit(code)
+
+
+@dataclass(frozen=True)
+class _Beginning:
+    """What the chat begins with: the last chat of this folder, an earlier session, or a greeting."""
+
+    continues: bool
+    resumes: str | None
+    """The session to go on with; empty: one that the person chooses."""
+    wakes: bool
+
+    def start(self, session: "ChatSession") -> None:
+        """Start the chat's session, or go on with the one that is named."""
+        from shepherd_memory.frontends.repl.picker import go_on_with
+
+        if self.resumes:
+            go_on_with(session, self.resumes)
+        if not session.life.state:
+            with suppress(SessionRunning):
+                # The screen asks whether that one is to end.
+                session.start()
+
+    def screen(self) -> "ScreenStart":
+        """What is left to the screen."""
+        from shepherd_memory.frontends.tui.chat.screen import ScreenStart
+
+        return ScreenStart(chooses=self.resumes == "", wakes=self.wakes)
 
 
 def _run(
     invocation: Invocation,
     user: str | None,
-    resume: bool,
+    beginning: _Beginning,
     options: "Options",
     signals: "InterruptRouter",
 ) -> int:
@@ -73,14 +126,12 @@ def _run(
     user_id = user_of(invocation, user)
     opening = open_service(invocation.config, config_path=invocation.config_path)
     with signals.opened(opening) as service:
-        inner = replace(invocation, service=service, user_id=user_id)
-        with signals.opened(open_chat(service, user_id, options, resume=resume)) as session:
-            with suppress(SessionRunning):
-                # The screen asks whether that one is to end.
-                session.start()
+        inner = replace(invocation, service=service, user_id=user_id, group=options.group)
+        with signals.opened(open_chat(service, user_id, options, resume=beginning.continues)) as session:
+            beginning.start(session)
             is_kept = options.memory and service.config.memory_documents
             history = InputHistory(user_id, is_kept, session.group)
-            app = TuiApp(service, session, inner, history, signals)
+            app = TuiApp(service, session, inner, history, signals, beginning.screen())
             with signals.taken_by(app.leave):
                 app.run()
         if session.problem:

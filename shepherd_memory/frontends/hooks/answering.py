@@ -2,7 +2,7 @@
 
 import json
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,6 +12,7 @@ from shepherd_memory.frontends.hooks.event import SESSION_START, HookEvent
 from shepherd_memory.transcripts.folders import base_of, is_candidate
 
 if TYPE_CHECKING:
+    from shepherd_memory.injection.previous_session import PreviousSession
     from shepherd_memory.service import Service
 
 logger = logging.getLogger(__name__)
@@ -30,16 +31,29 @@ class HookAnswer:
         self._event = event
         self._is_late = is_late
 
-    def text(self) -> str:
-        """What goes to the agent, as it takes it; empty for nothing."""
-        for path in self._transcripts():
-            self._take_in(path)
-        if self._event.name != SESSION_START:
-            if self._event.session_id and not self._is_late():
-                self._service.begin_archive(self._user_id, self._event.session_id, group=self._group)
-            return ""
-        known = "\n\n".join(part for part in self._parts() if part)
-        return _as_context(known) if known else ""
+    def give(self, offer: Callable[[str], None]) -> None:
+        """Take in what there is, and offer what goes to the agent, if anything does.
+
+        What is known already is offered first: should there be no time for more, it is better than nothing.
+        """
+        if self._event.name == SESSION_START:
+            return self._tell(offer)
+        self._take_in_all()
+        if self._event.session_id and not self._is_late():
+            self._service.begin_archive(self._user_id, self._event.session_id, group=self._group)
+
+    def _tell(self, offer: Callable[[str], None]) -> None:
+        opening = self._opening()
+        profile = self._profile()
+        previous = self._previous()
+        offer(_as_context(opening, previous, profile))
+        if self._take_in_all():
+            previous = self._previous()
+            offer(_as_context(opening, previous, profile))
+        if previous is not None:
+            logger.info(
+                "%s: told of %d messages of the session before", self._event.name, previous.message_count
+            )
 
     def _transcripts(self) -> list[Path]:
         """The session's own; at a start also the last one before it, which may have been killed."""
@@ -49,37 +63,36 @@ class HookAnswer:
             logger.warning("%s: there is no transcript where the agent says", self._event.name)
         return [*_newest_beside(own), *found] if own is not None and is_start else found
 
-    def _take_in(self, path: Path) -> None:
+    def _take_in_all(self) -> int:
+        """How many messages were new."""
+        return sum(self._take_in(path) for path in self._transcripts())
+
+    def _take_in(self, path: Path) -> int:
         base = base_of(path, self._service.config.transcripts_watch_path)
         try:
             found = self._service.transcripts.ingest(
                 self._user_id, path, base, should_stop=self._is_late, group=self._group
             )
         except ShepherdError as error:
-            return logger.warning("%s: no transcript was taken in: %s", self._event.name, error)
+            logger.warning("%s: no transcript was taken in: %s", self._event.name, error)
+            return 0
         logger.info("%s: %d messages taken in (%s)", self._event.name, found.entries, found.outcome)
+        return found.entries
 
-    def _parts(self) -> Iterator[str]:
-        yield self._service.global_opening(self._user_id, group=self._group)
-        yield self._summary()
-        yield self._previous()
-        yield self._profile()
+    def _opening(self) -> str:
+        """The global memory, and what was talked about before."""
+        user_id, group, event = self._user_id, self._group, self._event
+        shared = self._service.global_opening(user_id, group=group)
+        found = self._service.memory_summary(
+            user_id, project=event.cwd, current=event.session_id, group=group
+        )
+        return "\n\n".join(filter(None, (shared, found.handed_on)))
 
-    def _summary(self) -> str:
+    def _previous(self) -> "PreviousSession | None":
         event = self._event
-        return self._service.memory_summary(
-            self._user_id, project=event.cwd, current=event.session_id, group=self._group
-        ).handed_on
-
-    def _previous(self) -> str:
-        event = self._event
-        found = self._service.previous_session(
+        return self._service.previous_session(
             self._user_id, group=self._group, current=event.session_id, cwd=event.cwd
         )
-        if found is None:
-            return ""
-        logger.info("%s: told of %d messages of the session before", event.name, found.message_count)
-        return found.text
 
     def _profile(self) -> str:
         block = self._service.profile(self._user_id, group=self._group)
@@ -94,6 +107,7 @@ def _newest_beside(path: Path) -> list[Path]:
     return []
 
 
-def _as_context(text: str) -> str:
+def _as_context(opening: str, previous: "PreviousSession | None", profile: str) -> str:
+    text = "\n\n".join(part for part in (opening, previous.text if previous else "", profile) if part)
     told = {"hookEventName": SESSION_START, "additionalContext": text}
-    return json.dumps({"suppressOutput": True, "hookSpecificOutput": told})
+    return json.dumps({"suppressOutput": True, "hookSpecificOutput": told}) if text else ""

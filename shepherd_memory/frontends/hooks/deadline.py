@@ -4,11 +4,13 @@ import logging
 import os
 import threading
 import time
+from collections.abc import Callable
 from types import TracebackType
 
 logger = logging.getLogger(__name__)
 
 GAVE_UP = "gave up, as an agent waits for it: what is left is for the next hook or a worker"
+LATE = "was late, and told what was known before the last transcript was read"
 NEAR_SHARE = 3
 """In the last third of the time nothing new is begun."""
 
@@ -19,10 +21,12 @@ ASSUMED_SECONDS = 0.2
 class Deadline:
     """Ends the process in time, whatever it is doing; what it has stored by then is stored whole.
 
-    A thread, because a signal waits for a database that does not answer.
+    A thread, because a signal waits for a database that does not answer. At the end it prints `last_words`,
+    which says whether there were any.
     """
 
-    def __init__(self, seconds: float) -> None:
+    def __init__(self, seconds: float, last_words: Callable[[], bool]) -> None:
+        self._last_words = last_words
         self._near_seconds = seconds / NEAR_SHARE
         self._ends_at = time.monotonic() + seconds - process_age()
         self._done = threading.Event()
@@ -48,7 +52,7 @@ class Deadline:
 
     def _watch(self) -> None:
         if not self._done.wait(max(0.0, self.left())):
-            logger.warning(GAVE_UP)
+            logger.warning(LATE if self._last_words() else GAVE_UP)
             os._exit(0)
 
 

@@ -7,11 +7,11 @@ from typing import Annotated, Any
 
 import msgspec
 
+from shepherd_memory.chat.life import HeldSession
 from shepherd_memory.chat.session import ChatSession
 from shepherd_memory.config.identity import is_known
 from shepherd_memory.errors import DatabaseError, NotFound, SessionConflict
 from shepherd_memory.memory.session_lives import ENDED, LAST, SessionLife
-from shepherd_memory.storage.lease_owner import new_owner
 
 logger = logging.getLogger("shepherd_memory.frontends.cli_server.life")
 
@@ -42,24 +42,22 @@ class SharedLife:
 
     def __init__(self, chat: ChatSession) -> None:
         self._chat = chat
-        self._service = chat.service
-        self._holder = new_owner()
 
     def begin(self) -> None:
         """End what a process that is gone has left behind, and go on with the session of a resumed chat."""
-        chat = self._chat
-        if not is_known(chat.user_id):
+        session = self._session
+        if not is_known(self._chat.user_id):
             return
         try:
-            self._service.recover_session(chat.user_id, group=chat.group)
+            session.recover()
             if self._status() == ENDED:
-                self._start(session_id=chat.session_id)
+                session.start(session_id=session.session_id)
         except (DatabaseError, SessionConflict) as error:
             logger.warning("the session was not started: %s", error)
 
     def start(self, asked: StartRequest) -> SessionLife:
         """Start a session in place of the chat that there is; SessionRunning if one is active."""
-        life = self._start(
+        life = self._chat.next_session().start(
             agent_name=asked.agent_name,
             previous=asked.previous,
             previous_transcript=asked.previous_transcript or asked.previousTranscript,
@@ -70,22 +68,20 @@ class SharedLife:
 
     def end(self) -> SessionLife:
         """End the session; NotFound if nobody started it."""
-        chat = self._chat
-        return self._service.end_session(chat.user_id, chat.session_id, group=chat.group)
+        return self._session.end()
 
     def clear(self) -> None:
         """Begin anew: if there was a session, with another."""
         if not is_known(self._chat.user_id) or not self._status():
             self._chat.clear()
         else:
-            self._chat.clear(self._start(clears=self._chat.session_id).session_id)
+            begun = self._chat.next_session().start(clears=self._chat.session_id)
+            self._chat.clear(begun.session_id)
 
     @contextmanager
     def use(self) -> Iterator[None]:
         """While this lasts, the session is not silent; SessionEnded if it has ended."""
-        chat = self._chat
-        keeper = self._service.session_keeper
-        with keeper.using(chat.user_id, chat.session_id, chat.group) if self._has_life() else nullcontext():
+        with self._session.using() if self._has_life() else nullcontext():
             yield
 
     def close(self) -> None:
@@ -99,19 +95,17 @@ class SharedLife:
             # Whoever starts next notices that this process is gone.
             logger.warning("the session could not be ended (%s)", type(error).__name__)
 
-    def _start(self, **how: Any) -> SessionLife:
-        group = self._chat.config.group
-        return self._service.start_session(self._chat.user_id, group=group, holder=self._holder, **how)
+    @property
+    def _session(self) -> HeldSession:
+        return self._chat.life.session
 
     def _status(self) -> str:
-        chat = self._chat
-        life = self._service.session_life(chat.user_id, chat.session_id, group=chat.group)
+        life = self._session.life()
         return life.status if life is not None else ""
 
     def _has_life(self) -> bool:
-        chat = self._chat
         try:
-            return self._service.use_session(chat.user_id, chat.session_id, group=chat.group)
+            return self._session.use()
         except DatabaseError:
             # What is said waits until the database is back.
             return False

@@ -16,12 +16,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Invocation:
-    """One run of `shepherd`; in a chat, whose commands these are, with its service and its user."""
+    """One run of `shepherd`; in a chat, whose commands these are, with its service, user and group."""
 
     given_path: Path | None = None
     debug: bool = False
     service: "Service | None" = None
     user_id: str | None = None
+    group: str = ""
+    """Of the memory; empty: the configured one."""
     commands: click.Group = field(kw_only=True)
     """The commands of the command line, some of which a chat has too."""
 

@@ -16,7 +16,7 @@ from shepherd_memory.chat.session import ChatSession
 from shepherd_memory.config import private_files, state_folder
 from shepherd_memory.frontends.terminal.interrupts import Interrupt, InterruptRouter, exit_code
 from shepherd_memory.frontends.terminal.invocation import Invocation
-from shepherd_memory.frontends.tui.chat.screen import ChatScreen
+from shepherd_memory.frontends.tui.chat.screen import PLAIN_START, ChatScreen, ScreenStart
 from shepherd_memory.frontends.tui.help_screen import HelpScreen
 from shepherd_memory.memory.saved_chats import InputHistory
 from shepherd_memory.service import Service
@@ -77,9 +77,10 @@ class TuiApp(App[None]):
         invocation: Invocation,
         history: InputHistory,
         signals: InterruptRouter,
+        start: ScreenStart = PLAIN_START,
     ) -> None:
         super().__init__()
-        self.chat = ChatScreen(service, session, invocation, history)
+        self.chat = ChatScreen(service, session, invocation, history, start)
         self._service = service
         self._session = session
         self._asked_at = -TWICE_SECONDS

@@ -170,6 +170,7 @@ def _status_of(state: ServerState, user_id: str, group: str) -> dict[str, Any]:
         "healthy": not _problems_of(state, service.problems()),
         "extraction": "on" if extraction_endpoint(service.config) else "off",
         "items": service.item_counts(user_id, group=group),
+        "conversations": service.conversation_counts(user_id, group=group),
         "unembedded": service.unembedded(user_id, group=group),
         # What a memory costs is not told apart by group.
         "tokens_today": service.tokens_spent_today(user_id) if group == MAIN_GROUP else 0,

@@ -71,6 +71,9 @@ class Metrics:
         self._queue = Gauge(
             "shepherd_queue_items", "Items for extraction by state.", ["state"], registry=self.registry
         )
+        self._conversations = Gauge(
+            "shepherd_conversations", "Conversations by state, all users.", ["state"], registry=self.registry
+        )
         self._tokens = Gauge(
             "shepherd_tokens",
             "Tokens spent on memory by purpose, all users.",
@@ -120,6 +123,8 @@ class Metrics:
             self._gauges[name].set(value)
         for state, number in status.items.items():
             self._queue.labels(state).set(number)
+        for state, number in status.conversations.items():
+            self._conversations.labels(state).set(number)
         for purpose, (prompt, completion) in totals.tokens.items():
             self._tokens.labels(purpose, "prompt").set(prompt)
             self._tokens.labels(purpose, "completion").set(completion)

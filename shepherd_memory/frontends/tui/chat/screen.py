@@ -68,6 +68,17 @@ MOVING = ("clear", "resume")
 GREETING = "Hello. What you say here is remembered; F1 says what the keys do."
 
 
+@dataclass(frozen=True)
+class ScreenStart:
+    """What the screen does first: have an earlier conversation chosen, or have the model greet."""
+
+    chooses: bool = False
+    wakes: bool = False
+
+
+PLAIN_START = ScreenStart()
+
+
 @dataclass
 class _Drawing:
     """What is worked out for the next time that the screen is drawn."""
@@ -134,10 +145,16 @@ class ChatScreen(Screen[None]):
             self.problem = problem
 
     def __init__(
-        self, service: Service, session: ChatSession, invocation: Invocation, history: InputHistory
+        self,
+        service: Service,
+        session: ChatSession,
+        invocation: Invocation,
+        history: InputHistory,
+        start: ScreenStart = PLAIN_START,
     ) -> None:
         super().__init__()
         self.session = session
+        self._start = start
         self._service = service
         self._invocation = invocation
         self._history = history
@@ -175,6 +192,10 @@ class ChatScreen(Screen[None]):
         self.set_interval(LOOK_SECONDS, self._look)
         if self.session.life.is_beside:
             self._ask_to_take_over()
+        if self._start.chooses:
+            self._choose_session()
+        if self._start.wakes:
+            self.turns.greet(self.session.wake)
         self.run_worker(warm_up, thread=True, exit_on_error=False, group="warm_up")
 
     def _greet(self) -> None:
@@ -208,7 +229,7 @@ class ChatScreen(Screen[None]):
             case "help":
                 self.app.run_worker(self.app.run_action("help"))
             case "resume" if not slash_commands.argument(event.text):
-                self.run_worker(self._read_sessions, thread=True, exit_on_error=False, group="pick")
+                self._choose_session()
             case "clear" if self.session.is_begun:
                 self._ask_for_new("What was said here stays.", lambda: self.turns.send(event.text))
             case _:
@@ -244,6 +265,9 @@ class ChatScreen(Screen[None]):
     @on(TextArea.Changed)
     def _hint(self) -> None:
         self.query_one(Hint).show(self.query_one(Prompt).commands())
+
+    def _choose_session(self) -> None:
+        self.run_worker(self._read_sessions, thread=True, exit_on_error=False, group="pick")
 
     def _read_sessions(self) -> None:
         """In a thread."""
@@ -349,6 +373,7 @@ class ChatScreen(Screen[None]):
                 user_id=self.session.user_id,
                 memory=self.session.memory_word(),
                 session=self._session_words(),
+                session_state=self.session.life.state,
                 tokens=self.session.context_tokens(),
                 window=self.session.context_window(),
                 queued=len(self.turns.waiting),
@@ -357,7 +382,7 @@ class ChatScreen(Screen[None]):
 
     def _session_words(self) -> str:
         life = self.session.life
-        return session_words(life.session_id, life.started_at, life.state) if life.state else ""
+        return session_words(life.session.session_id, life.started_at) if life.state else ""
 
     def _look(self) -> None:
         """Ask memory how it is doing, in a thread: a database may take its time."""

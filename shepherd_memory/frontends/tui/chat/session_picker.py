@@ -49,8 +49,8 @@ class SessionPicker(FramedDialog[str | None]):
 
     def compose(self) -> ComposeResult:
         with Vertical() as frame:
-            frame.border_title = "Go on with an earlier conversation"
-            yield Input(placeholder="type to filter; Enter goes on with it, Esc does not", compact=True)
+            frame.border_title = "Go on with an earlier one"
+            yield Input(placeholder="type to filter; Enter: go on", compact=True)
             yield Listing()
             yield Static(classes="picker--preview", markup=False)
 

@@ -10,6 +10,7 @@ from textual.widget import Widget
 from shepherd_memory.frontends.terminal.safe_text import escape_line
 from shepherd_memory.frontends.terminal.times import age
 from shepherd_memory.maintenance.status import Status
+from shepherd_memory.memory.session_lives import ACTIVE
 from shepherd_memory.work import jobs
 
 SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
@@ -27,7 +28,9 @@ class StatusFigures:
     user_id: str = ""
     memory: str = "off"
     session: str = ""
-    """Which session it is, how old, and how it is doing; empty if it was not started."""
+    """Which session it is, and how old; empty if it was not started."""
+    session_state: str = ""
+    """How it is doing."""
     tokens: int = 0
     window: int = 0
     queued: int = 0
@@ -90,9 +93,11 @@ class StatusLine(Widget):
         left, right = self._left(), self._right()
         while len(right) > 1 and len(left) + len(GAP) + len(GAP.join(right)) > room:
             right.pop(0)
-        shown = GAP.join(right)
-        space = room - Content(left).cell_length - Content(shown).cell_length
-        return Content(f"{left}{' ' * max(space, 1)}{shown}")
+        shown = Content(GAP.join(right))
+        # A name that is cut is known all the same; half a figure is none.
+        names = Content(left).truncate(max(room - shown.cell_length - 1, 0), ellipsis=True)
+        space = room - names.cell_length - shown.cell_length
+        return Content.assemble(names, " " * max(space, 1), shown)
 
     def _left(self) -> str:
         figures = self.figures
@@ -106,7 +111,8 @@ class StatusLine(Widget):
         figures = self.figures
         found = [f"memory {figures.memory}"]
         if figures.session:
-            found.append(figures.session)
+            state = f" · {ACTIVE}" if figures.session_state == ACTIVE else ""
+            found.append(f"{figures.session}{state}")
         if figures.tokens:
             window = f"/{_thousands(figures.window)}" if figures.window else ""
             found.append(f"{_thousands(figures.tokens)}{window} tokens")
@@ -115,6 +121,8 @@ class StatusLine(Widget):
             found.append(f"{figures.open_items} to extract{lag}")
         if figures.queued:
             found.append(f"{figures.queued} queued")
+        if figures.session_state not in ("", ACTIVE):
+            found.append(figures.session_state)
         if figures.problems:
             found.append("not well: F1 says why")
         if self._since is not None:

@@ -13,6 +13,9 @@ from shepherd_memory.frontends.terminal.asking import AnyChat
 logger = logging.getLogger(__name__)
 
 Words = TextDelta | ReasoningDelta
+GREETING = "the model's greeting"
+"""What is worked on while the model speaks first."""
+
 RunCommand = Callable[[str], str]
 Printed = Callable[[str, str], object]
 
@@ -43,6 +46,12 @@ class Turns:
         self.waiting.append(text)
         self._go_on()
 
+    def greet(self, wake: Callable[[Emit], None]) -> None:
+        """Have the model speak first; what is sent meanwhile waits."""
+        self.current = GREETING
+        self._work(lambda: self._told(lambda: wake(self._emit)))
+        self._changed()
+
     def take_back(self) -> str:
         """The last one that still waits, which is then not sent; empty if none does."""
         text = self.waiting.pop() if self.waiting else ""
@@ -62,16 +71,19 @@ class Turns:
     def _go_on(self) -> None:
         if not self.current and self.waiting:
             self.current = text = self.waiting.pop(0)
-            self._work(lambda: self._process(text))
+            self._work(lambda: self._told(lambda: self._process(text)))
         self._changed()
 
     def _process(self, text: str) -> None:
+        if slash_commands.is_command(text):
+            self._printed(text, self._run_command(text))
+        else:
+            self._chat.ask(text.replace("//", "/", 1) if text.startswith("//") else text, self._emit)
+
+    def _told(self, work: Callable[[], None]) -> None:
         """In a thread. Whatever happens there is told, and the screen stays."""
         try:
-            if slash_commands.is_command(text):
-                self._printed(text, self._run_command(text))
-            else:
-                self._chat.ask(text.replace("//", "/", 1) if text.startswith("//") else text, self._emit)
+            work()
         except Exception as error:
             logger.exception("a prompt could not be worked on")
             problem = f"unexpected {type(error).__name__}: {error} (`shepherd --debug tui` logs where)"
