@@ -125,6 +125,7 @@ READS: dict[str, list[Case]] = {
     "fact_history": [method("fact_history", KEY, shows=NEAREST)],
     "context": [method("context", shows=ALL)],
     "global_memory": [method("global_memory")],
+    "memory_summary": [method("memory_summary", shows=NEAREST), method("memory_summary", project="/work")],
     "global_opening": [method("global_opening")],
     "get_context": [method("get_context", PAIR)],
     "documents": [

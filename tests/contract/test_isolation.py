@@ -847,6 +847,10 @@ SERVICE: dict[str, list[Case]] = {
         on_service("forget", question="Where?"),
     ],
     "global_memory": [on_service("global_memory")],
+    "memory_summary": [
+        on_service("memory_summary"),
+        on_service("memory_summary", project=Pair.others, current="chat"),
+    ],
     "global_opening": [on_service("global_opening")],
     "set_global_memory": [
         on_service("set_global_memory", "new"),

@@ -39,6 +39,7 @@ READING = {
     "memory stats": False,
     "memory export": True,
     "memory why": True,
+    "memory summary": True,
     "memory conversations": False,
     "memory health-check": False,
     "transcript": True,

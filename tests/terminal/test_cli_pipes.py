@@ -37,6 +37,7 @@ PRINTS = {
     "transcript": ["t"],
     "memory conversations": [],
     "memory why": [],
+    "memory summary": ["--project", "/tmp/\x1b[31m"],
     "memory rejected list": [],
     "memory unconfirmed list": [],
     "memory unconfirmed confirm": ["CONFIRMED"],
