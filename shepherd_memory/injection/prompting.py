@@ -16,6 +16,7 @@ from shepherd_memory.memory.facts import Fact
 from shepherd_memory.recall import Hit, Recalled
 from shepherd_memory.storage.database import Connection
 from shepherd_memory.text.block_seal import strip_content
+from shepherd_memory.text.citations import without_citation
 from shepherd_memory.text.groups import GLOBAL_GROUP, MAIN_GROUP
 from shepherd_memory.text.reasoning import without_reasoning
 from shepherd_memory.text.redaction import redact
@@ -188,8 +189,8 @@ def _shown(messages: Sequence[Any], redacted: bool) -> set[str]:
     said = [message for message in messages if isinstance(message, Mapping)]
     contents = [(message.get("role"), strip_content(message.get("content"))) for message in said]
     texts = {typed_by_user(content) if role == "user" else text_of(content) for role, content in contents}
-    # Clients send a local model's thoughts along with its answer; stored is the answer.
-    answers = set(map(without_reasoning, texts))
+    # Clients send a model's thoughts and citations along with its answer; stored is the answer.
+    answers = {without_citation(without_reasoning(text)) for text in texts}
     return {(redact(text) if redacted else text).strip() for text in texts | answers}
 
 
