@@ -14,7 +14,7 @@ from types import FunctionType, ModuleType
 import shepherd_memory
 import shepherd_postgres
 import shepherd_sqlite
-from shepherd_memory.text.grounding import agreement, foreign, languages, reading
+from shepherd_memory.text.grounding import agreement, foreign, languages, reading, scanning
 from tests.attack_strings import AnyPattern
 
 PACKAGES = (shepherd_memory, shepherd_sqlite, shepherd_postgres)
@@ -30,6 +30,7 @@ BUILDERS: dict[tuple[ModuleType, str], list[tuple[object, ...]]] = {
     (agreement, "_link_to_person"): [(languages.LANGUAGES,)],
     (reading, "_owned_start"): [(languages.LANGUAGES,)],
     (reading, "_clause_end"): [(languages.LANGUAGES,)],
+    (scanning, "_act"): [(languages.LANGUAGES,)],
 }
 """Functions that build patterns out of the tables of words, and what they are called with here.
 

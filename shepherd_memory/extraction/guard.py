@@ -17,7 +17,7 @@ from shepherd_memory.storage.clock import from_us, to_us
 from shepherd_memory.storage.database import Connection
 from shepherd_memory.storage.rows import Provenance
 from shepherd_memory.text.canonical import canonical_text
-from shepherd_memory.text.grounding import NOT_SAID, REFUSED, STORED, UNCONFIRMED, Claim, Verdict, judge
+from shepherd_memory.text.grounding import NOT_SAID, REFUSED, STORED, UNCONFIRMED, Proposition, Verdict, judge
 from shepherd_memory.text.groups import MAIN_GROUP
 from shepherd_memory.text.redaction import redact
 
@@ -132,7 +132,7 @@ class _Reviewer:
         self, kind: str, raw_name: str, raw_content: str, evidence: Evidence
     ) -> Proposal | NewRejection | NewUnconfirmed:
         name, content = _clean(kind, raw_name), redact(canonical_text(raw_content)).strip()
-        claim = Claim(
+        claim = Proposition(
             name, content, kind == CONTEXT, evidence.statement, redact(evidence.quote), evidence.subject
         )
         verdict = judge(claim, self._texts, self._dates)

@@ -15,12 +15,12 @@ from shepherd_memory.memory import (
     documents,
     entries,
     facts,
-    rejections,
     responses,
     session_documents,
     session_lives,
     session_openings,
     sessions,
+    set_aside,
     threads,
     twins,
     unconfirmed,
@@ -199,8 +199,7 @@ def _forget_bundle(tx: Connection, user_id: str, bundle: Bundle, now: int, group
     stated = 0
     for session_id, message_id in sorted(bundle.statements):
         stated += facts.delete_statement(tx, user_id, session_id, message_id, now, group)
-        rejections.delete_statement(tx, user_id, session_id, message_id, group)
-        unconfirmed.delete_message(tx, user_id, session_id, message_id, group)
+        set_aside.delete_message(tx, user_id, session_id, message_id, group)
     # Those too of which there is no document: nothing may be made of them.
     tombstones.add_all(tx, user_id, DOCUMENT, _in_sessions(bundle.statements, now), group)
     return gone + Forgotten(facts=stated)
@@ -233,7 +232,8 @@ def _forget_unconfirmed(tx: Connection, user_id: str, bundle: Bundle, group: str
     for pair in bundle.pairs.values():
         unconfirmed.delete_named(tx, user_id, CONTEXT, pair.question, group)
     for document in bundle.documents.values():
-        unconfirmed.delete_message(tx, user_id, document.session_id, document.message_id, group)
+        waiting = (set_aside.UNCONFIRMED,)
+        set_aside.delete_message(tx, user_id, document.session_id, document.message_id, group, waiting)
 
 
 def _forget_session(tx: Connection, user_id: str, session_id: str, now: int, group: str) -> Forgotten:
@@ -251,8 +251,7 @@ def _forget_part(tx: Connection, user_id: str, session_id: str, now: int, group:
     pairs = context.of_session(tx, user_id, session_id, group)
     for context_id in pairs:
         context.delete(tx, user_id, context_id, now, group)
-    rejections.delete_session(tx, user_id, session_id, group)
-    unconfirmed.delete_session(tx, user_id, session_id, group)
+    set_aside.delete_session(tx, user_id, session_id, group)
     responses.delete_session(tx, user_id, session_id, group)
     session_lives.forget(tx, user_id, session_id, group)
     removed = facts.delete_session(tx, user_id, session_id, now, group)

@@ -1,8 +1,9 @@
 """Unconfirmed memories: what the guard could not vouch for, until it is said again or a person decides."""
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from datetime import datetime
 
+from shepherd_memory.memory import set_aside
 from shepherd_memory.memory.context import near_duplicate_of
 from shepherd_memory.storage.clock import from_us
 from shepherd_memory.storage.database import Connection
@@ -15,9 +16,6 @@ COLUMNS = (
     "id, kind, name, content, reason, detail, quote, subject, stated_at, source, session_id, message_id,"
     " created_at, group_name"
 )
-KEPT_PER_USER = 1000
-"""In each group."""
-
 KEPT_DAYS = 90
 _DAY = 24 * 60 * 60 * 1_000_000
 
@@ -58,30 +56,7 @@ class NewUnconfirmed:
 
 def insert(tx: Connection, user_id: str, row_id: int, new: NewUnconfirmed, now: int) -> None:
     """Keep one; the oldest ones give way beyond a limit."""
-    tx.execute(
-        f"insert into unconfirmed (user_id, {COLUMNS}) values (:user_id, :id, :kind, :name, :content,"
-        " :reason, :detail, :quote, :subject, :stated_at, :source, :session_id, :message_id, :now,"
-        " :group_name)",
-        user_id=user_id,
-        id=row_id,
-        kind=new.kind,
-        name=new.name,
-        content=new.content,
-        reason=new.reason,
-        detail=new.detail,
-        quote=new.quote,
-        subject=new.subject,
-        now=now,
-        **asdict(new.where),
-    )
-    tx.execute(
-        "delete from unconfirmed where user_id = :user_id and group_name = :group and id <= (select id"
-        " from unconfirmed where user_id = :user_id and group_name = :group"
-        " order by id desc limit 1 offset :kept)",
-        user_id=user_id,
-        group=new.where.group_name,
-        kept=KEPT_PER_USER,
-    )
+    set_aside.insert(tx, user_id, row_id, new, now, set_aside.UNCONFIRMED)
 
 
 def listing(connection: Connection, user_id: str, now: int, group: str = MAIN_GROUP) -> list[Unconfirmed]:
@@ -143,31 +118,6 @@ def delete(tx: Connection, user_id: str, row_id: int) -> None:
 def is_another_day(one: Unconfirmed, stated_at: int) -> bool:
     """Whether a statement was made on another day (UTC) than the one that an unconfirmed memory rests on."""
     return one.stated_at.date() != from_us(stated_at).date()
-
-
-def delete_session(tx: Connection, user_id: str, session_id: str, group: str = MAIN_GROUP) -> int:
-    """Delete what was made of a session; how many."""
-    return tx.execute(
-        "delete from unconfirmed where user_id = :user_id and group_name = :group"
-        " and session_id = :session_id",
-        user_id=user_id,
-        group=group,
-        session_id=session_id,
-    )
-
-
-def delete_message(
-    tx: Connection, user_id: str, session_id: str, message_id: str, group: str = MAIN_GROUP
-) -> int:
-    """Delete what was made of a message; how many."""
-    return tx.execute(
-        "delete from unconfirmed where user_id = :user_id and group_name = :group"
-        " and session_id = :session_id and message_id = :message_id",
-        user_id=user_id,
-        group=group,
-        session_id=session_id,
-        message_id=message_id,
-    )
 
 
 def delete_named(tx: Connection, user_id: str, kind: str, name: str, group: str = MAIN_GROUP) -> int:

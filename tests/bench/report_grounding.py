@@ -5,10 +5,10 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from shepherd_memory.extraction.guard_topics import is_about_assistant, is_transient
-from shepherd_memory.text.grounding import REFUSED, STORED, Claim, judge
+from shepherd_memory.text.grounding import REFUSED, STORED, Proposition, judge
 from tests.unit.grounding_corpus import FORGED_QUESTIONS, GROUNDED, HONEST_QUESTIONS, Case
 from tests.unit.grounding_corpus import REFUSED as UNGROUNDED
-from tests.unit.verdict_corpus import FIFTH, FOURTH, TUNED, WRITTEN_LAST, Example, examples, measure
+from tests.unit.verdict_corpus import PARTS, Example, examples, measure
 
 BOOLEANS = frozenset({"true", "false", "yes", "no"})
 
@@ -17,7 +17,7 @@ def decision_on(case: Case) -> str:
     """What the guard decides about a proposal without quote and subject."""
     if is_about_assistant(case.about, case.text) or is_transient(case.about, case.text):
         return REFUSED
-    claim = Claim(case.about, case.text, is_question=is_question(case.about))
+    claim = Proposition(case.about, case.text, is_question=is_question(case.about))
     return judge(claim, case.said, case.dates).decision
 
 
@@ -29,7 +29,9 @@ def is_question(about: str) -> bool:
 def decisions_on_questions(cases: Iterable[tuple[str, str]]) -> list[str]:
     """What the guard decides about pairs whose answer is what was said, word for word."""
     return [
-        judge(Claim(question, said.splitlines()[-1], True, 1, said.splitlines()[-1], "self"), [said]).decision
+        judge(
+            Proposition(question, said.splitlines()[-1], True, 1, said.splitlines()[-1], "self"), [said]
+        ).decision
         for said, question in cases
     ]
 
@@ -54,7 +56,7 @@ def figure(label: str, number: int, total: int) -> str:
 
 def main(verbose: bool) -> None:
     found = list(examples())
-    for part in (TUNED, WRITTEN_LAST, FOURTH, FIFTH):
+    for part in PARTS:
         _write_verdicts(part, [one for one in found if one.part == part], verbose)
     _write_old_shape(verbose)
 

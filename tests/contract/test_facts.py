@@ -7,7 +7,8 @@ import pytest
 
 from shepherd_memory.errors import InvalidInput, NotFound
 from shepherd_memory.memory import facts
-from shepherd_memory.memory.rejections import KEPT_PER_USER, NewRejection
+from shepherd_memory.memory.rejections import NewRejection
+from shepherd_memory.memory.set_aside import KEPT_PER_USER
 from shepherd_memory.service import Service
 from shepherd_memory.storage import users
 from shepherd_memory.storage.rows import Provenance

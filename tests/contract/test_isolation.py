@@ -78,6 +78,7 @@ from shepherd_memory.memory import (
     session_openings,
     session_tail,
     sessions,
+    set_aside,
     threads,
     twins,
     unconfirmed,
@@ -507,7 +508,6 @@ CORE: dict[str, list[Case]] = {
     "memory.facts.delete_statement": [in_transaction(facts.delete_statement, "chat", "m1", NOW)],
     "memory.facts.past_of_message": [in_transaction(facts.past_of_message, "chat", "m1")],
     "memory.facts.statements_of": [in_transaction(facts.statements_of, "city")],
-    "memory.rejections.delete_statement": [in_transaction(rejections.delete_statement, "chat", "m1")],
     "memory.restatements.add": [in_transaction(restatements.add, 9000, "fact", "city", "Rome", WHERE)],
     "memory.restatements.delete_key": [in_transaction(restatements.delete_key, "fact", "city")],
     "memory.restatements.delete_statements": [
@@ -638,16 +638,20 @@ CORE: dict[str, list[Case]] = {
     ],
     "recall.user_index.extend": [_extend_index],
     "recall.user_index.version_of": [in_transaction(user_index.version_of)],
-    "memory.rejections.delete_session": [in_transaction(rejections.delete_session, "chat")],
+    "memory.set_aside.delete_message": [in_transaction(set_aside.delete_message, "chat", "m1")],
+    "memory.set_aside.delete_session": [in_transaction(set_aside.delete_session, "chat")],
+    "memory.set_aside.insert": [
+        in_transaction(
+            set_aside.insert, 9000, NewRejection("fact", "a", "b", "c", "", WHERE), NOW, set_aside.REJECTIONS
+        )
+    ],
     "memory.rejections.insert": [
         in_transaction(rejections.insert, 9000, NewRejection("fact", "a", "b", "c", "", WHERE), NOW)
     ],
     "memory.rejections.listing": [in_transaction(rejections.listing)],
     "memory.rejections.take": [in_transaction(rejections.take, REFUSED)],
     "memory.unconfirmed.delete": [in_transaction(unconfirmed.delete, KEPT)],
-    "memory.unconfirmed.delete_message": [in_transaction(unconfirmed.delete_message, "chat", "m1")],
     "memory.unconfirmed.delete_named": [in_transaction(unconfirmed.delete_named, "fact", "pet")],
-    "memory.unconfirmed.delete_session": [in_transaction(unconfirmed.delete_session, "chat")],
     "memory.unconfirmed.insert": [
         in_transaction(
             unconfirmed.insert, 9000, NewUnconfirmed("fact", "a", "b", "c", "", "q", "self", WHERE), NOW

@@ -7,17 +7,17 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from shepherd_memory.memory.fact_keys import normalise_key
-from shepherd_memory.text.grounding import REFUSED, STORED, Claim, Verdict, judge
+from shepherd_memory.text.grounding import REFUSED, STORED, Proposition, Verdict, judge
 
 PATH = Path(__file__).with_name("verdict_corpus.jsonl")
-TUNED, WRITTEN_LAST, FOURTH, FIFTH = "tuned", "last", "fourth", "fifth"
+TUNED, WRITTEN_LAST, FOURTH, FIFTH, SIXTH = PARTS = "tuned", "last", "fourth", "fifth", "sixth"
 
 
 @dataclass(frozen=True)
 class Example:
     """One pair; `part` says whether the rules were tuned on it."""
 
-    claim: Claim
+    claim: Proposition
     said: tuple[str, ...]
     verdict: str
     kind: str
@@ -31,7 +31,9 @@ def examples() -> Iterator[Example]:
     for line in PATH.read_text(encoding="utf-8").splitlines():
         row = json.loads(line)
         about = row.get("question") or normalise_key(row["key"])
-        claim = Claim(about, row["value"], "question" in row, row["statement"], row["quote"], row["subject"])
+        claim = Proposition(
+            about, row["value"], "question" in row, row["statement"], row["quote"], row["subject"]
+        )
         yield Example(claim, tuple(row["said"]), row["verdict"], row["kind"], row["part"])
 
 

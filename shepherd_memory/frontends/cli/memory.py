@@ -16,7 +16,7 @@ from shepherd_memory.frontends.cli.opening import (
     user_option,
 )
 from shepherd_memory.frontends.cli.reembed import reembed
-from shepherd_memory.frontends.cli.rejected import rejected
+from shepherd_memory.frontends.cli.set_aside import rejected, unconfirmed
 from shepherd_memory.frontends.cli.summary import summary
 from shepherd_memory.frontends.cli.transcripts.conversations import conversations
 from shepherd_memory.frontends.cli.transcripts.health import health_check
@@ -24,7 +24,6 @@ from shepherd_memory.frontends.cli.transcripts.ingest import ingest
 from shepherd_memory.frontends.cli.transcripts.process import process
 from shepherd_memory.frontends.cli.transcripts.watch import watch
 from shepherd_memory.frontends.cli.transfer import export, import_
-from shepherd_memory.frontends.cli.unconfirmed import unconfirmed
 from shepherd_memory.frontends.cli.why import why
 from shepherd_memory.frontends.terminal.invocation import Invocation, pass_invocation
 from shepherd_memory.frontends.terminal.output import emit_json, json_option, print_note

@@ -5,9 +5,9 @@ from shepherd_memory.text.grounding.verdicts import (
     REFUSED,
     STORED,
     UNCONFIRMED,
-    Claim,
+    Proposition,
     Verdict,
     judge,
 )
 
-__all__ = ["NOT_SAID", "REFUSED", "STORED", "UNCONFIRMED", "Claim", "Verdict", "judge"]
+__all__ = ["NOT_SAID", "REFUSED", "STORED", "UNCONFIRMED", "Proposition", "Verdict", "judge"]

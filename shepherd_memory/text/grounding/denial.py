@@ -6,7 +6,11 @@ from collections.abc import Iterator
 from shepherd_memory.text.grounding.languages import LANGUAGES, Languages, pattern
 
 # In these a clause is denied as a whole, wherever its particle stands.
-_WHOLE_CLAUSE = {"ja": pattern("denial", "particle", ("ja",)), "de": re.compile(r"\b(?:nicht|nie|niemals)\b")}
+_WHOLE_CLAUSE = {
+    "ja": pattern("denial", "particle", ("ja",)),
+    "de": re.compile(r"\b(?:nicht|nie|niemals)\b|\bkein(?:e|en|s|er)?\W*$"),
+    "ru": re.compile(r"\b(?:я|мы|он|она) (?:\w{1,12} )?не \w+(?: (?:вообще|совсем|никогда|уже))?\W*$"),
+}
 
 # "I switched from A to B": A is no longer so.
 _CHANGE = re.compile(

@@ -41,6 +41,10 @@ _MARKS = re.compile(
     r"\"[^\"\n]{3,1000}+\"|“[^“”\n]{3,1000}+”|„[^„“”\n]{3,1000}+[“”]|«[^«»\n]{3,1000}+»"
     r"|「[^「」\n]{2,500}+」|『[^『』\n]{2,500}+』|(?<![\w'])'[^'\n]{12,1000}+'(?!\w)"
 )
+_UNSPACED = re.compile("[\u3040-\u30ff\u3400-\u9fff]")
+MAX_TITLE_WORDS = 8
+MAX_TITLE_CHARACTERS = 20
+"""What is longer and stands in quotation marks is no title: somebody wrote it."""
 
 
 def foreign_stretches(folded: str, languages: Languages) -> tuple[Stretch, ...]:
@@ -118,6 +122,8 @@ def _is_speech(folded: str, match: re.Match[str], languages: Languages) -> bool:
     if said.search(before) or said.search(after):
         return True
     inside = match[0][1:-1]
+    if len(inside.split()) > MAX_TITLE_WORDS or len(_UNSPACED.findall(inside)) > MAX_TITLE_CHARACTERS:
+        return True
     speaks = pattern("persons", "first", languages).search(inside) or pattern(
         "persons", "possessive", languages
     ).search(inside)

@@ -37,15 +37,22 @@ def pattern(name: str, entry: str, languages: Languages = LANGUAGES) -> re.Patte
 def any_phrase(phrases: str) -> re.Pattern[str]:
     """What finds any of the space-separated phrases; `_` stands for a space within one."""
     longest_first = sorted(set(fold(phrases).split()), key=len, reverse=True)
-    return re.compile("|".join(map(_bounded, longest_first)) or "(?!)")
+    # The edges of words are looked for once for all phrases, which is several times as fast.
+    edges = (r"(?<!\w)", r"(?!\w)"), (r"(?<!\w)", ""), ("", "")
+    found = {edge: [one for one in longest_first if _edges_of(one) == edge] for edge in edges}
+    groups = [f"{start}(?:{_any(among)}){end}" for (start, end), among in found.items() if among]
+    return re.compile("|".join(groups) or "(?!)")
 
 
-def _bounded(phrase: str) -> str:
-    spaced = phrase.replace("_", r"\s")
+def _any(phrases: list[str]) -> str:
+    return "|".join(f"(?:{phrase})" for phrase in phrases).replace("_", r"\s")
+
+
+def _edges_of(phrase: str) -> tuple[str, str]:
+    """The patterns around a phrase: one of letters begins and ends where words do."""
     if _UNSPACED.search(phrase) or not _WORD_OR_CLASS.search(phrase):
-        return f"(?:{spaced})"
-    end = "" if phrase.endswith(("'", "$")) else r"(?!\w)"
-    return rf"(?<!\w)(?:{spaced}){end}"
+        return "", ""
+    return r"(?<!\w)", "" if phrase.endswith(("'", "$")) else r"(?!\w)"
 
 
 _TOLD_BY = ("words", "function"), ("persons", ""), ("moods", ""), ("denial", ""), ("relations", "")

@@ -69,6 +69,7 @@ _REQUEST = re.compile(
 )
 _ASKS_FOR_OWN = re.compile(r"\W*(?:(?:what|who)(?:'s| is)?|is|are|was|were)\s+(?:my|our)\b")
 _LEAD = re.compile(r"[\s\"'(¿-]*")
+_CUT = re.compile(r"[,;:()、\u2013\u2014]|\s-\s")
 _STANDING = re.compile(r"\b(?:always|never|from now on|in (?:the )?future|every time|remember|first)\b")
 
 
@@ -111,8 +112,16 @@ def _is_told(reading: Reading, clause: Clause, sentence: Span) -> bool:
         return True
     if clause is others[-1] or _starts_asking(reading, sentence):
         return False
-    between = reading.text[clause.end : others[others.index(clause) + 1].start]
-    return bool(between.strip()) and not _search(reading, "question_word", (clause.start, clause.end))
+    between = reading.text[clause.end : others[-1].start]
+    if _search(reading, "question_word", (clause.start, clause.end)) or _is_tag(reading, others[-1]):
+        return False
+    return _CUT.search(between) is not None
+
+
+def _is_tag(reading: Reading, clause: Clause) -> bool:
+    """Whether a clause only asks whether the one before it is so: "…, right?"."""
+    text = reading.text[clause.start : clause.end].strip(" \t?!,.")
+    return pattern("moods", "tag", reading.languages).fullmatch(text) is not None
 
 
 def _starts_asking(reading: Reading, sentence: Span) -> bool:

@@ -6,23 +6,23 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from shepherd_memory.text.grounding.languages import LANGUAGES, any_phrase, pattern, table
-from shepherd_memory.text.grounding.reading import Clause, Reading, Span
+from shepherd_memory.text.grounding.quantities import Quantity, find_quantities, supports
+from shepherd_memory.text.grounding.reading import Clause, Reading
 from shepherd_memory.text.grounding.relations import NONE, Mention, best_fit
+from shepherd_memory.text.grounding.scanning import WORD, Scanner
+from shepherd_memory.text.grounding.surroundings import Surroundings
+from shepherd_memory.text.grounding.unspaced import UnspacedClause
 from shepherd_memory.text.words import stems
 
 NOT_PLAIN = "not plainly said"
 
-# Other signs show that something is played, joked about, cited or part of a program.
-_CALM = re.compile(r"(?:[\w\s.,;!?'\u2019%€$£¥°&+、。・ー¿¡-]|(?<=\d):(?=\d)|(?<=\w)[/#@](?=\w)|(?<=\w)#)*")
 _GENITIVE = re.compile(r"(?:'s(?:\sname)?)?\s*")
 _WORD_EDGE = re.compile(r"\b")
-_WORD = re.compile(r"[^\W_]+(?:['-][^\W_]+)*'?")
+_LASTING = re.compile(r"\b(?:diet|dietary|occupation|job|profession|name|city|nationality|religion)\b")
 _PLACE_KEYS = ("residence", "employer", "birthplace")
 MAX_FRAGMENT_WORDS = 3
 MAX_ASIDE_WORDS = 2
 MIN_SHARED = 3
-MIN_UNSPACED = 5
-"""Fewer characters than these after a value, in a script without spaces, may take it back."""
 
 
 @dataclass(frozen=True)
@@ -36,183 +36,121 @@ class Plainness:
 
     def holds_in(self, clause: Clause) -> bool:
         """Whether a clause says the value plainly, and nothing beside it takes that back."""
-        sentence = self.reading.sentences[clause.sentence]
         return (
             set(self.reading.languages) <= set(LANGUAGES)
-            and _CALM.fullmatch(self.reading.text, *sentence) is not None
-            and self._is_amid_plain(clause)
-            and self._is_beside_plain(clause, self.reading.clauses_in(sentence))
+            and self._surroundings.are_plain(clause)
             and self._is_said(clause)
         )
 
     @cached_property
-    def _is_spaced(self) -> bool:
-        return not {"ja", "zh"} & set(self.reading.languages)
+    def _scanner(self) -> Scanner:
+        return Scanner(self.reading)
+
+    @cached_property
+    def _surroundings(self) -> Surroundings:
+        return Surroundings(self._scanner, self.about, self.value)
 
     @cached_property
     def _value_stems(self) -> frozenset[str]:
         return frozenset(stems(self.value))
 
-    def _match(self, entry: str, at: int, end: int, of: str = "plain") -> int | None:
-        found = pattern(of, entry, self.reading.languages).match(self.reading.text, at, end)
-        return found.end() if found else None
-
-    def _skip(self, at: int, end: int) -> int:
-        """Where the first thing stands that is neither a greeting nor a joiner."""
-        while True:
-            while at < end and not self.reading.text[at].isalnum():
-                at += 1
-            after = self._match("opening", at, end) or self._match("joiner", at, end, "persons")
-            if after is None:
-                return at
-            at = after
-
-    def _mention_at(self, at: int) -> Mention | None:
-        near = (one for one in self.reading.mentions if at <= one.start)
-        found = next(near, None)
-        return found if found and not self.reading.text[at : found.start].strip() else None
-
     def _fits(self, mention: Mention) -> bool:
         return best_fit(self.kinds, frozenset({mention.kind})) != NONE
-
-    # What stands around the clause.
-
-    def _is_amid_plain(self, clause: Clause) -> bool:
-        """Whether the sentences next to it neither introduce somebody else's words nor take it back."""
-        numbers = clause.sentence - 1, clause.sentence + 1
-        before, after = (
-            self.reading.sentences[one] if 0 <= one < len(self.reading.sentences) else None for one in numbers
-        )
-        return (before is None or self._may_precede(before)) and (after is None or self._may_follow(after))
-
-    def _may_precede(self, sentence: Span) -> bool:
-        text = self.reading.text[slice(*sentence)].strip()
-        is_short = len(text.split()) <= MAX_FRAGMENT_WORDS and self._is_spaced
-        is_own = any(
-            pattern("persons", one, self.reading.languages).search(text) for one in ("first", "possessive")
-        )
-        return not text.endswith(":") and (is_short or is_own or text.endswith("?"))
-
-    def _may_follow(self, sentence: Span) -> bool:
-        first = self.reading.clauses_in(sentence)[:1]
-        if not first or not self._is_spaced:
-            return not first or self._opens(first[0]) or sentence[1] - sentence[0] >= MIN_UNSPACED
-        words = _WORD.findall(self.reading.text, first[0].start, first[0].end)
-        return len(words) > MAX_ASIDE_WORDS or self._opens(first[0]) or self._is_asked(sentence)
-
-    def _is_asked(self, sentence: Span) -> bool:
-        return self.reading.text[slice(*sentence)].rstrip().endswith("?")
-
-    def _is_beside_plain(self, clause: Clause, others: list[Clause]) -> bool:
-        at = others.index(clause)
-        return all(self._opens(one) for one in others[:at]) and all(
-            self._opens(one) or self._goes_on(one) for one in others[at + 1 :]
-        )
-
-    def _opens(self, clause: Clause) -> bool:
-        """Whether a clause is a greeting, or the user speaks in it of themself or of what is theirs."""
-        at = self._skip(clause.start, clause.end)
-        return (
-            at >= clause.end
-            or self.reading.text[at : clause.end].strip().isdigit()
-            or self._match("first" if self._is_spaced else "topic", at, clause.end) is not None
-            or self._opens_with_own(at, clause)
-            or (bool(clause.actor.kinds) and clause.actor.is_sure)
-        )
-
-    def _opens_with_own(self, at: int, clause: Clause) -> bool:
-        owned = self._match("possessive", at, clause.end, "persons")
-        if owned is None:
-            return False
-        place = self._next(owned)
-        return self._mention_at(place) is not None or self._after_noun(place, clause) is not None
-
-    def _goes_on(self, clause: Clause) -> bool:
-        """Whether a clause after the value adds to it: a place, a name, a question."""
-        if not self._is_spaced:
-            return clause.end - clause.start >= MIN_UNSPACED
-        start = self.reading.text[clause.start : clause.end].lstrip(" ,;")
-        words = _WORD.findall(start)
-        if self._is_asked(self.reading.sentences[clause.sentence]):
-            return True
-        if pattern("denial", "contrast", self.reading.languages).match(start):
-            return False
-        is_name = bool(words) and words[0] in self.reading.capitals and len(words) <= MAX_FRAGMENT_WORDS
-        return is_name or any(
-            pattern(*one, self.reading.languages).match(start)
-            for one in (("plain", "filler"), ("plain", "company"), ("persons", "joiner"))
-        )
 
     # The clause itself.
 
     def _is_said(self, clause: Clause) -> bool:
-        if not self._is_spaced:
-            return self._is_said_unspaced(clause)
+        if not self._scanner.is_spaced:
+            return UnspacedClause(self._scanner, clause, self.value, self.kinds).is_said()
         if self._stands_at_person(clause) or self._comes_first(clause):
             return True
-        at = self._skip(clause.start, clause.end)
+        at = self._scanner.start_of(clause)
         head = next((end for end in self._heads(at, clause) if end is not None), None)
         if head is None:
             return self._is_continued(at, clause)
-        return self._leads_to_value(head, clause.end)
+        return any(
+            self._leads_to_value(one, clause.end) for one in (head, *self._further_verbs(head, at, clause))
+        )
+
+    def _further_verbs(self, head: int, at: int, clause: Clause) -> Iterator[int]:
+        """Where what else the same one does ends: "I'm tall and weigh…", "se llama Coco y tiene…"."""
+        is_user = self._scanner.user_acts(at, clause.end) is not None
+        joiner = pattern("persons", "joiner", self.reading.languages)
+        for one in joiner.finditer(self.reading.text, head, clause.end):
+            verb = self._scanner.match(
+                "verb" if is_user else "third", self._scanner.next(one.end()), clause.end
+            )
+            if verb is not None:
+                yield verb
 
     def _heads(self, at: int, clause: Clause) -> Iterator[int | None]:
         """Where a plain beginning ends: "I live", "my name is", "my sister works", "he's called"."""
-        yield self._match("first", at, clause.end)
-        owned = self._match("possessive", at, clause.end, "persons")
+        yield self._scanner.user_acts(at, clause.end)
+        owned = self._scanner.match("possessive", at, clause.end, "persons")
         if owned is not None:
             yield self._after_noun(owned + 1, clause)
             yield self._after_person(owned, clause)
-        article = self._match("article", at, clause.end)
-        if article is not None and (key := self._key_at(self._next(article), clause.end)) is not None:
-            yield self._match("copula", self._next(key), clause.end)
-        yield self._after_person(at if article is None else article, clause)
+        article = self._scanner.match("article", at, clause.end)
+        if article is not None and (key := self._key_at(self._scanner.next(article), clause.end)) is not None:
+            yield self._scanner.match("copula", self._scanner.next(key), clause.end)
+        place = at if article is None else self._scanner.next(article)
+        yield self._after_person(place, clause)
+        if (mine := self._scanner.match("possessive", place, clause.end, "persons")) is not None:
+            yield self._after_person(mine, clause)
         if clause.actor.kinds and best_fit(self.kinds, clause.actor.kinds) != NONE:
             yield self._after_pronoun(at, clause)
 
     def _after_noun(self, at: int, clause: Clause) -> int | None:
-        noun = self._match("noun", at, clause.end) or self._key_at(at, clause.end)
+        noun = self._scanner.match("noun", at, clause.end) or self._key_at(at, clause.end)
         if noun is None:
             return None
-        return self._match("copula", self._next(noun), clause.end) or self._match(
-            "third", self._next(noun), clause.end
+        after = self._scanner.next(noun)
+        if "ru" in self.reading.languages and self.reading.text[after : after + 1].isdigit():
+            return after
+        return self._scanner.match("copula", after, clause.end) or self._scanner.match(
+            "third", after, clause.end
         )
 
     def _key_at(self, at: int, end: int) -> int | None:
         """Where words of the key end that stand here: "my blood type is…" under `blood_type`."""
-        named = set() if self.kinds else set(_WORD.findall(self.about))
+        named = set() if self.kinds else set(WORD.findall(self.about))
         last = None
-        for word in _WORD.finditer(self.reading.text, at, end):
-            if word[0] not in named or self._is("copula", word[0]):
+        for word in WORD.finditer(self.reading.text, at, end):
+            if word[0] not in named or self._scanner.is_in("copula", word[0]):
                 break
             last = word.end()
         return last
 
-    def _next(self, at: int) -> int:
-        text = self.reading.text
-        return at + len(text[at:]) - len(text[at:].lstrip())
-
     def _after_person(self, at: int, clause: Clause) -> int | None:
-        mention = self._mention_at(self._next(at))
+        at = self._scanner.next(at)
+        adjective = self._scanner.match("kin_adjective", at, clause.end)
+        mention = self._scanner.mention_at(at if adjective is None else self._scanner.next(adjective))
         if mention is None or not self._fits(mention):
             return None
         after = _GENITIVE.match(self.reading.text, mention.end, clause.end)
-        place = after.end() if after else mention.end
-        for word in _WORD.finditer(self.reading.text, place, clause.end):
-            if (verb := self._match("third", word.start(), clause.end)) is not None:
-                return verb
-            if word[0] not in self.reading.capitals:
+        return self._verb_after_name(after.end() if after else mention.end, clause.end)
+
+    def _verb_after_name(self, place: int, end: int) -> int | None:
+        """Where the verb ends that follows at once, or after names and words such as "younger"."""
+        while (at := self._scanner.next(place)) < end:
+            for entry in ("third", "dash"):
+                if (verb := self._scanner.match(entry, at, end)) is not None:
+                    return verb
+            word = WORD.match(self.reading.text, at, end)
+            adjective = self._scanner.match("kin_adjective", at, end)
+            if adjective is None and (word is None or word[0] not in self.reading.capitals):
                 return None
+            place = adjective or (word.end() if word else end)
         return None
 
     def _after_pronoun(self, at: int, clause: Clause) -> int | None:
         text = self.reading.text
         for entry in ("third", "relative", "thing"):
-            end = self._match(entry, at, clause.end, "persons")
+            end = self._scanner.match(entry, at, clause.end, "persons")
             if end is not None:
-                is_verb = text[at:end].endswith("'s") or self._match("third", at, end) is not None
-                return end if is_verb else self._match("third", self._next(end), clause.end)
-        return self._match("third", at, clause.end)
+                is_verb = text[at:end].endswith("'s") or self._scanner.match("third", at, end) is not None
+                return end if is_verb else self._scanner.match("third", self._scanner.next(end), clause.end)
+        return self._scanner.match("third", at, clause.end)
 
     def _stands_at_person(self, clause: Clause) -> bool:
         """Whether the value is the name right after whom the key names: "my husband Erik"."""
@@ -233,111 +171,142 @@ class Plainness:
 
     def _comes_first(self, clause: Clause) -> bool:
         """Whether the clause says what the value is to the user: "teal is my favourite color"."""
-        at, text = self._skip(clause.start, clause.end), self.reading.text
+        at, text = self._scanner.start_of(clause), self.reading.text
         if not self.value or not text.startswith(f"{self.value} ", at):
             return False
-        verb = self._match("copula", self._next(at + len(self.value)), clause.end)
-        owned = self._match("possessive", self._next(verb), clause.end, "persons") if verb else None
-        noun = self._key_at(self._next(owned), clause.end) if owned else None
+        verb = self._scanner.match("copula", self._scanner.next(at + len(self.value)), clause.end)
+        owned = (
+            self._scanner.match("possessive", self._scanner.next(verb), clause.end, "persons")
+            if verb
+            else None
+        )
+        noun = self._key_at(self._scanner.next(owned), clause.end) if owned else None
         return noun is not None and not text[noun : clause.end].strip(" .!")
 
     def _is_continued(self, at: int, clause: Clause) -> bool:
         """Whether the clause is one more thing of the list that the clause before it began."""
         is_first = clause.start <= self.reading.sentences[clause.sentence][0]
-        words = [one[0] for one in _WORD.finditer(self.reading.text, at, clause.end)]
+        words = [one[0] for one in WORD.finditer(self.reading.text, at, clause.end)]
         place = next((i for i, word in enumerate(words) if self._is_value(word)), None)
-        if is_first or place is None:
+        if is_first or place is None or self._follows_others(clause):
             return False
         lead = words[:place]
-        return all(self._is_known(word) and not self._is("apart", word) for word in lead)
+        return all(self._is_known(word) and not self._scanner.is_in("apart", word) for word in lead)
+
+    def _follows_others(self, clause: Clause) -> bool:
+        """Whether somebody else is spoken of before a clause: "my father's car, a Seat"."""
+        before = self.reading.sentences[clause.sentence][0], clause.start
+        return any(not self._fits(one) for one in self.reading.mentions_in(before))
 
     def _is_value(self, word: str) -> bool:
         if self._value_stems & set(stems(word)):
             return True
-        return any(_share(word, one) for one in _WORD.findall(self.value))
+        return any(_share(word, one) for one in WORD.findall(self.value)) or self._is_number(word)
+
+    def _is_number(self, word: str) -> bool:
+        """Whether a word says a number of the value: "two" for 2."""
+        said, _ = find_quantities(word)
+        return any(supports(one, other) for one in said for other in self._quantities)
+
+    @cached_property
+    def _quantities(self) -> tuple[Quantity, ...]:
+        return tuple(find_quantities(self.value)[0])
 
     def _leads_to_value(self, at: int, end: int) -> bool:
         """Whether every word from the verb to the value is known, and the one after it too."""
-        words = [one[0] for one in _WORD.finditer(self.reading.text, at, end)]
+        if self._is_key_of("allergy") and self._scanner.is_in("filler", self.value):
+            return False
+        words = [one[0] for one in WORD.finditer(self.reading.text, at, end)]
         places = [i for i, word in enumerate(words) if self._is_value(word)]
         if not places:
             return sum(not self._is_known(word) for word in words) <= MAX_ASIDE_WORDS
         lead, rest = words[: places[0]], words[places[-1] + 1 :]
-        return self._is_bridge(lead) and (not rest or self._is_after(rest[0]))
+        return self._is_bridge(lead) and (not rest or (self._is_after(rest[0]) and self._may_end(rest)))
 
     def _is_after(self, word: str) -> bool:
-        return self._is_known(word) or self._is("company", word) or self._is("joiner", word, "persons")
+        return (
+            self._is_known(word)
+            or self._scanner.is_in("company", word)
+            or self._scanner.is_in("joiner", word, "persons")
+        )
+
+    def _may_end(self, rest: list[str]) -> bool:
+        """Whether what follows the value leaves it as it is: no limit, no role, no unknown place."""
+        if self._is_other_unit(rest[0]):
+            return False
+        is_placed = has_article = False
+        for word in rest:
+            if self._scanner.is_in("limit", word) or self._is_part_time(word):
+                return False
+            if self._scanner.is_in("company", word) or self._scanner.is_in("joiner", word, "persons"):
+                return True
+            is_name = word in self.reading.capitals and not (has_article and "de" in self.reading.languages)
+            if is_placed and not is_name and not self._is_known(word):
+                return False
+            is_placed = is_placed or self._scanner.is_in("locative", word)
+            has_article = self._scanner.is_in("determiner", word)
+        return True
+
+    def _is_part_time(self, word: str) -> bool:
+        """Whether somebody is it on some days only: "vegan on Mondays"."""
+        is_day = any(any_phrase(one).fullmatch(word) for one in table("words")["weekday"].values())
+        return is_day and _LASTING.search(self.about) is not None
+
+    def _is_other_unit(self, word: str) -> bool:
+        """Whether a bare number is followed by what it counts: "30 minutes" is nobody's age."""
+        is_year = any_phrase(table("words")["unit"]["year"]).fullmatch(word) is not None
+        if not self.value.isdigit() or (is_year and self._is_key_of("age")):
+            return False
+        return any(any_phrase(one).fullmatch(word) for one in table("words")["unit"].values())
 
     def _is_bridge(self, lead: list[str]) -> bool:
         unknown = [i for i, word in enumerate(lead) if not self._is_known(word)]
-        if any(self._is("company", word) or self._keeps_apart(word) for word in lead):
+        if self._is_with_own(lead):
+            return True
+        if any(self._keeps_apart(word) for word in lead):
             return False
         if not unknown:
             return True
         after = lead[unknown[-1] + 1 :]
         is_list = (
-            bool(after) and self._is("joiner", after[0], "persons") and len(unknown) <= MAX_FRAGMENT_WORDS
+            bool(after)
+            and self._scanner.is_in("joiner", after[0], "persons")
+            and len(unknown) <= MAX_FRAGMENT_WORDS
         )
-        is_place = bool(after) and self._is("filler", after[0]) and self._is_key_of(*_PLACE_KEYS)
+        is_place = bool(after) and self._scanner.is_in("filler", after[0]) and self._is_key_of(*_PLACE_KEYS)
         return (is_list and len(after) <= MAX_ASIDE_WORDS) or (is_place and len(unknown) <= MAX_ASIDE_WORDS)
 
+    def _is_with_own(self, lead: list[str]) -> bool:
+        """Whether somebody lives with their people in a place: "with my parents in Bogota"."""
+        if not self._is_key_of("residence") or len(lead) < MAX_FRAGMENT_WORDS:
+            return False
+        with_whom = lead[1:-1]
+        return (
+            self._scanner.is_in("company", lead[0])
+            and self._scanner.is_in("locative", lead[-1])
+            and not any(self._scanner.is_in("near", word) for word in lead)
+            and self._scanner.is_in("possessive", with_whom[0], "persons")
+            and len(with_whom) == MAX_ASIDE_WORDS
+        )
+
     def _keeps_apart(self, word: str) -> bool:
-        return self._is_key_of("occupation") and self._is("apart", word)
+        """Whether the value is not what somebody is or has, but with whom, near what, or not yet."""
+        entries = ["company", "ahead"]
+        entries += ["apart"] if self._is_key_of("occupation") else []
+        entries += ["near"] if self._is_key_of("residence") else []
+        return any(self._scanner.is_in(entry, word) for entry in entries)
 
     def _is_key_of(self, *attributes: str) -> bool:
         return any(any_phrase(table("cues")[one]["key"]).search(self.about) for one in attributes)
 
     def _is_known(self, word: str) -> bool:
-        if word.isdigit() or self._is("filler", word) or word in self.about.split():
+        if word.isdigit() or word in self.about.split():
+            return True
+        if self._scanner.is_in("filler", word) or self._scanner.is_in("site", word):
             return True
         return any(
             self._fits(one) for one in self.reading.mentions if word in self.reading.text[one.start : one.end]
         )
-
-    def _is(self, entry: str, word: str, of: str = "plain") -> bool:
-        return pattern(of, entry, self.reading.languages).fullmatch(word) is not None
-
-    # Scripts without spaces.
-
-    def _is_said_unspaced(self, clause: Clause) -> bool:
-        at = self._skip(clause.start, clause.end)
-        text = self.reading.text[at : clause.end].rstrip(" 。!.?、,")
-        end = at + len(text)
-        place = self.reading.text.find(self.value, at, end)
-        if place < 0:
-            return self._match("topic", at, end) is not None
-        tail = pattern("plain", "ending", self.reading.languages)
-        after = place + len(self.value)
-        is_closed = after == end or tail.fullmatch(self.reading.text, after, end) is not None
-        return is_closed and self._is_lead(at, place, end)
-
-    def _is_lead(self, at: int, place: int, end: int) -> bool:
-        """Whether the user, or who the key names, stands before the value, with nothing unknown between."""
-        if at == place:
-            return "ja" in self.reading.languages and place + len(self.value) < end
-        return any(self._bridges(start, place) for start in self._topics(at, place))
-
-    def _topics(self, at: int, place: int) -> Iterator[int]:
-        if "ja" in self.reading.languages:
-            yield at
-        if (topic := self._match("topic", at, place)) is not None:
-            yield topic
-        owned = self._match("possessive", at, place, "persons") or at
-        for start in {at, owned}:
-            mention = self._mention_at(start)
-            if mention and self._fits(mention):
-                yield self._match("of_person", mention.end, place) or mention.end
-
-    def _bridges(self, at: int, place: int) -> bool:
-        while at < place:
-            after = self._match("inner", at, place)
-            mention = self._mention_at(at)
-            if after is None and mention and self._fits(mention) and mention.end <= place:
-                after = self._match("of_person", mention.end, place) or mention.end
-            if after is None:
-                return False
-            at = after
-        return True
 
 
 def _share(word: str, other: str) -> bool:

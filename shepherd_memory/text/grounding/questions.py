@@ -4,7 +4,7 @@ import re
 from collections.abc import Sequence
 from functools import cache
 
-from shepherd_memory.text.grounding.terms import Piece, Term, content_terms, is_in
+from shepherd_memory.text.grounding.terms import Passage, Term, content_terms, is_in
 from shepherd_memory.text.words import STOP_WORDS, fold, is_unspaced, stem, words
 
 MAX_UNSAID_WORDS = 3
@@ -40,11 +40,20 @@ manage store stored organise organize follow set setup configure benutzer benutz
 nutzers anwender was welche welcher welches welchen welchem wer wen wo wann warum wie viele mag macht heisst
 usuario usuaria que cual cuales quien donde cuando como cuantos llama utilisateur utilisatrice quel quelle
 quels quelles qui ou quand pourquoi comment combien quoi l utente che cosa quale chi dove quando perche come
-usuario utilizador utilizadora quem qual quais onde quando como quantos quanto chama nome mora vive trabalha
-gosta profissao idade cidade animal estimacao favorito favorita comida bebida aniversario lebt wohnt arbeitet
-beruf alt name lieblings haustier geburtstag trabaja edad ciudad mascota nombre vit habite travaille metier
-ville живет работает любит сколько лет город имя профессия питомец
-пользователь пользователя пользователю что какой какая какие какую кто где когда почему как сколько зовут
+utilizador utilizadora quem qual quais onde quantos quanto chama nome mora vive trabalha gosta profissao
+idade cidade estimacao favorito favorita comida bebida aniversario lebt wohnt arbeitet beruf alt name
+lieblings haustier geburtstag trabaja edad ciudad mascota nombre vit habite travaille metier ville живет
+работает любит сколько лет город имя профессия питомец instrumento instrumente deporte esporte desporto
+pratique practica pratica joue juega joga spielt dedica dedicas fait hace faz exerce sprache idioma lingua
+langue habla fala parle spricht tiene tem avoir hat haben besitzt possede posee possui isst trinkt mange
+boit bebe fahrt conduit conduce conduz wohnort herkunft allergie allergien alergia alergias voiture coche
+carro auto instruments t il elle chien chat perro gato cachorro hund katze fille fils hija hijo filha filho
+tochter sohn frere soeur hermano hermana irmao irma bruder schwester wieviel wohin woher ob denn seit quanta
+quantas depuis desde llamas каким какими какого какому каком кем чем чего чему чья чей ли спортом спорт
+занимается инструмент инструменте инструментом играет играют языке языках языки говорит дочь сын брат сестра
+жена муж мама папа кошка собака машина есть ест пьет водит ездит учится родился родилась возраст адрес
+аллергия сейчас живут работу работы пользователь пользователя пользователю что какой какая какие какую кто
+где когда почему как зовут
 """
 
 _ORDERS = """
@@ -53,6 +62,7 @@ assistent assistenten asistente assistente ассистент 助手 命令 指�
 """
 
 _QUESTION_PAIRS = """
+乐器 运动 语言 过敏 养了 出身 楽器 兄弟 習っ 飼っ 持っ 何語 どこ すか
 什么 为什 哪里 哪个 哪些 怎么 多少 几个 喜欢 名字 名前 何時 何処 誰か 무엇 어디 누구 哪儿 住在 工作 多大 几岁
 职业 生日 宠物 何歳 職業 仕事 誕生 好き 住ん 食べ 何で 何を
 """
@@ -61,7 +71,7 @@ _QUESTION_PAIRS = """
 _NAME = re.compile(r"\b[A-Z]\w+")
 
 
-def unsaid_in(question: str, pieces: Sequence[Piece]) -> tuple[tuple[str, ...], bool]:
+def unsaid_in(question: str, pieces: Sequence[Passage]) -> tuple[tuple[str, ...], bool]:
     """The words of a question that the user did not say, and whether it must be refused for them.
 
     A question asks in words of its own: those that questions are made of. Its names and numbers must be the

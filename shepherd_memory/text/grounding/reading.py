@@ -88,7 +88,7 @@ def read(message: str) -> Reading:
 # After a digit a full stop is rather an ordinal ("3. März"), after one letter an initial.
 _SENTENCE_END = re.compile(
     r"(?<=[!?。؟।])|(?<=[^\d\s.]{2}\.)(?<!\b[dm]r\.)(?<!\bmrs\.)(?<!\bst\.)(?<!\bprof\.)(?<!\bsra\.)\s+"
-    r"|(?<=[)\"”»」]\.)\s+|(?<=\d\.)\s+(?=i\b|my\b|we\b|ich\b|mein)|(?<=…)\s+|\n+"
+    r"|(?<=[)\"”»」]\.)\s+|(?<=\d\.)\s+(?=i\b|my\b|we\b|ich\b|mein)|(?<=\d{3}\.)\s+|(?<=:\d\d\.)\s+|(?<=…)\s+|\n+"
 )
 
 
@@ -114,7 +114,9 @@ def _clause_end(languages: Languages) -> re.Pattern[str]:
     verb = pattern("persons", "third_verb", languages).pattern
     beside = rf"\s(?=(?:{pattern('persons', 'joiner', languages).pattern})\s+(?:\w+\s+){{1,2}}(?:{verb}))"
     contrast = rf"\s(?=(?:{pattern('denial', 'contrast', languages).pattern}))"
-    ends = [r"(?<!\d)[,;:]|[,;:](?!\d)|[()\u2013\u2014、]|\s-\s", joined, beside, contrast]
+    # In Russian a dash is the verb: "моя сестра - врач".
+    dash = "" if "ru" in languages else r"|[\u2013\u2014]|\s-\s"
+    ends = [rf"(?<!\d)[,;:]|[,;:](?!\d)|[()、]{dash}", joined, beside, contrast]
     spaced = tuple(one for one in languages if one in ("en", "es", "fr", "pt", "ru"))
     if spaced:
         ends.append(rf"\s(?=(?:{pattern('persons', 'relative', spaced).pattern}))")

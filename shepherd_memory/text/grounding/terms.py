@@ -26,7 +26,7 @@ class Term:
 
 
 @dataclass(frozen=True)
-class Piece:
+class Passage:
     """A stretch of what was said, denied or not."""
 
     text: str
@@ -47,7 +47,8 @@ _CLAUSE = re.compile(
 )
 # Particles and endings; between them is what Japanese and Chinese mean.
 _FILLER = re.compile(
-    "\\byears? (?:old|of age)\\b|ユーザー|用户|사용자[는의가]?|[ぁ-ん]+|[的是在了有和我他她你们]"
+    "\\byears? (?:old|of age)\\b|ユーザー|用户|사용자[는의가]?|[ぁ-ん]+|为?什么|怎么|哪[个些里儿]?|多少"
+    "|[的是在了有和我他她你们吗呢谁]"
 )
 
 
@@ -145,9 +146,9 @@ def _spellings(spoken: list[str], i: int) -> frozenset[str]:
 
 
 @lru_cache(maxsize=256)
-def pieces_of(clauses: tuple[str, ...], languages: Languages, said_on: date | None) -> tuple[Piece, ...]:
+def pieces_of(clauses: tuple[str, ...], languages: Languages, said_on: date | None) -> tuple[Passage, ...]:
     """The stretches of neighbouring folded clauses, with what can be found in each."""
-    found: list[Piece] = []
+    found: list[Passage] = []
     denied = False
     for clause in clauses:
         is_correction = pattern("denial", "particle", languages).match(clause.strip()) is not None
@@ -157,12 +158,12 @@ def pieces_of(clauses: tuple[str, ...], languages: Languages, said_on: date | No
     return tuple(found)
 
 
-def _piece(text: str, denied: bool, said_on: date | None, languages: Languages) -> Piece:
+def _piece(text: str, denied: bool, said_on: date | None, languages: Languages) -> Passage:
     quantities, rest = find_quantities(text)
     if said_on:
         quantities += find_relative_dates(text, said_on)
     kinds = frozenset(mention.kind for mention in find_mentions(text, languages))
-    return Piece(text, denied, _forms(text, rest), tuple(quantities), kinds, said_on, "en" in languages)
+    return Passage(text, denied, _forms(text, rest), tuple(quantities), kinds, said_on, "en" in languages)
 
 
 def _forms(text: str, rest: str) -> frozenset[str]:
@@ -171,7 +172,7 @@ def _forms(text: str, rest: str) -> frozenset[str]:
     return frozenset(form for word in (*spoken, *joined) for form in (word, stem(word)))
 
 
-def is_in(term: Term, piece: Piece) -> bool:
+def is_in(term: Term, piece: Passage) -> bool:
     """Whether a piece says the term, whatever its polarity."""
     if term.quantity:
         return any(supports(said, term.quantity, piece.said_on) for said in piece.quantities)
@@ -180,7 +181,7 @@ def is_in(term: Term, piece: Piece) -> bool:
     return bool(term.spellings & piece.forms) or _is_derived(term, piece) or _is_listed(term.text, piece)
 
 
-def is_of_polarity(term: Term, piece: Piece) -> bool:
+def is_of_polarity(term: Term, piece: Passage) -> bool:
     return term.denied is None or term.denied == piece.denied
 
 
@@ -190,7 +191,7 @@ def _listed_phrases() -> tuple[re.Pattern[str], ...]:
     return tuple(any_phrase(entry) for entry in entries)
 
 
-def _is_listed(word: str, piece: Piece) -> bool:
+def _is_listed(word: str, piece: Passage) -> bool:
     """Whether a closed table has the word and one in the piece on the same line."""
     if any(phrase.fullmatch(word) and phrase.search(piece.text) for phrase in _listed_phrases()):
         return True
@@ -207,7 +208,7 @@ _SUFFIXES = frozenset(["", "e", "r", "er", "or", "ist", "ing", "ion"])
 _ENDINGS = frozenset(["", "o", "e", "a", "s", "t", "st", "en", "es", "as", "is", "it", "em", "am"])
 
 
-def _is_derived(term: Term, piece: Piece) -> bool:
+def _is_derived(term: Term, piece: Passage) -> bool:
     """Whether the piece has another word of the same root: teacher and teach, врачом and врач."""
     word = stem(term.text)
     if term.is_name or not word.isalpha():

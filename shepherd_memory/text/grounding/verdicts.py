@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import date, datetime
 
 from shepherd_memory.text.grounding.agreement import Subject, disagreement, read_subject, read_topic
+from shepherd_memory.text.grounding.denial import is_denying
 from shepherd_memory.text.grounding.foreign import PASTED, QUOTED
 from shepherd_memory.text.grounding.languages import any_phrase, pattern, table
 from shepherd_memory.text.grounding.moods import Doubt, mood_of
@@ -14,7 +15,7 @@ from shepherd_memory.text.grounding.questions import unsaid_in
 from shepherd_memory.text.grounding.reading import Clause, Reading, Span, owned_noun, read
 from shepherd_memory.text.grounding.relations import find_mentions, kinds_of_key
 from shepherd_memory.text.grounding.terms import (
-    Piece,
+    Passage,
     Term,
     is_about_past,
     is_in,
@@ -45,7 +46,7 @@ MIN_QUOTE_CHARACTERS = 12
 
 
 @dataclass(frozen=True)
-class Claim:
+class Proposition:
     """What a model proposes: a fact's key or a pair's question, its value, and what it says it rests on."""
 
     about: str
@@ -81,7 +82,9 @@ class _Place:
         return self.reading.text[slice(*self.span)]
 
 
-def judge(claim: Claim, statements: Sequence[str], dates: Sequence[datetime | None] | None = None) -> Verdict:
+def judge(
+    claim: Proposition, statements: Sequence[str], dates: Sequence[datetime | None] | None = None
+) -> Verdict:
     """Hold a claim against the user's statements, oldest first; `dates` are when they were said."""
     terms = terms_of(claim.value, claim.about)
     readings = [read(statement) for statement in statements]
@@ -109,7 +112,7 @@ _EDGES = " \t\r\n.,;:!?\"'“”„«»「」『』…。-\u2013\u2014()[]*_`"
 
 
 def _find_place(
-    claim: Claim, terms: list[Term], readings: list[Reading], days: list[date | None]
+    claim: Proposition, terms: list[Term], readings: list[Reading], days: list[date | None]
 ) -> _Place | None:
     quote = fold(claim.quote).strip(_EDGES)
     if not quote:
@@ -160,7 +163,7 @@ def _is_whole(text: str, span: Span) -> bool:
 
 
 def _supply(
-    claim: Claim, terms: list[Term], readings: list[Reading], days: list[date | None]
+    claim: Proposition, terms: list[Term], readings: list[Reading], days: list[date | None]
 ) -> _Place | None:
     """The sentence that a claim without a quote must come from."""
     sentences = [_Place(i, one, span) for i, one in enumerate(readings) for span in one.sentences]
@@ -196,7 +199,12 @@ class _Case:
     """One claim with the stretch that supports it: everything that may be wrong."""
 
     def __init__(
-        self, claim: Claim, terms: list[Term], place: _Place, said_on: date | None, readings: list[Reading]
+        self,
+        claim: Proposition,
+        terms: list[Term],
+        place: _Place,
+        said_on: date | None,
+        readings: list[Reading],
     ) -> None:
         self._claim, self._terms, self._place, self._readings = claim, terms, place, readings
         self._said_on = said_on
@@ -268,7 +276,7 @@ class _Case:
         if doubt:
             yield doubt
 
-    def _pieces(self) -> tuple[Piece, ...]:
+    def _pieces(self) -> tuple[Passage, ...]:
         start, end = self._place.span
         texts = tuple(
             self._reading.text[max(clause.start, start) : min(clause.end, end)]
@@ -284,8 +292,16 @@ class _Case:
             holding = [piece for piece in (*pieces, *(whole if term.quantity else ())) if is_in(term, piece)]
             if not holding:
                 yield Doubt(REWORDED, is_firm=False, detail=term.text)
-            elif not any(is_of_polarity(term, piece) for piece in holding):
+            elif not any(is_of_polarity(term, piece) for piece in holding) or self._is_not(term, holding):
                 yield Doubt(DENIED, is_firm=True, detail=term.text)
+
+    def _is_not(self, term: Term, holding: list[Passage]) -> bool:
+        """Whether the user is not what the value says, under a key that else takes both: "I'm no vegan"."""
+        if term.denied is not None or is_denying(self._value) or is_about_past(self._about):
+            return False
+        denied = pattern("denial", "is_not", self._reading.languages)
+        texts = [self._reading.text[one.start : one.end] for one in self._clauses]
+        return all(piece.denied for piece in holding) and any(denied.search(text) for text in texts)
 
     def _question(self) -> Iterator[Doubt]:
         if not self._claim.is_question:
@@ -296,7 +312,7 @@ class _Case:
                 NOT_SAID if is_forged else REWORDED, is_forged, f"in the question: {', '.join(unsaid)}"
             )
 
-    def _pieces_of_statement(self) -> tuple[Piece, ...]:
+    def _pieces_of_statement(self) -> tuple[Passage, ...]:
         """The statement in one piece, without what others wrote."""
         text = self._reading.text
         for stretch in self._reading.foreign:

@@ -1,0 +1,203 @@
+"""Whether what stands around a clause is the user's too, and neither turns it nor takes it back."""
+
+import re
+from dataclasses import dataclass
+
+from shepherd_memory.text.grounding.languages import pattern
+from shepherd_memory.text.grounding.reading import Clause, Span
+from shepherd_memory.text.grounding.scanning import WORD, Scanner
+
+# Other signs show that something is played, joked about, cited or part of a program.
+_CALM = re.compile(
+    r"(?:[\w\s.,;!?'\u2019%€$£¥°&+、。・ー¿¡()…\u2013\u2014-]|(?<=\d):(?=\d)|:(?=\s)|(?<=\w)[/#@](?=\w)|(?<=\w)#)*"
+)
+_JAPANESE_END = re.compile(
+    "(?:です|ます|ました|でした|ません|んです|いる|ている|た|て|で|し|から|ので|けど|が)$"
+)
+MAX_FRAGMENT_WORDS = 3
+MAX_ASIDE_WORDS = 2
+MIN_UNSPACED = 5
+"""Fewer characters than these after a value, in a script without spaces, may take it back."""
+
+
+@dataclass(frozen=True)
+class Surroundings:
+    """The neighbours of the clauses of one message, for a folded key or question and a value."""
+
+    scanner: Scanner
+    about: str
+    value: str
+
+    def are_plain(self, clause: Clause) -> bool:
+        """Whether nothing around a clause turns what it says."""
+        reading = self.scanner.reading
+        sentence = reading.sentences[clause.sentence]
+        others = reading.clauses_in(sentence)
+        at = others.index(clause)
+        return (
+            _CALM.fullmatch(reading.text, *sentence) is not None
+            and not self._is_turned(clause.sentence)
+            and not self._is_embedded(clause, others[:at])
+            and self._is_amid_plain(clause)
+            and all(self._may_lead(one, others) for one in others[:at])
+            and all(self._may_trail(one) for one in others[at + 1 :])
+        )
+
+    def _is_turned(self, number: int) -> bool:
+        """Whether a joke, a role, a song or the like is spoken of here or in a sentence next to it."""
+        sentences = self.scanner.reading.sentences
+        near = sentences[max(number - 1, 0)][0], sentences[min(number + 1, len(sentences) - 1)][1]
+        found = pattern("plain", "turn", self.scanner.languages).finditer(self.scanner.text, *near)
+        return any(one[0] not in self.value and one[0] not in self.about for one in found)
+
+    def _is_embedded(self, clause: Clause, before: list[Clause]) -> bool:
+        """Whether the clause is what somebody says, thinks or is told: nothing but a space cuts it off."""
+        if not before or not self.scanner.is_spaced:
+            return False
+        between = self.scanner.text[before[-1].end : clause.start]
+        start = self.scanner.next(clause.start)
+        goes_on = any(
+            self.scanner.match(entry, start, clause.end, of) is not None
+            for entry, of in (("joiner", "persons"), ("contrast", "denial"), ("relative", "persons"))
+        )
+        at = self.scanner.start_of(clause)
+        is_own = self._begins_with_user(at, clause.end)
+        is_cut = bool(between.strip(" ")) or not self.scanner.text[before[-1].start : before[-1].end].strip()
+        if is_cut or self.scanner.start_of(before[-1]) >= before[-1].end:
+            return False
+        is_told = self.scanner.match("relative", start, clause.end, "persons") is not None and is_own
+        return is_told or not goes_on
+
+    # The sentences next to it.
+
+    def _is_amid_plain(self, clause: Clause) -> bool:
+        """Whether the sentences next to it neither introduce somebody else's words nor take it back."""
+        sentences = self.scanner.reading.sentences
+        numbers = clause.sentence - 1, clause.sentence + 1
+        before, after = (sentences[one] if 0 <= one < len(sentences) else None for one in numbers)
+        return (before is None or self._may_precede(before)) and (after is None or self._may_follow(after))
+
+    def _may_precede(self, sentence: Span) -> bool:
+        text = self.scanner.text[slice(*sentence)].strip()
+        if text.endswith(":"):
+            return self.scanner.has("introduction", sentence)
+        if not self.scanner.is_spaced and _JAPANESE_END.search(text.rstrip(" 。!")):
+            return True
+        is_short = len(text.split()) <= MAX_FRAGMENT_WORDS and self.scanner.is_spaced
+        is_own = any(self.scanner.has(one, sentence, "persons") for one in ("first", "possessive"))
+        return is_short or is_own or text.endswith("?") or self._requests(sentence)
+
+    def _may_follow(self, sentence: Span) -> bool:
+        first = self.scanner.reading.clauses_in(sentence)[:1]
+        if not first or not self.scanner.is_spaced:
+            return not first or self.opens(first[0]) or sentence[1] - sentence[0] >= MIN_UNSPACED
+        if self._takes_back(first[0]) and not self._is_asked(sentence):
+            return False
+        words = self.scanner.words(first[0].start, first[0].end)
+        return len(words) > MAX_ASIDE_WORDS or self.opens(first[0]) or self._is_asked(sentence)
+
+    def _takes_back(self, clause: Clause) -> bool:
+        """Whether a clause begins as a correction or a restriction does, and says nothing of the user's."""
+        at = self.scanner.next(clause.start)
+        begins = self.scanner.match("retraction", at, clause.end)
+        return begins is not None and not self._begins_with_user(self.scanner.next(begins), clause.end)
+
+    def _is_asked(self, sentence: Span) -> bool:
+        return self.scanner.text[slice(*sentence)].rstrip().endswith("?")
+
+    def _requests(self, span: Span) -> bool:
+        at = self.scanner.skip(*span)
+        if not self.scanner.is_spaced:
+            return self.scanner.has("request", span)
+        return self.scanner.match("request", at, span[1]) is not None
+
+    # The clauses of its own sentence.
+
+    def _may_lead(self, clause: Clause, others: list[Clause]) -> bool:
+        """Whether a clause before the value is a greeting, a request, a correction or the user's own."""
+        span = clause.start, clause.end
+        if self.scanner.text[clause.end : clause.end + 1] == ":":
+            return self.scanner.has("introduction", span)
+        if self.scanner.has("said", span, "moods"):
+            return False
+        if self.opens(clause) or self._requests(span) or self._corrects(clause):
+            return True
+        if not self.scanner.is_spaced:
+            text = self.scanner.text[slice(*span)].strip(" 、,")
+            return self.scanner.has("introduction", span) or _JAPANESE_END.search(text) is not None
+        return clause is not others[0] and self._is_fragment(clause)
+
+    def _corrects(self, clause: Clause) -> bool:
+        """Whether a clause takes back what stands before it: what follows is what holds."""
+        start = self.scanner.text[clause.start : clause.end].lstrip(" ,;.")
+        return pattern("moods", "correction", self.scanner.languages).match(start) is not None
+
+    def _is_fragment(self, clause: Clause) -> bool:
+        """Whether a clause is one thing of a list: "61", "de Bilbao", "retired nurse"."""
+        words = self.scanner.words(clause.start, clause.end)
+        span = clause.start, clause.end
+        entries = ("first", "possessive", "third", "third_verb", "second")
+        return len(words) <= MAX_FRAGMENT_WORDS and not (
+            self.scanner.has("said", span, "moods")
+            or self.scanner.has("restriction", span)
+            or any(self.scanner.has(one, span, "persons") for one in entries)
+        )
+
+    def opens(self, clause: Clause) -> bool:
+        """Whether a clause is a greeting, or the user speaks in it of themself or of what is theirs."""
+        at = self.scanner.start_of(clause)
+        return (
+            at >= clause.end
+            or self.scanner.text[at : clause.end].strip().isdigit()
+            or self._begins_with_user(at, clause.end)
+            or self._opens_with_own(at, clause)
+            or (bool(clause.actor.kinds) and clause.actor.is_sure)
+        )
+
+    def _begins_with_user(self, at: int, end: int) -> bool:
+        if not self.scanner.is_spaced:
+            return self.scanner.match("topic", at, end) is not None
+        return self.scanner.user_acts(at, end) is not None
+
+    def _opens_with_own(self, at: int, clause: Clause) -> bool:
+        owned = self.scanner.match("possessive", at, clause.end, "persons")
+        if owned is None:
+            return False
+        place = self.scanner.next(owned)
+        is_mention = self.scanner.mention_at(place) is not None
+        return is_mention or self.scanner.match("noun", place, clause.end) is not None
+
+    def _may_trail(self, clause: Clause) -> bool:
+        """Whether a clause after the value adds to it: a place, a name, a question, what else is so."""
+        if self.opens(clause):
+            return True
+        if not self.scanner.is_spaced:
+            is_more = self.scanner.match("inner", clause.start, clause.end) is not None
+            return is_more or clause.end - clause.start >= MIN_UNSPACED
+        if self._is_asked(self.scanner.reading.sentences[clause.sentence]):
+            return True
+        span = clause.start, clause.end
+        if self.scanner.has("said", span, "moods"):
+            return False
+        start = self.scanner.text[slice(*span)].lstrip(" ,;")
+        contrast = pattern("denial", "contrast", self.scanner.languages).match(start)
+        if contrast:
+            return self._goes_on(start[contrast.end() :].lstrip(), True)
+        return self._goes_on(start, False)
+
+    def _goes_on(self, start: str, is_contrast: bool) -> bool:
+        words = WORD.findall(start)
+        is_more = len(words) >= MAX_ASIDE_WORDS
+        if is_contrast:
+            is_restricted = pattern("plain", "restriction", self.scanner.languages).match(start) is not None
+            entries = ("starter", "plain"), ("verb", "plain"), ("third", "plain")
+            return is_more and not is_restricted and self._begins(start, *entries)
+        is_name = bool(words) and (words[0] in self.scanner.reading.capitals or words[0].isdigit())
+        return (
+            (is_name and len(words) <= MAX_FRAGMENT_WORDS)
+            or (is_more and self._begins(start, ("starter", "plain"), ("request", "plain")))
+            or self._begins(start, ("filler", "plain"), ("company", "plain"), ("joiner", "persons"))
+        )
+
+    def _begins(self, start: str, *entries: tuple[str, str]) -> bool:
+        return any(pattern(of, entry, self.scanner.languages).match(start) for entry, of in entries)
