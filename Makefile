@@ -19,7 +19,7 @@ unexport PYTHONDONTWRITEBYTECODE
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
 .PHONY: help run test test-contract test-kills test-agents test-agents-newest test-attacks test-openapi \
-    test-sentence-transformers soak check lock lock-agents bench bench-quality bench-recall bench-server clean
+    test-sentence-transformers soak check lock lock-agents bench bench-phases bench-quality bench-recall bench-server clean
 
 help: ## say what there is to make
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-27s %s\n", $$1, $$2 }' Makefile
@@ -98,6 +98,9 @@ bench-quality: .venv/.installed-dev ## measure what recall finds, on LoCoMo (DAT
 
 bench-server: .venv/.installed-dev ## measure what the API server costs under load (5 minutes; ARGS=--quick: one)
 	$(ONE_THREAD) $(BIN)/python -m tests.bench.report_server $(ARGS)
+
+bench-phases: .venv/.installed-dev ## measure what notes of conversations cost us (DATA=folder of transcripts; else made-up ones)
+	$(ONE_THREAD) $(BIN)/python -m tests.bench.report_phases $(DATA)
 
 bench-recall: .venv/.installed-dev ## measure what recall costs among a million rows of others (a quarter of an hour)
 	$(ONE_THREAD) $(BIN)/python -m tests.bench.report_recall 1000000 100000

@@ -10,9 +10,11 @@ from shepherd_memory.memory import rejections, unconfirmed
 from shepherd_memory.memory.rejections import NewRejection
 from shepherd_memory.memory.sessions import of_work_key
 from shepherd_memory.memory.unconfirmed import NewUnconfirmed
+from shepherd_memory.phases import outputs
+from shepherd_memory.phases.outputs import Output
 from shepherd_memory.service import Service
 from shepherd_memory.storage import users
-from shepherd_memory.storage.clock import SECOND
+from shepherd_memory.storage.clock import SECOND, from_us
 from shepherd_memory.storage.database import Database
 from shepherd_memory.storage.rows import Provenance
 from tests.transcripts import BEGAN, agent_line, user_line, write
@@ -50,6 +52,7 @@ def furnish(service: Service, group: str, folder: Path) -> dict[str, Any]:
         service.set_global_memory(USER, f"Everybody feeds the {word}.", group=group)
     rejection, waiting = _refuse(service, group), _propose(service, group)
     _ingest(service, group, folder)
+    conversation = _note(service, group)
     asked = [{"role": "user", "content": ASKED}]
     injected = service.inject(USER, asked, session_id=SESSION, group=group)
     service.start_session(USER, session_id=LIFE, agent_name=word, group=group)
@@ -58,6 +61,7 @@ def furnish(service: Service, group: str, folder: Path) -> dict[str, Any]:
         "context": next(one.id for one in service.context(USER, group=group) if one.group_name == group),
         "document": document,
         "rejection": rejection,
+        "conversation": conversation,
         "unconfirmed": waiting,
         "request": injected.request,
         "item": next(iter(one.id for one in service.items(USER, session_id=SESSION, group=group)), 0),
@@ -83,6 +87,18 @@ def _propose(service: Service, group: str) -> int:
         waiting = NewUnconfirmed("fact", f"{word}_pet", f"a {word}", "reworded", "", word, "self", where)
         unconfirmed.insert(tx, USER, number, waiting, BEGAN + CENTURY)
     return number
+
+
+def _note(service: Service, group: str) -> int:
+    """The output of the transcript's conversation; its id."""
+    word, moment = WORDS[group], from_us(BEGAN)
+    found = service.conversations(USER, group=group)
+    conversation = next(one for one in found if one.group_name == group)
+    about = (group, conversation.id, conversation.session_id, conversation.last_document, moment)
+    said = (f"They like the {word}.", f"The animal: {word}.", "animal", "")
+    with service.database.write() as tx:
+        outputs.put(tx, USER, Output(*about, *said, "succeeded", "kept", "", "scripted", moment))
+    return conversation.id
 
 
 def transcript_of(group: str, folder: Path) -> Path:

@@ -14,6 +14,7 @@ from types import FunctionType, ModuleType
 import shepherd_memory
 import shepherd_postgres
 import shepherd_sqlite
+from shepherd_memory.extraction import prompt
 from shepherd_memory.text.grounding import agreement, foreign, languages, reading, scanning
 from tests.attack_strings import AnyPattern
 
@@ -24,6 +25,7 @@ _NO_PATTERN_IN_A_CALL = {"escape", "compile"}
 _TABLES = ("cues", "denial", "mail", "moods", "persons", "plain", "relations")
 _ENTRIES = [list(entry.values()) for name in _TABLES for entry in languages.table(name).values()]
 BUILDERS: dict[tuple[ModuleType, str], list[tuple[object, ...]]] = {
+    (prompt, "look_alike_of"): [("statement",)],
     (languages, "any_phrase"): [(" ".join(max(_ENTRIES, key=lambda entry: len(str(entry)))),)],
     (foreign, "_lines"): [(entry,) for entry in foreign._LINE_ENDS],
     (agreement, "_link"): [(languages.LANGUAGES,)],

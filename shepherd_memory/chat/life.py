@@ -40,7 +40,7 @@ class HeldSession:
 
     def use(self) -> bool:
         """Something is about to be said in it: SessionEnded if it has ended; whether it was ever started."""
-        return self._service.use_session(self._user_id, self.session_id, group=self.group)
+        return self._service.use_session(self._user_id, self.session_id, group=self.group) is not None
 
     def using(self) -> AbstractContextManager[None]:
         """While this lasts, it is not silent."""

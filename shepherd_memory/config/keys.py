@@ -12,6 +12,7 @@ from shepherd_memory.config.settings import (
     FLAG,
     FOLDER,
     GROUP,
+    HOURS,
     MINUTES,
     MINUTES_OR_NEVER,
     PORT,
@@ -22,6 +23,7 @@ from shepherd_memory.config.settings import (
     TEMPERATURE,
     TEXT,
     THREADS,
+    TOKENS_OR_DEFAULT,
     Setting,
     one_of,
     setting,
@@ -201,6 +203,67 @@ class Config(_Checked):
     )
     memory_extraction_lease: float = setting(
         30.0, SECONDS, "A worker that says nothing for so long loses its item to another."
+    )
+    memory_phases: bool = setting(
+        False,
+        FLAG,
+        "Have a model write a note of each conversation that is over. Off: nothing is sent for that.",
+    )
+    memory_generate: bool = setting(
+        True,
+        FLAG,
+        "Make new notes. Off: with `memory_phases` on, those that were made are used, and none are added.",
+    )
+    memory_phase1_endpoint: str = setting(
+        "",
+        ENDPOINT,
+        "Base URL of the OpenAI-compatible server that writes the notes; empty: that of extraction.",
+    )
+    memory_phase1_model: str = setting(
+        "", TEXT, "The model that writes the notes; empty: that of extraction."
+    )
+    memory_phase1_api_key: str = setting(
+        "",
+        SECRET,
+        "Bearer token for memory_phase1_endpoint; empty: none. Without an endpoint of its own that of "
+        "extraction is sent.",
+    )
+    memory_phase1_max_tokens: int = setting(4096, COUNT_FROM_ONE, "Longest answer of the model: one note.")
+    memory_phase1_timeout: float = setting(300.0, SECONDS, "Longest that one call for a note may take.")
+    memory_phase1_concurrency: int = setting(
+        1, THREADS, "Most notes that are written at once, over all processes: a local model has no more."
+    )
+    memory_phase1_min_idle_hours: float = setting(
+        6.0, HOURS, "A conversation gets its note when it has been silent for so many hours."
+    )
+    memory_phase1_max_age_days: int = setting(
+        30, COUNT_FROM_ONE, "A conversation that ended more days ago gets none by itself."
+    )
+    memory_phase1_claims: int = setting(16, COUNT, "Most notes that are begun for a user in an hour.")
+    memory_phase1_input_tokens: int = setting(
+        0,
+        TOKENS_OR_DEFAULT,
+        "Most tokens in one call for a note; a longer conversation is cut or split. 0: seven tenths of the "
+        "model's context window, or 32000 where that is not known.",
+    )
+    memory_phase_retry: float = setting(
+        3600.0, SECONDS, "Seconds between tries of a note that could not be made."
+    )
+    memory_phase_daily_tokens: int = setting(
+        0, COUNT, "Tokens for notes per user and day; above it they wait for tomorrow. 0: no cap."
+    )
+    memory_phase_providers: str = setting(
+        "",
+        TEXT,
+        "What may be sent to the model that writes the notes, with commas between: names of providers, "
+        "`live` for chats of which the provider is not known, transcripts by their source such as "
+        "`claude-code`; `*`: all. Empty: only chats with providers at the same address.",
+    )
+    memory_phase_originators: str = setting(
+        "",
+        TEXT,
+        "Programs that ask without a person, such as `codex_exec` or `sdk-cli`, whose conversations get a "
+        "note too, with commas between; `*`: all.",
     )
     memory_health_max_lag: float = setting(
         900.0, SECONDS, "Health turns red when the oldest item has waited longer and nothing moves."

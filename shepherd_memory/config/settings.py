@@ -98,6 +98,7 @@ COUNT = ValueRule(int, "a whole number, 0 or more", lambda number: 0 <= number <
 COUNT_FROM_ONE = ValueRule(int, "a whole number, 1 or more", lambda number: 1 <= number <= MAX_COUNT)
 SECONDS = ValueRule(float, "seconds, above 0 and up to a year", lambda number: 0 < number <= MAX_SECONDS)
 MINUTES = ValueRule(float, "minutes, above 0 and up to a year", lambda number: 0 < number <= MAX_SECONDS / 60)
+HOURS = ValueRule(float, "hours, from 0 to a year", lambda number: 0 <= number <= MAX_SECONDS / 3600)
 MINUTES_OR_NEVER = ValueRule(
     float, "minutes, from 0 (never) to a year", lambda number: 0 <= number <= MAX_SECONDS / 60
 )
@@ -105,6 +106,9 @@ SECONDS_OR_OFF = ValueRule(
     float, "seconds, from 0 (off) to a year", lambda number: 0 <= number <= MAX_SECONDS
 )
 SHARE = ValueRule(float, "a number from 0 to 1", lambda number: 0 <= number <= 1)
+TOKENS_OR_DEFAULT = ValueRule(
+    int, "0, or tokens from 2000 on", lambda number: number == 0 or 2000 <= number <= MAX_COUNT
+)
 PORT = ValueRule(int, "a port, 0 to 65535", lambda number: 0 <= number <= 65_535)
 THREADS = ValueRule(int, "a whole number from 1 to 256", lambda number: 1 <= number <= 256)
 TEMPERATURE = ValueRule(float, "a number from 0 to 2", lambda number: 0 <= number <= 2)

@@ -15,7 +15,7 @@ from shepherd_memory.extraction.answer_shapes import (
     sections_of_entries,
 )
 from shepherd_memory.extraction.evidence import Evidence, read_evidence
-from shepherd_memory.extraction.loose_json import ParsedValue, ParseError, Value, parse
+from shepherd_memory.extraction.loose_json import ParsedValue, Value, values_in
 from shepherd_memory.text.canonical import canonical_text
 
 # A usual answer has 2,000 characters and five entries; these stop a model that has run away.
@@ -23,7 +23,6 @@ MAX_ANSWER_CHARS = 200_000
 MAX_ENTRIES = 200
 MAX_KEY_CHARS = 200
 MAX_TEXT_CHARS = 4_000
-_MAX_ATTEMPTS = 50
 
 CUT_OFF = "the answer was cut off"
 """What is skipped where the model's token limit ended an answer."""
@@ -83,7 +82,7 @@ def _find_sections(text: str) -> tuple[Sections, bool]:
 
     A document that names its sections counts more than a bare list, which may be anything.
     """
-    documents = list(_documents(text))
+    documents = list(values_in(text))
     found = (
         _last_whole(documents, named_sections)
         or _object_per_line(documents)
@@ -108,25 +107,6 @@ def _object_per_line(documents: list[ParsedValue]) -> tuple[Sections, bool] | No
     if len(entries) < 2:
         return None
     return sections_of_entries([one.value for one in entries]), entries[-1].cut_off
-
-
-_OPENING = re.compile(r"[{\[]")
-
-
-def _documents(text: str) -> Iterator[ParsedValue]:
-    start = _OPENING.search(text)
-    for _ in range(_MAX_ATTEMPTS):
-        if start is None:
-            return
-        end = start.end()
-        try:
-            document = parse(text, start.start())
-        except ParseError:
-            pass
-        else:
-            yield document
-            end = document.end
-        start = _OPENING.search(text, end)
 
 
 def _read(sections: Sections, cut_off: bool) -> ExtractionAnswer:

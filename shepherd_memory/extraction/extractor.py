@@ -46,10 +46,14 @@ def extraction_client() -> Client:
 
 
 def complete(
-    client: Client, endpoint: Endpoint, messages: list[dict[str, str]], schema: dict[str, Any] | None
+    client: Client,
+    endpoint: Endpoint,
+    messages: list[dict[str, str]],
+    schema: dict[str, Any] | None,
+    schema_name: str = "memories",
 ) -> Completion:
     """What the endpoint answers, within its time limit, as JSON of the schema where it can do that."""
-    request = ModelRequest(messages, (), endpoint.max_tokens, endpoint.temperature, schema)
+    request = ModelRequest(messages, (), endpoint.max_tokens, endpoint.temperature, schema, schema_name)
     return client.complete(endpoint.target, request, endpoint.timeout_seconds)
 
 
@@ -77,15 +81,18 @@ def _ask(client: Client, endpoint: Endpoint, messages: list[dict[str, str]]) -> 
     try:
         answer = read_answer(completion.text)
     except ItemRejected as error:
-        return Extraction(spent=_cost(completion), problem=str(error), is_cut_off=_is_cut(completion, error))
+        return Extraction(
+            spent=cost_of(completion), problem=str(error), is_cut_off=_is_cut(completion, error)
+        )
     if completion.truncated and not answer.cut_off:
         answer = replace(answer, skipped=(*answer.skipped, CUT_OFF), cut_off=True)
-    return Extraction(answer, _cost(completion), is_cut_off=answer.cut_off)
+    return Extraction(answer, cost_of(completion), is_cut_off=answer.cut_off)
 
 
 def _is_cut(completion: Completion, error: ItemRejected) -> bool:
     return completion.truncated or isinstance(error, AnswerCutOff)
 
 
-def _cost(completion: Completion) -> TokenCost:
+def cost_of(completion: Completion) -> TokenCost:
+    """What an answer cost."""
     return TokenCost(1, int(completion.estimated), completion.prompt_tokens, completion.completion_tokens)

@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from math import nan
 
@@ -52,6 +53,27 @@ def parse(text: str, start: int = 0) -> ParsedValue:
     except _CutOff as error:
         raise ParseError("cut off") from error
     return ParsedValue(value, reader.at, reader.cut_off)
+
+
+_OPENING = re.compile(r"[{\[]")
+_MAX_ATTEMPTS = 50
+
+
+def values_in(text: str) -> Iterator[ParsedValue]:
+    """The objects and lists that stand in a text, one after the other."""
+    start = _OPENING.search(text)
+    for _ in range(_MAX_ATTEMPTS):
+        if start is None:
+            return
+        end = start.end()
+        try:
+            found = parse(text, start.start())
+        except ParseError:
+            pass
+        else:
+            yield found
+            end = found.end
+        start = _OPENING.search(text, end)
 
 
 class _Reader:

@@ -15,9 +15,16 @@ _WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday",
 
 # An opening bracket in any width, then our marker's name, however spaced or laced with invisible characters.
 _INVISIBLE = "[\u00ad\u200b-\u200f\u2060\ufeff]*"
-_MARKER_LOOK_ALIKE = re.compile(
-    rf"[<\uff1c\ufe64](?=(?:[^\w<\uff1c\ufe64]|_)*+{_INVISIBLE.join('statement')})", re.IGNORECASE
-)
+
+
+def look_alike_of(marker: str) -> re.Pattern[str]:
+    """Finds what a reader could take for the beginning or the end of a marker of this name."""
+    return re.compile(
+        rf"[<\uff1c\ufe64](?=(?:[^\w<\uff1c\ufe64]|_)*+{_INVISIBLE.join(marker)})", re.IGNORECASE
+    )
+
+
+_MARKER_LOOK_ALIKE = look_alike_of("statement")
 
 
 def _proposal(*names: str) -> dict[str, Any]:
@@ -60,7 +67,7 @@ def build_messages(statements: Sequence[Statement], now: datetime) -> list[dict[
     blocks = [_block(number, statement) for number, statement in enumerate(statements, start=1)]
     return [
         {"role": "system", "content": instructions()},
-        {"role": "user", "content": "\n\n".join([f"Today is {_day(now)}.", *blocks])},
+        {"role": "user", "content": "\n\n".join([f"Today is {day_with_name(now)}.", *blocks])},
     ]
 
 
@@ -81,8 +88,9 @@ def shorten(text: str, limit: int = MAX_STATEMENT_CHARS) -> str:
 
 def _block(number: int, statement: Statement) -> str:
     text = _MARKER_LOOK_ALIKE.sub("\u2039", shorten(statement.text))
-    return f'<statement n="{number}" date="{_day(statement.created_at)}">\n{text}\n</statement>'
+    return f'<statement n="{number}" date="{day_with_name(statement.created_at)}">\n{text}\n</statement>'
 
 
-def _day(moment: datetime) -> str:
+def day_with_name(moment: datetime) -> str:
+    """The day and its name, as 2026-02-14, Saturday."""
     return f"{moment.date().isoformat()}, {_WEEKDAYS[moment.weekday()]}"

@@ -23,6 +23,7 @@ from shepherd_memory.injection.stored_blocks import GivenBlock, StoredBlock
 from shepherd_memory.injection.turns import UserTurn, is_underway, user_turns
 from shepherd_memory.memory import responses, session_lives
 from shepherd_memory.memory.session_lives import SessionLife
+from shepherd_memory.memory.sessions import OFF, ON
 from shepherd_memory.recall import Recalled
 from shepherd_memory.storage import users
 from shepherd_memory.storage.database import Connection
@@ -33,6 +34,7 @@ SAME_AS_BEFORE = "the same as before in this conversation"
 NOTHING_SAID = "the user says nothing"
 NOTHING_FITS = "nothing fits"
 SWITCHED_OFF = "rag_max_tokens is 0"
+MEMORY_OFF = "the memory of this session is off"
 
 ALONE = 0.8
 """The confidence of what a follow-up finds alone, where nothing is found with what it follows: it may begin
@@ -68,6 +70,7 @@ class PromptInjection:
         self._after = request.after
         self._session_id = request.session_id
         self._life: SessionLife | None = None
+        self._is_off = False
         self._is_abandoned = False
 
     def run(self) -> Injected:
@@ -76,8 +79,8 @@ class PromptInjection:
             return Injected(list(self._request.messages), reason=SWITCHED_OFF)
         with self._injector.database.read() as connection:
             self._load(connection)
-        if not self._turns:
-            return Injected(list(self._request.messages), reason=NOTHING_SAID)
+        if not self._turns or self._is_off:
+            return Injected(list(self._request.messages), reason=MEMORY_OFF if self._is_off else NOTHING_SAID)
         *earlier, last = self._turns
         self._restore(earlier)
         self._note_use()
@@ -95,6 +98,7 @@ class PromptInjection:
         number, self._seq = _number_and_seq(connection, asked.user_id)
         # A user who was erased and begins again has another number, and is not told what was erased.
         self._turns = user_turns(asked.messages, self._after or self._start(connection, number))
+        self._is_off = self._mode(connection) == OFF
         keys = [turn.key for turn in self._turns]
         self._given = stored_blocks.load(connection, asked.user_id, asked.group, keys)
         for key, kept in self._injector.unsaved.of(asked.user_id, asked.group, keys).items():
@@ -102,6 +106,14 @@ class PromptInjection:
                 self._given[key] = GivenBlock(kept, self._seq, self._injector.clock())
         if self._after:
             self._before = stored_blocks.load_chain(connection, asked.user_id, asked.group, self._after)
+
+    def _mode(self, connection: Connection) -> str:
+        """What the memory of the session is for."""
+        asked, session_id = self._request, self._stored_session_id
+        life = self._life
+        if life is None and self._after and session_id:
+            life = session_lives.get(connection, asked.user_id, session_id, asked.group)
+        return ON if life is None else life.memory_mode
 
     def _is_current(self, connection: Connection, kept: StoredBlock) -> bool:
         user_id, group = self._request.user_id, self._request.group

@@ -11,6 +11,7 @@ from shepherd_memory.injection.stored_blocks import GivenBlock, StoredBlock
 from shepherd_memory.injection.turns import UserTurn
 from shepherd_memory.intake.messages import text_of, typed_by_user
 from shepherd_memory.memory import facts
+from shepherd_memory.memory.documents import PHASE1
 from shepherd_memory.memory.entries import FACT
 from shepherd_memory.memory.facts import Fact
 from shepherd_memory.recall import Hit, Recalled
@@ -117,7 +118,8 @@ def compose(
     known = facts.profile(connection, user_id, group)
     relevant = [_fact_of(hit)[0] for hit in hits if hit.kind == FACT and not _is_foreign(hit, group)]
     profile = _profile(known, told, relevant, shown)
-    best = [hit for hit in hits if _is_unseen(hit, shown, elsewhere, group)][: room.results]
+    unseen = (hit for hit in hits if _is_unseen(hit, shown, elsewhere, group))
+    best = list(_with_one_note(unseen))[: room.results]
     # What was told is not made up for: what is found beyond the best is less certain.
     untold = [hit for hit in best if hit.id not in told.entry_ids and hit.id not in handed_on.whole_ids]
     tokens = room.tokens // LATE_SHARE if is_spent else min(room.tokens, left)
@@ -171,6 +173,15 @@ def _is_unseen(hit: Hit, shown: set[str], elsewhere: str, group: str) -> bool:
     if hit.kind == FACT or (elsewhere and (hit.session_id, hit.group) == (elsewhere, group)):
         return False
     return hit.text.strip() not in shown
+
+
+def _with_one_note(hits: Iterable[Hit]) -> Iterator[Hit]:
+    """The hits with the best of the notes of conversations: these go beside what was said, never instead."""
+    has_note = False
+    for hit in hits:
+        if not (has_note and hit.source == PHASE1):
+            yield hit
+        has_note = has_note or hit.source == PHASE1
 
 
 def _is_foreign(hit: Hit, group: str) -> bool:

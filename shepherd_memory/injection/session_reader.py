@@ -9,7 +9,7 @@ from shepherd_memory.injection.previous_session import (
     tell_context,
 )
 from shepherd_memory.intake.handed_in import HandedInMessage
-from shepherd_memory.memory.documents import IS_SAID
+from shepherd_memory.memory.documents import IS_SAID, NO_NOTE
 from shepherd_memory.memory.session_messages import without_calls
 from shepherd_memory.storage import prompt_blocks
 from shepherd_memory.storage.clock import from_us
@@ -140,7 +140,7 @@ def read_context(
     """The newest documents of a category in the group and in `global`."""
     rows = connection.rows(
         "select id, text from documents where user_id = :user_id and category = :category"
-        " and group_name in (:group, :shared) order by created_at desc, id desc limit :limit",
+        f" and group_name in (:group, :shared) and {NO_NOTE} order by created_at desc, id desc limit :limit",
         user_id=user_id,
         category=category,
         group=group,

@@ -19,6 +19,7 @@ from shepherd_memory.text.groups import MAIN_GROUP
 from shepherd_memory.text.ids import digest_of, storable_id
 from shepherd_memory.text.redaction import redact
 
+MAX_PATH_CHARS = 4096
 GAP_SECONDS = 3600
 """A conversation that rests for longer goes on as another session."""
 
@@ -95,7 +96,8 @@ class AnsweredExchange:
     """An exchange with its answer, session and time: all that storing it needs, and free of secrets.
 
     Without a session it belongs to that of the response that it goes on from, or to the conversation that
-    its opening is of. `said_at`: in microseconds. `provider`: the name of the one who answered.
+    its opening is of. `said_at`: in microseconds. `provider`: the name of the one who answered; `cwd`: the
+    folder in which it was asked.
     """
 
     exchange: Exchange
@@ -105,6 +107,7 @@ class AnsweredExchange:
     link: ResponseLink = UNLINKED
     group: str = MAIN_GROUP
     provider: str = ""
+    cwd: str = ""
 
 
 def read_answered(
@@ -115,6 +118,7 @@ def read_answered(
     link: ResponseLink = UNLINKED,
     group: str = MAIN_GROUP,
     provider: str = "",
+    cwd: str = "",
 ) -> AnsweredExchange | None:
     """The exchange that a request's messages and the answer to them make; None if the user says nothing.
 
@@ -127,11 +131,19 @@ def read_answered(
         return None
     session = _storable(session_id)
     stored = ResponseLink(_storable(link.previous), _storable(link.response), link.block_key)
-    return AnsweredExchange(exchange, storable_answer(answer), session, said_at, stored, group, provider)
+    said_in = storable_folder(cwd) if cwd else ""
+    return AnsweredExchange(
+        exchange, storable_answer(answer), session, said_at, stored, group, provider, said_in
+    )
 
 
 def _storable(id: str) -> str:
     return storable_id(id) if id else ""
+
+
+def storable_folder(cwd: str) -> str:
+    """A path as it is stored: canonical, free of secrets, and of bounded length."""
+    return redact(canonical_text(cwd))[:MAX_PATH_CHARS]
 
 
 def storable_answer(answer: str | None) -> str | None:

@@ -8,7 +8,13 @@ from dataclasses import dataclass, replace
 from shepherd_memory.extraction import queue
 from shepherd_memory.extraction.queue import QueuedMessage
 from shepherd_memory.intake.alignment import align
-from shepherd_memory.intake.exchange import GAP_SECONDS, AnsweredExchange, Exchange, repeated_id
+from shepherd_memory.intake.exchange import (
+    GAP_SECONDS,
+    AnsweredExchange,
+    Exchange,
+    repeated_id,
+    storable_folder,
+)
 from shepherd_memory.intake.messages import (
     EMPTY,
     Message,
@@ -40,8 +46,6 @@ from shepherd_memory.text.redaction import redact
 
 LOOKED_BACK = 20
 """Messages with calls of tools in which the one is looked for that a result is of."""
-
-MAX_PATH_CHARS = 4096
 
 
 @dataclass(frozen=True)
@@ -129,7 +133,7 @@ def remember_exchange(
     session, exchange, block_key = _located(database, user_id, answered)
     if not session:
         return Remembered("", reason="what the user said before is not known here")
-    how = replace(how, place=storable_place(answered.provider))
+    how = replace(how, place=Place(storable_name(answered.provider), answered.cwd))
     again = _is_said_again(database, user_id, session, exchange, answered)
     both = exchange.messages(session, answered.answer, answered.said_at, again)
     kept = [message for message in both if not message.is_empty]
@@ -268,6 +272,8 @@ def store_messages(
         first_id = users.lock(tx, user_id, now, rows=len(messages) + 1)
         check(tx)
         session = read_live(tx, user_id, session_id, group_name)
+        if session.memory_mode != sessions.ON:
+            return replace(nothing, reason=f"the memory of this session is {session.memory_mode}")
         live = session.id
         # Who says what, where a message does not say it itself.
         speakers = {"user": user_id, "assistant": session.agent_name or how.agent_name}
@@ -437,7 +443,7 @@ def add_document(
 
 def storable_place(provider: str, cwd: str = "") -> Place:
     """Where something is chatted, canonical and free of secrets."""
-    return Place(storable_name(provider), redact(canonical_text(cwd))[:MAX_PATH_CHARS] if cwd else "")
+    return Place(storable_name(provider), storable_folder(cwd) if cwd else "")
 
 
 def _clean(document: NewDocument, extra: object) -> NewDocument:

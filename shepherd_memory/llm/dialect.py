@@ -66,13 +66,13 @@ class Dialect:
         if request.temperature is not None and self.with_temperature:
             parameters["temperature"] = request.temperature
         if request.schema is not None and self.format != "text":
-            parameters["response_format"] = self._response_format(request.schema)
+            parameters["response_format"] = self._response_format(request.schema, request.schema_name)
         return parameters
 
-    def _response_format(self, schema: dict[str, Any]) -> dict[str, Any]:
+    def _response_format(self, schema: dict[str, Any], name: str) -> dict[str, Any]:
         if self.format != "json_schema":
             return {"type": self.format}
-        described = {"name": "memories", "strict": True, "schema": schema}
+        described = {"name": name, "strict": True, "schema": schema}
         return {"type": self.format, "json_schema": described}
 
     def after(self, rejected: RejectedRequest, request: ModelRequest, streams: bool) -> "Dialect | None":

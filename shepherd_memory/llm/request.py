@@ -11,7 +11,8 @@ class ModelRequest:
 
     `messages` and `tools` are in the form of OpenAI's chat completions: `role` and `content` (a text);
     an assistant's `tool_calls`; a tool's `tool_call_id`. `max_tokens` 0 and no `temperature` leave both to
-    the server; the answer is asked for as JSON of this `schema` where the wire has a way to.
+    the server; the answer is asked for as JSON of this `schema`, under this name, where the wire has a way
+    to.
     """
 
     messages: Sequence[dict[str, Any]]
@@ -19,6 +20,7 @@ class ModelRequest:
     max_tokens: int = 0
     temperature: float | None = None
     schema: dict[str, Any] | None = None
+    schema_name: str = "memories"
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,6 @@
 """Whom to ask: the address, key and model of a server, and how its errors are worded."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 from urllib.parse import urlsplit
 
@@ -76,6 +76,10 @@ def _endpoint_kind(prefix: str) -> TargetKind:
 
 EXTRACTION: Final = _endpoint_kind("memory_extraction")
 EMBEDDING: Final = _endpoint_kind("embedding")
+PHASE1: Final = _endpoint_kind("memory_phase1")
+
+# Without an endpoint of its own: key, address and model are extraction's.
+_PHASE1_AT_EXTRACTION: Final = replace(EXTRACTION, max_tokens=PHASE1.max_tokens, timeout=PHASE1.timeout)
 
 
 @dataclass(frozen=True)
@@ -148,6 +152,24 @@ def extraction_target(config: Config) -> Target:
         config.memory_extraction_model,
         config.memory_extraction_api_key,
     )
+
+
+def phase1_target(config: Config) -> Target:
+    """The endpoint that writes notes: its own, or that of extraction. No key goes to another's address."""
+    model = config.memory_phase1_model or config.memory_extraction_model
+    if config.memory_phase1_endpoint:
+        return Target(PHASE1, config.memory_phase1_endpoint, model, config.memory_phase1_api_key)
+    return replace(extraction_target(config), kind=_PHASE1_AT_EXTRACTION, model=model)
+
+
+def origin_of(url: str) -> tuple[str, str, int | None]:
+    """The scheme, host and port of a URL; empty where it has none."""
+    try:
+        parts = urlsplit(url)
+        port = parts.port or {"http": 80, "https": 443}.get(parts.scheme)
+        return parts.scheme, (parts.hostname or "").rstrip("."), port
+    except ValueError:
+        return "", "", None
 
 
 def api_url(target: Target, path: str = "") -> str:

@@ -26,10 +26,20 @@ from shepherd_memory.memory import (
     unconfirmed,
 )
 from shepherd_memory.memory.documents import Document
+from shepherd_memory.phases import withholding
 from shepherd_memory.storage import prompt_blocks, tombstones, transcript_stops, users
 from shepherd_memory.storage.clock import to_us
 from shepherd_memory.storage.database import Connection, Database
-from shepherd_memory.storage.tombstones import CONTEXT, DOCUMENT, FACT, SESSION, SPARED, STATEMENT, WORDS
+from shepherd_memory.storage.tombstones import (
+    CONTEXT,
+    DOCUMENT,
+    FACT,
+    SESSION,
+    SPARED,
+    STATEMENT,
+    VALUE,
+    WORDS,
+)
 from shepherd_memory.text.groups import MAIN_GROUP
 
 LISTED = 100
@@ -211,6 +221,7 @@ def _in_sessions(statements: Iterable[related.Statement], now: int) -> list[tupl
 
 def _forget_rows(tx: Connection, user_id: str, bundle: Bundle, now: int, group: str) -> Forgotten:
     """Delete the facts with their history, the pairs and the documents themselves."""
+    _withhold_notes(tx, user_id, bundle, now, group)
     _forget_unconfirmed(tx, user_id, bundle, group)
     keys = sum(facts.delete(tx, user_id, key, now, group) for key in sorted(bundle.keys))
     pairs = sum(context.delete(tx, user_id, pair_id, now, group) for pair_id in sorted(bundle.pairs))
@@ -223,6 +234,21 @@ def _forget_rows(tx: Connection, user_id: str, bundle: Bundle, now: int, group: 
             queue.remove_document(tx, user_id, document.session_id, document.id, group)
         users.bump_version(tx, user_id)
     return Forgotten(keys, pairs, len(said))
+
+
+def _withhold_notes(tx: Connection, user_id: str, bundle: Bundle, now: int, group: str) -> None:
+    """What was made of the conversations that these were said in waits until it is made without them."""
+    stated = (
+        session_documents.get_message(tx, user_id, session_id, message_id, group)
+        for session_id, message_id in sorted(bundle.statements)
+    )
+    said = {one.id: one for one in (*bundle.documents.values(), *stated) if one is not None}
+    withholding.withhold_messages(tx, user_id, said.values(), group)
+    past = (one.value for key in sorted(bundle.keys) for one in facts.history(tx, user_id, key, group))
+    for value in sorted({*past, *(one.value for one in bundle.values())}):
+        if mark := tombstones.value_mark(value):
+            tombstones.add(tx, user_id, VALUE, mark, now, group=group)
+            withholding.withhold_value(tx, user_id, value, group)
 
 
 def _forget_unconfirmed(tx: Connection, user_id: str, bundle: Bundle, group: str) -> None:
@@ -246,6 +272,7 @@ def _forget_session(tx: Connection, user_id: str, session_id: str, now: int, gro
 
 def _forget_part(tx: Connection, user_id: str, session_id: str, now: int, group: str) -> Forgotten:
     """Forget a session, or what came of it in one of two ways."""
+    withholding.forget_session(tx, user_id, session_id, group)
     gone = session_documents.delete_session(tx, user_id, session_id, group)
     _bury(tx, user_id, gone, now, group)
     pairs = context.of_session(tx, user_id, session_id, group)

@@ -7,6 +7,7 @@ import orjson
 
 from shepherd_memory.errors import InvalidInput
 from shepherd_memory.maintenance.exported_conversations import CONVERSATION, CONVERSATION_COLUMNS
+from shepherd_memory.maintenance.exported_outputs import OUTPUT, OUTPUT_COLUMNS, check_output
 from shepherd_memory.maintenance.line_columns import JSON, MOMENT, MOMENT_OR_NONE, NUMBER, TEXT
 from shepherd_memory.maintenance.line_kinds import (
     ERASED_FILE,
@@ -24,6 +25,7 @@ from shepherd_memory.maintenance.session_lines import (
     SESSION,
     SESSION_COLUMNS,
     check_life,
+    check_session,
 )
 from shepherd_memory.memory import facts
 from shepherd_memory.memory.context import digest
@@ -44,7 +46,7 @@ MAX_NUMBER = 10**15
 
 _NEW_IN_SESSIONS = {"grouped_through": "", "provider": "", "cwd": ""}
 
-_SINCE: Mapping[str, Line] = {"document": {"made_of": ""}}
+_SINCE: Mapping[str, Line] = {"document": {"made_of": ""}, SESSION: {"memory_mode": "on"}}
 """Columns that files of older versions do not have."""
 
 _COLUMNS = {
@@ -52,6 +54,7 @@ _COLUMNS = {
     SESSION: SESSION_COLUMNS,
     LIFE: LIFE_COLUMNS,
     CONVERSATION: CONVERSATION_COLUMNS,
+    OUTPUT: OUTPUT_COLUMNS,
     ERASED_FILE: ERASED_FILE_COLUMNS,
 }
 
@@ -65,6 +68,8 @@ _IDS = (
     "day",
     "purpose",
     "made_of",
+    "note",
+    "source_message",
 )
 
 _BY_KEY = ("tombstone", "restatement")
@@ -83,6 +88,14 @@ _DERIVED: Mapping[str, Callable[[Line], Line]] = {
     "document": lambda values: {"words": tombstones.words_mark(values["text"])},
 }
 """Columns that are made of others, and what tells a copy of a deleted message."""
+
+
+_CHECKS: Mapping[str, Callable[[Line], None]] = {
+    SESSION: check_session,
+    LIFE: check_life,
+    OUTPUT: check_output,
+}
+"""What refuses a line that none of ours could be."""
 
 
 def check_header(raw: bytes) -> int:
@@ -117,8 +130,8 @@ def read_line(number: int, raw: bytes, only: str, version: int) -> tuple[str, Li
         )
     values = {column: _value(number, column, what, line[column]) for column, what in columns.items()}
     try:
-        if name == LIFE:
-            check_life(values)
+        if name in _CHECKS:
+            _CHECKS[name](values)
         return name, _recomputed(name, values)
     except InvalidInput as error:
         raise InvalidInput(f"line {number}: {error}") from error

@@ -18,6 +18,13 @@ from shepherd_memory.maintenance.exported_conversations import (
     conversation_rows,
     insert_conversation,
 )
+from shepherd_memory.maintenance.exported_outputs import (
+    OUTPUT,
+    OUTPUT_COLUMNS,
+    insert_output,
+    is_forgotten_note,
+    output_rows,
+)
 from shepherd_memory.maintenance.line_columns import JSON, MOMENT, MOMENT_OR_NONE, NUMBER, TEXT
 from shepherd_memory.maintenance.line_kinds import (
     ERASED_FILE,
@@ -80,6 +87,7 @@ _WRITTEN_LAST: Mapping[str, tuple[Mapping[str, str], Callable[[Connection, str, 
     SESSION: (SESSION_COLUMNS, session_rows),
     LIFE: (LIFE_COLUMNS, life_rows),
     CONVERSATION: (CONVERSATION_COLUMNS, conversation_rows),
+    OUTPUT: (OUTPUT_COLUMNS, output_rows),
     ERASED_FILE: (ERASED_FILE_COLUMNS, transcript_stops.erased_files),
 }
 """What rests on other lines: an import has those by then."""
@@ -196,6 +204,8 @@ def _insert(tx: Connection, user_id: str, row_id: int, name: str, values: Line) 
         return False
     if name == "fact" and _join_fact(tx, user_id, row_id, values):
         return False
+    if name == "document" and is_forgotten_note(tx, user_id, values):
+        return False
     kind = KINDS[name]
     # A fact has an id to be found by; it is not exported, because a new value gets a new one.
     columns = ["user_id", *(["id"] if kind.has_id or name == "fact" else []), *kind.columns]
@@ -221,6 +231,8 @@ def _insert_last(tx: Connection, user_id: str, row_id: int, name: str, values: L
         insert_life(tx, user_id, values)
     elif name == CONVERSATION:
         insert_conversation(tx, user_id, row_id, values)
+    elif name == OUTPUT:
+        insert_output(tx, user_id, values)
     else:
         transcript_stops.stop_erased(tx, user_id, values["file_key"], values["read_through"])
 

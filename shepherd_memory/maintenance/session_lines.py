@@ -7,6 +7,7 @@ from shepherd_memory.errors import InvalidInput
 from shepherd_memory.maintenance.line_columns import JSON, MOMENT, MOMENT_OR_NONE, TEXT
 from shepherd_memory.memory import session_lives, session_openings
 from shepherd_memory.memory.session_lives import ACTIVE, END_REASONS, ENDED, REPLACED, UNSTARTED
+from shepherd_memory.memory.sessions import MEMORY_MODES
 from shepherd_memory.storage.database import Connection, Row
 from shepherd_memory.storage.visibility import seen_from
 
@@ -19,6 +20,7 @@ SESSION_COLUMNS = {
     "grouped_through": TEXT,
     "provider": TEXT,
     "cwd": TEXT,
+    "memory_mode": TEXT,
     "created_at": MOMENT,
     "updated_at": MOMENT,
 }
@@ -52,11 +54,17 @@ def session_rows(connection: Connection, user_id: str, group: str) -> list[Row]:
         f" coalesce(({_LAST_MESSAGE} and d.id <= s.wanted_through order by d.id desc limit 1), ''),"
         f" coalesce(({_LAST_MESSAGE} and d.id <= s.extracted_through order by d.id desc limit 1), ''),"
         f" coalesce(({_LAST_MESSAGE} and d.id <= s.grouped_through order by d.id desc limit 1), ''),"
-        f" provider, cwd, created_at, updated_at from sessions s where user_id = :user_id{among}"
+        f" provider, cwd, memory_mode, created_at, updated_at from sessions s where user_id = :user_id{among}"
         " order by created_at, session_id, group_name",
         user_id=user_id,
         **seen,
     )
+
+
+def check_session(values: Mapping[str, Any]) -> None:
+    """Refuse a session with a mode that there is not."""
+    if values["memory_mode"] not in MEMORY_MODES:
+        raise InvalidInput(f"the memory_mode of a session is one of {', '.join(MEMORY_MODES)}")
 
 
 def insert_session(tx: Connection, user_id: str, values: Mapping[str, Any]) -> None:
@@ -76,10 +84,11 @@ def insert_session(tx: Connection, user_id: str, values: Mapping[str, Any]) -> N
     assert last is not None
     tx.execute(
         "insert into sessions (user_id, session_id, group_name, last_document, wanted_through,"
-        " queued_through, extracted_through, grouped_through, provider, cwd, created_at, updated_at)"
+        " queued_through, extracted_through, grouped_through, provider, cwd, memory_mode, created_at,"
+        " updated_at)"
         " values (:user_id, :session_id, :group_name, :last_document,"
         " :wanted_through, :extracted_through, :extracted_through, :grouped_through, :provider, :cwd,"
-        " :created_at, :updated_at)"
+        " :memory_mode, :created_at, :updated_at)"
         " on conflict (user_id, group_name, session_id) do update set last_document = excluded.last_document",
         user_id=user_id,
         last_document=last[0],

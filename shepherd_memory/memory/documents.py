@@ -15,6 +15,11 @@ TYPES = ("message", "artifact", "learning", "marker", "teaching")
 CATEGORIES = ("transcript", "identity", "knowledge", "operational")
 SPEAKER_TYPES = ("human", "agent")
 
+PHASE1 = "phase1"
+"""The source of a note that was made of a conversation: it is in the session, and nothing said in it."""
+
+NO_NOTE = f"source <> '{PHASE1}'"
+
 LOOKED_UP = 48
 """Messages that are looked for in one query: with more than 50 parameters psycopg reads it anew each time."""
 
@@ -247,7 +252,7 @@ def count_imported(connection: Connection, user_id: str, group: str = MAIN_GROUP
     """How many of a user's documents that a group sees were read from files."""
     among, seen = seen_from(group)
     row = connection.row(
-        f"select count(*) from documents d where user_id = :user_id{among} and exists"
+        f"select count(*) from documents d where user_id = :user_id{among} and {NO_NOTE} and exists"
         " (select 1 from transcript_files f where f.user_id = d.user_id and f.group_name = d.group_name"
         " and f.session_id = d.session_id)",
         user_id=user_id,

@@ -1,6 +1,6 @@
 """The documents of one session, in the order in which they were stored."""
 
-from shepherd_memory.memory.documents import COLUMNS, Document
+from shepherd_memory.memory.documents import COLUMNS, NO_NOTE, Document
 from shepherd_memory.storage.database import Connection
 from shepherd_memory.storage.rows import build
 from shepherd_memory.storage.visibility import seen_from
@@ -40,7 +40,7 @@ def message_ids(connection: Connection, user_id: str, session_id: str, group: st
     """The ids of a session's messages."""
     rows = connection.rows(
         "select message_id from documents where user_id = :user_id and group_name = :group"
-        " and session_id = :session_id",
+        f" and session_id = :session_id and {NO_NOTE}",
         user_id=user_id,
         group=group,
         session_id=session_id,
@@ -115,7 +115,7 @@ def of_session(
     """What was said in a session, from one document to another, in its order."""
     rows = connection.rows(
         f"select {COLUMNS} from documents where user_id = :user_id and group_name = :group"
-        " and session_id = :session_id"
+        f" and session_id = :session_id and {NO_NOTE}"
         f" and id >= :first{' and id <= :last' if last is not None else ''} order by id limit :limit",
         user_id=user_id,
         group=group,
@@ -180,7 +180,7 @@ def around(
         return []
     before = connection.rows(
         f"select {COLUMNS} from documents where user_id = :user_id and group_name = :group"
-        " and session_id = :session_id and id < :id order by id desc limit :turns",
+        f" and session_id = :session_id and id < :id and {NO_NOTE} order by id desc limit :turns",
         user_id=user_id,
         group=found[1],
         session_id=found[0],

@@ -9,6 +9,7 @@ from datetime import datetime
 
 from shepherd_memory.errors import NotFound, SessionRunning
 from shepherd_memory.memory import threads
+from shepherd_memory.memory.sessions import ON
 from shepherd_memory.storage import users
 from shepherd_memory.storage.clock import to_us
 from shepherd_memory.storage.database import Connection, Database
@@ -26,7 +27,7 @@ LAST, NONE = "last", "none"
 
 COLUMNS = (
     "session_id, group_name, status, name, agent_name, started_at, ended_at, end_reason, previous_session,"
-    " last_seen_at"
+    " last_seen_at, memory_mode"
 )
 FOUND = "where user_id = :user_id and group_name = :group and session_id = :session_id"
 BATCH = 100
@@ -41,7 +42,10 @@ def no_fault(point: str) -> None:
 
 @dataclass(frozen=True)
 class SessionLife:
-    """Where a session is in its life; all but its names is empty for one that nobody started."""
+    """Where a session is in its life; all but its names is empty for one that nobody started.
+
+    `memory_mode`: its memory is used and added to (`on`), only used (`read-only`), or neither (`off`).
+    """
 
     session_id: str
     group_name: str
@@ -53,6 +57,7 @@ class SessionLife:
     end_reason: str
     previous_session: str
     last_seen_at: datetime | None
+    memory_mode: str = ON
 
 
 @dataclass(frozen=True)
@@ -63,7 +68,7 @@ class NewSession:
     as JSON, that it follows instead. `takeover` ends the one that runs, whichever that is, and `clears` the
     one of that id, if it is the one that runs. `holder` names the process that the
     session ends with, and `cwd` the folder that it is about: it then follows another of that folder. An id
-    that is there already is made active again.
+    that is there already is made active again. Without a `memory_mode` it is `on`, or stays what it was.
     """
 
     session_id: str
@@ -74,6 +79,7 @@ class NewSession:
     clears: str = ""
     holder: str = ""
     cwd: str = ""
+    memory_mode: str = ""
 
     def may_end(self, session_id: str) -> bool:
         """Whether this session may be ended for it."""
@@ -197,12 +203,13 @@ def _in_folder(cwd: str) -> tuple[str, dict[str, str | int]]:
 def _open(tx: Connection, user_id: str, new: NewSession, now: int, group: str) -> None:
     tx.execute(
         "insert into sessions (user_id, session_id, group_name, created_at, updated_at, status, agent_name,"
-        " started_at, previous_session, handed_in, cwd, last_seen_at)"
+        " started_at, previous_session, handed_in, cwd, last_seen_at, memory_mode)"
         " values (:user_id, :session_id, :group, :now, :now, 'active', :agent_name, :now, :previous,"
-        " :handed_in, :cwd, :now)"
+        " :handed_in, :cwd, :now, coalesce(nullif(:memory_mode, ''), 'on'))"
         " on conflict (user_id, group_name, session_id) do update set status = 'active', ended_at = null,"
         " end_reason = '', last_seen_at = excluded.last_seen_at, agent_name = excluded.agent_name,"
-        " started_at = coalesce(sessions.started_at, excluded.started_at)",
+        " started_at = coalesce(sessions.started_at, excluded.started_at),"
+        " memory_mode = coalesce(nullif(:memory_mode, ''), sessions.memory_mode)",
         user_id=user_id,
         session_id=new.session_id,
         group=group,
@@ -211,6 +218,7 @@ def _open(tx: Connection, user_id: str, new: NewSession, now: int, group: str) -
         previous=new.previous,
         handed_in=new.handed_in,
         cwd=new.cwd,
+        memory_mode=new.memory_mode,
     )
     take_place(tx, user_id, new.session_id, new.holder, group)
 

@@ -16,6 +16,10 @@ COLUMNS = (
 )
 
 
+ON, READ_ONLY, OFF = "on", "read-only", "off"
+MEMORY_MODES = (ON, READ_ONLY, OFF)
+"""What a session's memory is for: to be used and added to, only to be used, or neither."""
+
 KEY_MARK = "\x1f"
 """Between a group and a session in the key of a work item: no group has it in its name."""
 

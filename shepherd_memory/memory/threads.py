@@ -1,8 +1,9 @@
 """Threads: sessions that came in both ways, through a server and as a transcript, which are one.
 
 Each way has a session of its own, because what is live is extracted by a watermark and what was read from a
-file by its conversations. The agent's own id, a UUID, tells that the two are one: a server is told it, and
-the file's name ends with it.
+file by its conversations. The agent's own id tells that the two are one: a server is told it, and the file's
+name ends with it if it is a UUID. An id of another form is the whole name, and such that no two have it by
+chance: two sessions that somebody called `chat` are two.
 """
 
 import re
@@ -15,13 +16,28 @@ LIVE_MARK = "@live"
 """After the id of a live session where a transcript has that id."""
 
 _UUID = r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}"
+_MARKED = re.compile(r"(?:@live|@[0-9a-f]{8})$")
+_DISTINCT = re.compile(r"[0-9A-Za-z][0-9A-Za-z_.:-]{15,127}")
+_OURS = re.compile(r"[0-9a-f]{32}")
+"""The id of a session that began here: no agent writes its transcript."""
+
+MIN_DIGITS = 4
+"""What an id has that a program made up, and few names that a person gave."""
+
 _AT_THE_END = re.compile(rf"(?:^|[^0-9a-fA-F])({_UUID})(?:@live|@[0-9a-f]{{8}})?$")
 
 
 def thread_of(name: str) -> str:
     """The id that an agent has for a session of this name, or for the file; empty if it has none."""
     found = _AT_THE_END.search(name)
-    return found[1] if found else ""
+    if found:
+        return found[1]
+    bare = _MARKED.sub("", name)
+    return bare if _is_made_up(bare) and not _OURS.fullmatch(bare) else ""
+
+
+def _is_made_up(name: str) -> bool:
+    return bool(_DISTINCT.fullmatch(name)) and sum(map(str.isdigit, name)) >= MIN_DIGITS
 
 
 def live_sessions(thread: str, transcript: str) -> tuple[str, ...]:

@@ -4,10 +4,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
+from shepherd_memory.memory.documents import PHASE1
 from shepherd_memory.memory.entries import OTHER_SPEAKER, context_text, fact_text
 from shepherd_memory.storage.clock import from_us
 from shepherd_memory.storage.database import Connection
 from shepherd_memory.text.groups import MAIN_GROUP
+
+NOTE = "note"
+"""The role of what nobody said: the note of a conversation."""
 
 
 @dataclass(frozen=True)
@@ -66,9 +70,9 @@ def _document(
     cwd: str,
     group: str,
 ) -> HitRow:
-    said_at = from_us(at)
+    said_at, said_by = from_us(at), NOTE if source == PHASE1 else role
     return HitRow(
-        row_id, "document", text, said_at, session_id, message_id, role, speaker, None, source, cwd, group
+        row_id, "document", text, said_at, session_id, message_id, said_by, speaker, None, source, cwd, group
     )
 
 

@@ -73,12 +73,16 @@ class DeliveryService(MessageService):
         *,
         group: str = MAIN_GROUP,
         provider: str = "",
+        cwd: str = "",
     ) -> Delivery:
-        """An exchange that was said now; nothing is done with it yet. `provider`: who answered."""
+        """An exchange that was said now; nothing is done with it yet.
+
+        `provider`: who answered; `cwd`: the folder in which it was asked.
+        """
         said_at, place = self._clock(), checked_group(group)
         return Delivery(
             self.spool,
             self.store_exchange,
             user_id,
-            lambda: read_answered(messages, answer, session_id, said_at, link, place, provider),
+            lambda: read_answered(messages, answer, session_id, said_at, link, place, provider, cwd),
         )

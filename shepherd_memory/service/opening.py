@@ -22,6 +22,7 @@ from shepherd_memory.service.conversations import ConversationService
 from shepherd_memory.service.deliveries import DeliveryService
 from shepherd_memory.service.global_memory import GlobalMemoryService
 from shepherd_memory.service.memories import MemoryService
+from shepherd_memory.service.phases import PhaseService
 from shepherd_memory.service.recall import RecallService
 from shepherd_memory.service.session_history import SessionHistoryService
 from shepherd_memory.service.sessions import SessionService
@@ -47,6 +48,7 @@ class Service(
     GlobalMemoryService,
     SummaryService,
     ConversationService,
+    PhaseService,
     WorkService,
     UserDataService,
 ):
@@ -83,6 +85,7 @@ def open_service(
         spool = stack.enter_context(closing(_spool(url, database, live, clock)))
         service = Service(database, live, thread, embedding, library, spool, clock)
         replayer = Replayer(spool, service.store_exchange)
+        stack.callback(service.phases.close)
         for stop in (embedding.stop, service.session_keeper.stop, service.session_searches.stop):
             stack.callback(stop)
         if worker:
@@ -93,7 +96,7 @@ def open_service(
             service.session_keeper.start_ending()
             stack.callback(replayer.stop)
             stack.callback(watcher.stop)
-            _run_lanes(stack, [thread])
+            _run_lanes(stack, [thread, *service.phases.lanes])
             stack.callback(watcher.ask_to_stop)
             stack.callback(replayer.ask_to_stop)
             stack.callback(embedding.ask_to_stop)

@@ -22,6 +22,7 @@ from shepherd_memory.memory.session_lives import (
     NewSession,
     SessionLife,
 )
+from shepherd_memory.memory.sessions import MEMORY_MODES
 from shepherd_memory.service.arguments import check_known_user, empty_for_unknown_user
 from shepherd_memory.service.parts import ServiceParts
 from shepherd_memory.storage import users
@@ -51,6 +52,7 @@ class SessionService(ServiceParts):
         session_id: str = "",
         holder: str = "",
         cwd: str = "",
+        memory_mode: str = "",
     ) -> SessionLife:
         """Start a session; SessionRunning if one is active in the group, unless it is to be taken over.
 
@@ -58,9 +60,12 @@ class SessionService(ServiceParts):
         that is handed in. `clears` names the session that it takes the place of, if that is the one that is
         active. Without a `session_id` it gets one that nobody can guess; a session that is there
         already is made active again. `holder` is the process (see `lease_owner`) that it ends with. With a
-        `cwd` the last session is that of the same folder.
+        `cwd` the last session is that of the same folder. `memory_mode` is `on`, `read-only` (memory is
+        used, and nothing of the session is stored) or `off` (neither); else as it was before, or on.
         """
         check_known_user(user_id)
+        if memory_mode and memory_mode not in MEMORY_MODES:
+            raise InvalidInput(f"memory_mode takes {', '.join(MEMORY_MODES)}; got {memory_mode!r}")
         place, idle = checked_group(group), self._idle_rule()
         new = NewSession(
             storable_id(session_id) if session_id else str(uuid.uuid4()),
@@ -71,8 +76,11 @@ class SessionService(ServiceParts):
             clears=storable_id(clears) if clears else "",
             holder=holder,
             cwd=storable_place("", cwd).cwd,
+            memory_mode=memory_mode,
         )
-        return session_lives.start(self.database, user_id, new, idle, place)
+        life = session_lives.start(self.database, user_id, new, idle, place)
+        self.phases.wake()
+        return life
 
     def end_session(
         self, user_id: str, session_id: str, *, reason: str = CLIENT, group: str = MAIN_GROUP
@@ -103,9 +111,9 @@ class SessionService(ServiceParts):
             life = session_lives.nearest(connection, user_id, session, place)
         return None if life is None else self._settled(user_id, life)
 
-    @empty_for_unknown_user(bool)
-    def use_session(self, user_id: str, session_id: str, *, group: str = MAIN_GROUP) -> bool:
-        """Something is about to be said in a session: SessionEnded if it has ended; whether it has a life.
+    @empty_for_unknown_user(NoneType)
+    def use_session(self, user_id: str, session_id: str, *, group: str = MAIN_GROUP) -> SessionLife | None:
+        """Something is about to be said in a session: SessionEnded if it has ended; its life, if it has one.
 
         Sessions that nobody started, and those that nobody knows yet, take whatever is said in them.
         """
@@ -114,13 +122,13 @@ class SessionService(ServiceParts):
             found = session_lives.get(connection, user_id, session, place)
         life = self._settled(user_id, found) if found is not None and found.status else None
         if life is None:
-            return False
+            return None
         if life.status == ENDED:
             raise SessionEnded(session, life.end_reason)
         if abs(idle.now - idle.seen(life)) * TOUCH_SHARE >= idle.idle_us:
             with self.database.write() as tx:
                 session_lives.touch(tx, user_id, session, idle.now, place)
-        return True
+        return life
 
     def recover_session(self, user_id: str, *, group: str = MAIN_GROUP) -> SessionLife | None:
         """End the group's active session if the process that held it is gone; what it was."""

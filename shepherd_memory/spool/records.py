@@ -57,6 +57,7 @@ def encode(record: Record) -> bytes:
             **asdict(answered.link),
             "group": answered.group,
             "provider": answered.provider,
+            "cwd": answered.cwd,
         }
     )
 
@@ -69,9 +70,9 @@ def decode(line: bytes) -> Record:
     answer = fields.get("answer")
     # Lines of older versions have none of these.
     link = {name: fields.get(name, "") for name in ("previous", "response", "block_key")}
-    group, provider = fields.get("group", MAIN_GROUP), fields.get("provider", "")
+    place = (fields.get("group", MAIN_GROUP), fields.get("provider", ""), fields.get("cwd", ""))
     is_whole = (
-        all(isinstance(value, str) for value in (*text.values(), *link.values(), group, provider))
+        all(isinstance(value, str) for value in (*text.values(), *link.values(), *place))
         and all(type(value) is int for value in numbers.values())
         and (answer is None or isinstance(answer, str))
     )
@@ -81,6 +82,6 @@ def decode(line: bytes) -> Record:
         fields["opening"], fields["place"], fields["text"], fields["name"], fields.get("is_last") is True
     )
     answered = AnsweredExchange(
-        exchange, answer, fields["session_id"], fields["said_at"], ResponseLink(**link), group, provider
+        exchange, answer, fields["session_id"], fields["said_at"], ResponseLink(**link), *place
     )
     return Record(fields["user_id"], answered)

@@ -25,7 +25,13 @@ SPARED = "spared"
 GLOBAL_MEMORY = "global_memory"
 """The text that every session began with."""
 
-KINDS = (FACT, CONTEXT, DOCUMENT, SESSION, SAID, STATEMENT, WORDS, SPARED, GLOBAL_MEMORY)
+VALUE = "value"
+"""A value of a fact that was deleted, as the number of its words and their digest: wherever it is said."""
+
+KINDS = (FACT, CONTEXT, DOCUMENT, SESSION, SAID, STATEMENT, WORDS, SPARED, GLOBAL_MEMORY, VALUE)
+
+MIN_VALUE_CHARS = 3
+"""A shorter value says nothing by itself."""
 
 LOOKED_UP = 40
 """Digests that are looked for in one query."""
@@ -157,6 +163,37 @@ def _messages(connection: Connection, user_id: str, kind: str, session_id: str, 
 def words_mark(text: str) -> str:
     """What stands for the words of a message, whatever its case and punctuation; "" if it says nothing."""
     return digest_of(" ".join(words(text))) if text and content_stems(text) else ""
+
+
+def value_mark(value: str) -> str:
+    """What stands for a value: how many words it has, and their digest; "" if it says nothing by itself."""
+    said = words(value)
+    tells = sum(map(len, said)) >= MIN_VALUE_CHARS and content_stems(value)
+    return f"{len(said)}:{digest_of(' '.join(said))}" if tells else ""
+
+
+def deleted_values(
+    connection: Connection, user_id: str, since: int, group: str = MAIN_GROUP
+) -> frozenset[str]:
+    """The marks of the values of facts that were deleted since then."""
+    rows = connection.rows(
+        "select key from tombstones where user_id = :user_id and group_name = :group"
+        " and kind = 'value' and session_id = '' and deleted_at >= :since",
+        user_id=user_id,
+        group=group,
+        since=since,
+    )
+    return frozenset(key for (key,) in rows)
+
+
+def has_value(text: str, marks: frozenset[str]) -> bool:
+    """Whether one of the values with these marks stands anywhere in a text."""
+    said = words(text)
+    return any(
+        f"{length}:{digest_of(' '.join(said[at : at + length]))}" in marks
+        for length in {int(mark.partition(":")[0]) for mark in marks}
+        for at in range(len(said) - length + 1)
+    )
 
 
 def buried_words(

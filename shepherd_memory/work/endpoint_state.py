@@ -7,6 +7,7 @@ from shepherd_memory.storage.database import Connection
 from shepherd_memory.storage.rows import build
 
 EXTRACTION = "extraction"
+PHASE1 = "phase1"
 ARCHIVES = "archives"
 """No model's endpoint, but as well a place that can be away: the folder of archives."""
 

@@ -101,6 +101,31 @@ def put(
     return row is not None and row[0] == job_id
 
 
+def put_anew(
+    tx: Connection, user_id: str, job_id: int, kind: str, key: str, now: int, watermark_through: int
+) -> None:
+    """Add work for a key that has one job at a time: one that waits or has failed begins anew.
+
+    It has all its tries, for what it is about now; one that runs is left alone.
+    """
+    begun = tx.execute(
+        "update jobs set status = 'waiting', run_at = 0, tries_left = :tries, successes_seen = null,"
+        " watermark_through = :through, last_error = '', outcome = '', ended_at = null, queued_at = :now,"
+        " claims = case when status = 'failed' then claims + 1 else claims end,"
+        " turn = case when status = 'failed' then :turn else turn end"
+        " where user_id = :user_id and kind = :kind and key = :key and status in ('waiting', 'failed')",
+        user_id=user_id,
+        kind=kind,
+        key=key,
+        through=watermark_through,
+        turn=next_turn(tx, user_id, kind, now),
+        tries=TRIES,
+        now=now,
+    )
+    if not begun:
+        put(tx, user_id, job_id, kind, key, now, watermark_through=watermark_through)
+
+
 def next_turn(connection: Connection, user_id: str, kind: str, now: int) -> int:
     """The turn after the user's last, or the one that is being served.
 

@@ -6,6 +6,7 @@ from shepherd_memory.storage.clock import day_of
 from shepherd_memory.storage.database import Connection
 
 EXTRACTION = "extraction"
+PHASE1 = "phase1"
 
 
 @dataclass(frozen=True)

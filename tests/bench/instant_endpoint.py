@@ -12,11 +12,23 @@ from contextlib import contextmanager
 
 from tests.bench.workload import CONTEXT, FACTS
 
+MEMORIES, NOTE = "memories", "note"
+"""What is asked for: facts and context of what was said, or a note of a conversation."""
+
+CONTENTS = {
+    MEMORIES: {"facts": FACTS, "context": CONTEXT},
+    NOTE: {
+        "raw_memory": "---\ntask_outcome: success\n---\n" + "- The parser is tested with make test.\n" * 40,
+        "rollout_summary": "They mended the parser. " * 8,
+        "rollout_slug": "mended_parser",
+    },
+}
+
 
 @contextmanager
-def instant_endpoint() -> Iterator[str]:
+def instant_endpoint(asked: str = MEMORIES) -> Iterator[str]:
     """The URL of an endpoint that lives as long as the block."""
-    command = [sys.executable, "-m", "tests.bench.instant_endpoint"]
+    command = [sys.executable, "-m", "tests.bench.instant_endpoint", asked]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         try:
             assert process.stdout is not None
@@ -25,9 +37,9 @@ def instant_endpoint() -> Iterator[str]:
             process.terminate()
 
 
-def answer() -> bytes:
+def answer(asked: str) -> bytes:
     """One completion, head and body."""
-    content = json.dumps({"facts": FACTS, "context": CONTEXT})
+    content = json.dumps(CONTENTS[asked])
     message = {"role": "assistant", "content": content}
     usage = {"prompt_tokens": 900, "completion_tokens": 60}
     body = json.dumps({"choices": [{"message": message, "finish_reason": "stop"}], "usage": usage}).encode()
@@ -35,7 +47,7 @@ def answer() -> bytes:
     return head.encode() + body
 
 
-def serve() -> None:
+def serve(asked: str) -> None:
     """One connection after another: there is one worker, and it makes one call at a time."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         sys.stdout.write(f"{server.getsockname()[1]}\n")
@@ -44,11 +56,11 @@ def serve() -> None:
             connection, _ = server.accept()
             connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             with connection:
-                _answer_all(connection)
+                _answer_all(connection, answer(asked))
 
 
-def _answer_all(connection: socket.socket) -> None:
-    received, reply = b"", answer()
+def _answer_all(connection: socket.socket, reply: bytes) -> None:
+    received = b""
     while chunk := connection.recv(1 << 20):
         received += chunk
         if _is_whole(received):
@@ -63,4 +75,4 @@ def _is_whole(request: bytes) -> bool:
 
 
 if __name__ == "__main__":
-    serve()
+    serve(sys.argv[1])

@@ -7,8 +7,11 @@ from tempfile import TemporaryDirectory
 from shepherd_memory.memory import rejections, responses, restatements, twins, unconfirmed
 from shepherd_memory.memory.documents import NewDocument
 from shepherd_memory.memory.responses import StoredResponse
+from shepherd_memory.phases import outputs
+from shepherd_memory.phases.outputs import Output
 from shepherd_memory.service import Service
 from shepherd_memory.storage import tombstones, transcript_stops, users
+from shepherd_memory.storage.clock import from_us
 from shepherd_memory.storage.rows import Provenance
 from shepherd_memory.work import ledger
 from tests.contract.given import ManualClock, user_says, work
@@ -54,11 +57,22 @@ def furnish(service: Service, clock: ManualClock, user_id: str, word: str) -> No
     service.set_global_memory(user_id, word)
     assert service.inject(user_id, [user_says(f"Who said {word}?")]).block is not None
     take_in(service, user_id, word)
+    _insert_last(service, clock, user_id, word)
+
+
+def _insert_last(service: Service, clock: ManualClock, user_id: str, word: str) -> None:
     with service.database.write() as tx:
         row_id = users.lock(tx, user_id, clock())
         said = Provenance(clock(), "live", "chat", "m1")
         restatements.add(tx, user_id, row_id, "fact", "motto", word, said)
         transcript_stops.forget_file(tx, user_id, f"{word}.jsonl", 1)
+        outputs.put(tx, user_id, _output(word, row_id, clock()))
+
+
+def _output(word: str, conversation_id: int, now: int) -> Output:
+    moment = from_us(now)
+    made = ("succeeded", "kept", "", "m", moment)
+    return Output("main", conversation_id, "chat", 1, moment, word, word, word, "", *made)
 
 
 def take_in(service: Service, user_id: str, word: str) -> str:

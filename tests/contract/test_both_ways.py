@@ -39,7 +39,9 @@ def turn(number: int) -> list[dict[str, Any]]:
     ]
 
 
-def chat(service: Service, clock: ManualClock, *numbers: int, group: str = "main") -> None:
+def chat(
+    service: Service, clock: ManualClock, *numbers: int, group: str = "main", session: str = THREAD
+) -> None:
     """The same turns as a server hears them: all that was said so far, and the answer."""
     said: list[dict[str, Any]] = []
     for number in numbers:
@@ -47,7 +49,7 @@ def chat(service: Service, clock: ManualClock, *numbers: int, group: str = "main
         typed = {"type": "text", "text": f"my wish_{number} is tea_{number}\n"}
         said.append(user_says([reminder, typed]))
         answer = f"Answer {number}:\n\nthe kettle boils."
-        service.remember_exchange(ADA, said, answer, THREAD, group=group)
+        service.remember_exchange(ADA, said, answer, session, group=group)
         said.append({"role": "assistant", "content": answer})
     clock.now = max(clock.now, NOON)
 
@@ -72,12 +74,12 @@ def read(service: Service, path: Path, *numbers: int) -> None:
 
 Step = Callable[[Service, ManualClock, Path], None]
 WAYS: dict[str, list[Step]] = {
-    "live first": [lambda s, c, p: chat(s, c, 0, 4), lambda s, c, p: read(s, p, 0, 4)],
-    "transcript first": [lambda s, c, p: read(s, p, 0, 4), lambda s, c, p: chat(s, c, 0, 4)],
+    "live first": [lambda s, c, p: chat(s, c, 0, 4, session=p.stem), lambda s, c, p: read(s, p, 0, 4)],
+    "transcript first": [lambda s, c, p: read(s, p, 0, 4), lambda s, c, p: chat(s, c, 0, 4, session=p.stem)],
     "in turns": [
-        lambda s, c, p: chat(s, c, 0),
+        lambda s, c, p: chat(s, c, 0, session=p.stem),
         lambda s, c, p: read(s, p, 0, 4),
-        lambda s, c, p: chat(s, c, 0, 4),
+        lambda s, c, p: chat(s, c, 0, 4, session=p.stem),
     ],
 }
 
@@ -94,6 +96,34 @@ def test_each_message_is_stored_once_whichever_came_first(
         step(service, clock, path)
     service.transcripts.ingest(ADA, path, reimport=True)
     assert texts(service) == once(0, 4)
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("name", ["01JD7X9K2M4N6P8Q0R2S4T6V8W", "thread_6hBqkTz81xPw0LmN"])
+def test_an_id_of_another_form_is_the_same_text_in_both_ways(
+    service: Service, clock: ManualClock, tmp_path: Path, way: str, name: str
+) -> None:
+    path = tmp_path / "base" / "kettle" / f"{name}.jsonl"
+    for _ in range(2):
+        for step in WAYS[way]:
+            step(service, clock, path)
+            service.transcripts.poll()
+    assert texts(service) == once(0, 4)
+    (found,) = service.conversations(ADA)
+    assert (found.source, found.entries) == ("claude-code", 6)
+    assert service.forget(ADA, session=name).documents == 6
+    assert service.documents(ADA) == []
+
+
+@pytest.mark.parametrize("name", ["chat", "my-weekly-planning-notes"])
+def test_a_name_that_two_sessions_may_have_by_chance_joins_nothing(
+    service: Service, clock: ManualClock, tmp_path: Path, name: str
+) -> None:
+    chat(service, clock, 0, session=name)
+    read(service, tmp_path / "base" / "kettle" / f"{name}.jsonl", 0)
+    service.transcripts.poll()
+    assert texts(service)["my wish_0 is tea_0"] == 2
+    assert {one.source for one in service.conversations(ADA)} == {"live", "claude-code"}
 
 
 @pytest.mark.every_scheme

@@ -153,6 +153,8 @@ READS: dict[str, list[Case]] = {
     "begin_archive": [method("begin_archive", SESSION)],
     "export_archives": [Case(_exported_archives, ALL)],
     "conversations": [method("conversations")],
+    "conversation_notes": [method("conversation_notes", shows=ALL)],
+    "conversation_outputs": [method("conversation_outputs", shows=ALL)],
     "active_session": [method("active_session", shows=NEAREST)],
     "profile": [method("profile", shows=NEAREST)],
     "list_sessions": [method("list_sessions", shows=ALL)],
@@ -195,6 +197,10 @@ WRITES: dict[str, list[Case]] = {
         )
     ],
     "extract": [method("extract", SESSION)],
+    "process_conversations": [
+        method("process_conversations", dry_run=True),
+        method("process_conversations", conversation_id=Named("conversation"), dry_run=True),
+    ],
     "use_session": [method("use_session", LIFE)],
     "recover_session": [method("recover_session")],
     "start_session": [method("start_session", session_id="session-3", takeover=True)],

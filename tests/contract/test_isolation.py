@@ -13,6 +13,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+import orjson
 import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
@@ -58,6 +59,7 @@ from shepherd_memory.maintenance import (
     session_lines,
 )
 from shepherd_memory.maintenance.exported_conversations import conversation_rows, insert_conversation
+from shepherd_memory.maintenance.exported_outputs import output_rows
 from shepherd_memory.maintenance.related import Forgettable
 from shepherd_memory.maintenance.same_said import find_same
 from shepherd_memory.memory import (
@@ -90,7 +92,19 @@ from shepherd_memory.memory.saved_chats import InputHistory, SavedChat
 from shepherd_memory.memory.session_history import ResumeRequest
 from shepherd_memory.memory.session_lives import IdleRule, NewSession
 from shepherd_memory.memory.unconfirmed import NewUnconfirmed
-from shepherd_memory.phases import summary_rows
+from shepherd_memory.phases import (
+    candidates,
+    outputs,
+    planning,
+    refusal,
+    storing,
+    summary_rows,
+    withholding,
+)
+from shepherd_memory.phases.answer import NoteAnswer
+from shepherd_memory.phases.outputs import Output
+from shepherd_memory.phases.rules import PhaseRules
+from shepherd_memory.phases.storing import WrittenNote
 from shepherd_memory.phases.summary_rows import SummaryScope
 from shepherd_memory.recall import Hit, Recalled, rows, user_index
 from shepherd_memory.recall import filters as recall_within
@@ -163,6 +177,13 @@ def pair(service: Service) -> Pair:
     return both
 
 
+def output_of(word: str) -> Output:
+    """The output of the conversation that both have; its note is the answer that both have."""
+    moment = from_us(NOW)
+    about = ("main", CONVERSATION, "chat", FIRST_DOCUMENT, moment)
+    return Output(*about, word, word, "slug", "", "succeeded", "kept", "m2", "m", moment)
+
+
 def _insert_rows(service: Service, user_id: str, word: str) -> None:
     with service.database.write() as tx:
         rejections.insert(tx, user_id, REFUSED, NewRejection("fact", "pet", word, "not said", "", WHERE), NOW)
@@ -201,6 +222,7 @@ def _insert_rows(service: Service, user_id: str, word: str) -> None:
             word=word,
         )
         session_lives.take_place(tx, user_id, "life", word)
+        outputs.put(tx, user_id, output_of(word))
         prompting_row = {"user_id": user_id, "word": word, "id": LOGGED}
         tx.execute(
             "insert into injections (user_id, id, request, session_id, query, kind, entry_id, score,"
@@ -358,6 +380,7 @@ SESSION_LINE = {
     "grouped_through": "",
     "provider": "",
     "cwd": "",
+    "memory_mode": "on",
     "created_at": NOW,
     "updated_at": NOW,
 }
@@ -416,6 +439,66 @@ FORGETTABLE = [
     Forgettable("question", "Where?"),
     Forgettable("session", "chat"),
 ]
+
+
+def with_output(function: Callable[..., Any], *arguments: Any) -> Case:
+    """A case that is given my output, or what belongs to it."""
+
+    def call(pair: Pair) -> Any:
+        with pair.database.write() as tx:
+            mine = outputs.get(tx, pair.me, CONVERSATION, "main")
+            assert mine is not None
+            return function(tx, pair.me, mine, *arguments)
+
+    return call
+
+
+def with_conversation(function: Callable[..., Any], *before: Any, after: tuple[Any, ...] = ()) -> Case:
+    """A case that is given my conversation."""
+
+    def call(pair: Pair) -> Any:
+        with pair.database.write() as tx:
+            mine = conversation.get(tx, pair.me, CONVERSATION)
+            return function(tx, pair.me, *before, mine, *after)
+
+    return call
+
+
+def _queue_note(pair: Pair) -> Any:
+    with pair.database.read() as connection:
+        mine = conversation.get(connection, pair.me, CONVERSATION)
+    assert mine is not None
+    return planning.queue(pair.database, pair.me, [mine], lambda one: True, NOW)
+
+
+def _remove_note(pair: Pair) -> Any:
+    with pair.database.write() as tx:
+        note = session_documents.get_message(tx, pair.me, "chat", "m2")
+        assert note is not None
+        return outputs.remove_note(tx, pair.me, note)
+
+
+def _withhold_messages(pair: Pair) -> Any:
+    with pair.database.write() as tx:
+        said = session_documents.of_session(tx, pair.me, "chat", 10)
+        return withholding.withhold_messages(tx, pair.me, said)
+
+
+def _insert_output(pair: Pair) -> Any:
+    lines = [orjson.loads(line) for line in _export_of_me(pair)]
+    return portability.import_user(
+        pair.database,
+        pair.me,
+        io.BytesIO(
+            b"".join(orjson.dumps(line) + b"\n" for line in lines if line.get("line") in (None, "output"))
+        ),
+        NOW,
+        lambda size: None,
+    )
+
+
+PHASE_RULES = PhaseRules(0, 2 * NOW, 0, frozenset({"*"}))
+WRITTEN = WrittenNote(NoteAnswer("AdasWord is a city", "AdasWord", "ada"))
 
 
 def _find_same(pair: Pair) -> Any:
@@ -830,6 +913,12 @@ SERVICE: dict[str, list[Case]] = {
     "drop": [on_service("drop", WAITING), on_service("drop", PARKED)],
     "erase": [on_service("erase")],
     "export": [lambda pair: list(pair.service.export(pair.me))],
+    "conversation_notes": [on_service("conversation_notes")],
+    "conversation_outputs": [on_service("conversation_outputs")],
+    "process_conversations": [
+        on_service("process_conversations", dry_run=True),
+        on_service("process_conversations", dry_run=True, conversation_id=CONVERSATION),
+    ],
     "conversations": [on_service("conversations"), on_service("conversations", status="skipped", limit=5)],
     "extract": [on_service("extract", "stored only")],
     "fact_history": [on_service("fact_history", "city")],
@@ -1102,6 +1191,45 @@ def _give_way(pair: Pair) -> Any:
 
 GROWN = NewDocument("session", "user-0", f"my kettle is {Pair.mine} and more", NOW)
 
+PHASES: dict[str, list[Case]] = {
+    "maintenance.exported_outputs.insert_output": [_insert_output],
+    "maintenance.exported_outputs.is_forgotten_note": [_import],
+    "maintenance.exported_outputs.output_rows": [in_transaction(output_rows, "main")],
+    "phases.candidates.listing": [
+        in_transaction(candidates.listing),
+        in_transaction(candidates.listing, conversation_id=CONVERSATION),
+    ],
+    "phases.outputs.count_use": [in_transaction(outputs.count_use, [("main", CONVERSATION)], NOW)],
+    "phases.outputs.delete": [with_output(outputs.delete)],
+    "phases.outputs.drop_orphans": [in_transaction(outputs.drop_orphans)],
+    "phases.outputs.empty": [with_output(outputs.empty, "withheld")],
+    "phases.outputs.get": [in_transaction(outputs.get, CONVERSATION, "main")],
+    "phases.outputs.listing": [in_transaction(outputs.listing)],
+    "phases.outputs.of_note": [in_transaction(outputs.of_note, "chat", "m2", "main")],
+    "phases.outputs.of_session": [in_transaction(outputs.of_session, "chat", "main")],
+    "phases.outputs.orphans": [in_transaction(outputs.orphans)],
+    "phases.outputs.put": [in_transaction(outputs.put, output_of("AdasWord"))],
+    "phases.outputs.remove_note": [_remove_note],
+    "phases.outputs.remove_note_of": [with_output(outputs.remove_note_of)],
+    "phases.outputs.set_aside": [with_output(outputs.set_aside, "withheld")],
+    "phases.outputs.that_say": [
+        in_transaction(outputs.that_say, "AdasWord", "main"),
+        in_transaction(outputs.that_say, "Word", "main"),
+    ],
+    "phases.planning.plan_user": [on_database(planning.plan_user, PHASE_RULES, 16, NOW)],
+    "phases.planning.put": [with_conversation(planning.put, 9000, after=(NOW,))],
+    "phases.planning.queue": [_queue_note],
+    "phases.planning.queued_since": [in_transaction(planning.queued_since, 0)],
+    "phases.refusal.says_deleted": [in_transaction(refusal.says_deleted, ["gone"], 0, "main")],
+    "phases.storing.store_note": [with_conversation(storing.store_note, after=(WRITTEN, 9000, NOW))],
+    "phases.withholding.forget_session": [in_transaction(withholding.forget_session, "chat")],
+    "phases.withholding.withhold_messages": [_withhold_messages],
+    "phases.withholding.withhold_value": [in_transaction(withholding.withhold_value, "Word")],
+    "storage.tombstones.deleted_values": [in_transaction(tombstones.deleted_values, 0)],
+    "work.jobs.put_anew": [in_transaction(jobs.put_anew, 9000, KIND, "chat", NOW, 5)],
+}
+CORE |= PHASES
+
 TRANSCRIPTS: dict[str, list[Case]] = {
     "memory.session_documents.around": [
         in_transaction(session_documents.around, FIRST_READ, 50),
@@ -1286,6 +1414,10 @@ READING = [
     "maintenance.portability.export",
     "memory.rejections.listing",
     "memory.unconfirmed.listing",
+    "phases.outputs.get",
+    "phases.outputs.listing",
+    "phases.candidates.listing",
+    "maintenance.exported_outputs.output_rows",
 ]
 
 

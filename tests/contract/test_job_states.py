@@ -243,6 +243,34 @@ class JobTable(RuleBasedStateMachine):
             "put", lambda tx: jobs.put(tx, user_id, job_id, kind, key, now, **ends, apart=True), [after]
         )
 
+    @rule(kind=KINDS, user_id=USERS, key=KEYS)
+    def put_anew(self, kind: str, user_id: str, key: str) -> None:
+        now, job_id = self.tick(), self.new_id(user_id)
+        self.counter += 1
+        through, turn = self.counter * 10, self.next_turn(kind, user_id)
+        found = [
+            row
+            for row in self.rows.values()
+            if (row.user_id, row.kind, row.key) == (user_id, kind, key) and row.status in (WAITING, FAILED)
+        ]
+        if len(found) > 1:
+            return  # it is for kinds with one job of a key at a time
+        begun = {"run_at": 0, "tries_left": TRIES, "successes_seen": None, "last_error": "", "outcome": ""}
+        after = [
+            replace(
+                row,
+                status=WAITING,
+                watermark_through=through,
+                queued_at=now,
+                ended_at=None,
+                claims=row.claims + (row.status == FAILED),
+                turn=turn if row.status == FAILED else row.turn,
+                **begun,
+            )
+            for row in found
+        ] or [Expected(user_id, job_id, kind, key, now, turn, watermark_through=through)]
+        self.run("put_anew", lambda tx: jobs.put_anew(tx, user_id, job_id, kind, key, now, through), after)
+
     @rule(data=st.data())
     def withdraw(self, data: st.DataObject) -> None:
         self.tick()

@@ -136,3 +136,37 @@ def test_what_a_model_asks_a_sub_agent_is_passed_on_and_not_remembered(
     assert (reply.status, reply.header("x-shepherd-memory")) == (200, "off")
     assert provider.requests[-1].json == asked
     assert claude.said("steve") == []
+
+
+def environment(*folders: str) -> dict[str, str]:
+    """What Claude Code says of where it is, in a block of its instructions."""
+    lines = "".join(f" - Primary working directory: {folder}\n" for folder in folders)
+    return {"type": "text", "text": f"# Environment\nYou have been invoked in:\n{lines} - Platform: linux\n"}
+
+
+@pytest.mark.parametrize(
+    ("blocks", "folder"),
+    [
+        ([environment("/home/ann/shop")], "/home/ann/shop"),
+        ([{"type": "text", "text": "<env>\nWorking directory: /home/ann/a b\n</env>"}], "/home/ann/a b"),
+        ([environment("/home/ann/shop", "/home/ann/shop")], "/home/ann/shop"),
+        ([environment("/home/ann/shop", "/home/ann/site")], ""),
+        ([{"type": "text", "text": "Say: the working directory: /tmp"}], ""),
+        ([{"type": "text", "text": 7}, 7, None], ""),
+        ([], ""),
+    ],
+)
+def test_the_folder_that_an_agent_works_in_is_its_sessions(
+    claude: Running, blocks: list[Any], folder: str
+) -> None:
+    asked = request(INSTALLATIONS["as JSON"], said(TYPED), system=[*SYSTEM, *blocks])
+    call_json(claude.url, "POST", CHATS["anthropic"], asked)
+    claude.service.transcripts.poll()
+    assert [one.cwd for one in claude.service.conversations("steve")] == [folder]
+
+
+def test_what_is_no_agent_has_no_folder(claude: Running) -> None:
+    asked = request(INSTALLATIONS["as JSON"], said(TYPED), system=[environment("/home/ann/shop")])
+    call_json(claude.url, "POST", CHATS["anthropic"], {**asked, "metadata": {"user_id": "steve"}})
+    claude.service.transcripts.poll()
+    assert [one.cwd for one in claude.service.conversations("steve")] == [""]

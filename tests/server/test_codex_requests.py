@@ -80,6 +80,28 @@ def test_its_session_is_the_session_and_only_what_was_typed_is_stored(codex: Run
     assert codex.said(THREAD) == []
 
 
+def moved(folder: str) -> dict[str, Any]:
+    return item("user", f"<environment_context>\n  <cwd>{folder}</cwd>\n</environment_context>")
+
+
+@pytest.mark.parametrize(
+    ("items", "folder"),
+    [([], "/work/HOUSERULES"), ([item("assistant", "Moved."), moved("/work/two")], "/work/two")],
+)
+def test_the_folder_that_it_works_in_is_its_sessions(
+    codex: Running, items: list[dict[str, Any]], folder: str
+) -> None:
+    send(codex, request(*items, item("user", TYPED)))
+    codex.service.transcripts.poll()
+    assert [one.cwd for one in codex.service.conversations("steve")] == [folder]
+
+
+def test_another_program_with_such_a_message_has_no_folder(codex: Running) -> None:
+    call_json(codex.url, "POST", "/v1/responses", request(item("user", TYPED)), {"User-Agent": "mine/1"})
+    codex.service.transcripts.poll()
+    assert [one.cwd for one in codex.service.conversations("steve")] == [""]
+
+
 def test_a_personal_key_is_taken_from_it(codex: Running) -> None:
     key = bearer(new_key(codex.service, "ana"))
     assert send(codex, request(item("user", TYPED)), {**headers(), **key}).status == 200

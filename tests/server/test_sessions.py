@@ -65,6 +65,23 @@ def test_a_second_start_is_a_conflict_that_names_the_first_until_it_is_taken_ove
     assert call(running.url, "GET", f"{SESSIONS}/{first}").json["end_reason"] == "replaced"
 
 
+@pytest.mark.parametrize(
+    ("mode", "word", "stored", "told"),
+    [("on", "on", True, True), ("read-only", "inject-only", False, True), ("off", "off", False, False)],
+)
+def test_a_chat_keeps_to_what_the_memory_of_its_session_is_for(
+    running: Running, provider: ScriptedProvider, mode: str, word: str, stored: bool, told: bool
+) -> None:
+    running.service.set_fact("ada", "bike", "a green one")
+    begun = start(running.url, memory_mode=mode).json
+    assert begun["memory_mode"] == mode
+    reply = say(running.url, "Which bike do I have?", of_session(begun["session_id"]))
+    assert (reply.status, reply.header("x-shepherd-memory")) == (200, word)
+    assert (reply.header("x-shepherd-remembered") == "true") == stored
+    assert (b"a green one" in provider.requests[-1].body) == told
+    assert bool(running.service.documents("ada")) == stored
+
+
 @pytest.mark.parametrize("wire", CHATS)
 def test_a_chat_in_a_session_that_has_ended_is_refused_in_its_wire_format(
     server: StartServer, provider: ScriptedProvider, wire: str
@@ -111,6 +128,7 @@ def test_a_start_that_does_not_fit_is_refused_in_words(running: Running) -> None
         {"previous_transcript": "text"},
         {"previousTranscript": {"role": "user"}},
         {"mood": "good"},
+        {"memory_mode": "of"},
         {"group": "a/b"},
     ]
     for fields in wrong:

@@ -24,7 +24,7 @@ MARK = "anns own words"
 
 COMMANDS = {
     "remember": ["hello", "--session", "s"],
-    "recall": [MARK, "--threshold", "0", "--limit", "50"],
+    "recall": [MARK, "--threshold", "0", "--limit", "50", "--now", "2100-01-01"],
     "facts list": [],
     "facts get": ["secret"],
     "facts set": ["secret", "bobs"],

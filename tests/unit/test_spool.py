@@ -83,15 +83,16 @@ def replayed(spool: Spool, store: Callable[[str, AnsweredExchange], object] | No
 def test_a_record_is_read_as_it_was_written(
     user: str, session: str, text: str, answer: str | None, at: int, link: ResponseLink
 ) -> None:
-    record = Record(user, AnsweredExchange(Exchange("opening", 3, text, "Ada"), answer, session, at, link))
+    exchange = Exchange("opening", 3, text, "Ada")
+    record = Record(user, AnsweredExchange(exchange, answer, session, at, link, "team", "lab", text))
     line = encode(record)
     assert line.count(b"\n") == 1
     assert decode(line) == record
 
 
-def test_a_line_of_a_version_that_knew_no_responses_is_read() -> None:
+def test_a_line_of_an_older_version_is_read() -> None:
     fields = fields_of(encode(Record("ada", said("tea"))))
-    for name in ("previous", "response", "block_key"):
+    for name in ("previous", "response", "block_key", "group", "provider", "cwd"):
         del fields[name]
     assert decode(line_of(fields)) == Record("ada", said("tea"))
     with pytest.raises(DamagedLine):

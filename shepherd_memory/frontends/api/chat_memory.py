@@ -22,6 +22,7 @@ from shepherd_memory.injection.prompting import Injected
 from shepherd_memory.intake.exchange import ResponseLink
 from shepherd_memory.intake.messages import last_user_message
 from shepherd_memory.llm.request import ReadAnswer
+from shepherd_memory.memory.sessions import OFF, ON
 from shepherd_memory.service.deliveries import Delivery
 from shepherd_memory.text.groups import MAIN_GROUP
 
@@ -66,6 +67,7 @@ class ChatMemory:
         is_linked: bool = False,
         group: str = MAIN_GROUP,
         provider: str = "",
+        cwd: str = "",
         context_window: int = 0,
     ) -> None:
         self.status = wanted.word if is_known(user_id) or not wanted else UNKNOWN_USER
@@ -78,6 +80,7 @@ class ChatMemory:
         self._session_id = session_id
         self._group = group
         self._provider = provider
+        self._cwd = cwd
         self._recalls = recalls
         self._previous_response = previous_response
         self._is_linked = is_linked
@@ -94,6 +97,13 @@ class ChatMemory:
     def belonging(self) -> tuple[str, str, str]:
         """Whose chat it is, the session that it says it belongs to, and the group."""
         return self._user_id, self._session_id, self._group
+
+    def restrict(self, mode: str) -> None:
+        """Keep to what the session's memory is for: `read-only` keeps nothing, `off` tells nothing either."""
+        self._remembers = self._remembers and mode == ON
+        self._injects = self._injects and mode != OFF
+        if mode != ON and self.status not in (NONE, REMOTE, UNKNOWN_USER):
+            self.status = MemoryUse(self._remembers, self._injects).word
 
     @property
     def is_on(self) -> bool:
@@ -204,6 +214,7 @@ class ChatMemory:
             link,
             group=self._group,
             provider=self._provider,
+            cwd=self._cwd,
         )
 
     def _store_or_spool(self, delivery: Delivery) -> str:

@@ -50,7 +50,7 @@ class ChatRequest:
             return True
         if messages[-1].get("type") in OWN_ITEMS:
             return False
-        instructions = [text_of(one) for one in self._instructions]
+        instructions = [text_of(one) for one in self.instructions]
         last = text_of(messages[-1].get("content")) if messages[-1].get("role") == "user" else ""
         limit = self.fields.get("max_output_tokens" if self.wire == RESPONSES else "max_tokens")
         if limit == 1 and self.session_id:
@@ -58,7 +58,7 @@ class ChatRequest:
         return not is_asked_by_program(instructions, last, limit)
 
     @property
-    def _instructions(self) -> list[Any]:
+    def instructions(self) -> list[Any]:
         """Each block of instructions, wherever the wire format has them."""
         system = self.fields.get("instructions" if self.wire == RESPONSES else "system")
         blocks = system if isinstance(system, list) else [system]

@@ -76,9 +76,10 @@ class ChatRoute:
         seconds = config.server_memory_timeout
         try:
             async with (
-                session_in_use(state, seconds, *memory.belonging),
+                session_in_use(state, seconds, *memory.belonging) as mode,
                 until_disconnect(scope, receive),
             ):
+                memory.restrict(mode)
                 edit = partial(
                     splice,
                     asked.body,
@@ -131,6 +132,7 @@ async def _memory_for(scope: Scope, caller: Caller, asked: ChatRequest, provider
         is_linked=asked.is_stored,
         group=group_of(scope, caller),
         provider=provider.name,
+        cwd="" if is_off else agents.folder_of(headers, asked),
         context_window=provider.context_window,
     )
     if wanted and asked.is_held_by_provider:

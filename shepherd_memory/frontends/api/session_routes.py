@@ -61,6 +61,7 @@ def start_session(given: BodyInput[OperationInput, SessionStart]) -> Response:
         previous_transcript=asked.transcript,
         takeover=asked.takeover,
         cwd=asked.cwd,
+        memory_mode=asked.memory_mode,
     )
     return json_response(life, CREATED, session_header(life.session_id))
 

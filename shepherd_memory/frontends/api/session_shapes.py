@@ -35,6 +35,10 @@ class SessionStart(ForUser, frozen=True, kw_only=True):
         str, Meta(max_length=4096, description="The folder it is about: it follows another of that folder.")
     ] = ""
     takeover: Annotated[bool, Meta(description="Whether to end the one that is active.")] = False
+    memory_mode: Annotated[
+        Literal["on", "read-only", "off"],
+        Meta(description="Whether memory is used and added to, only used, or neither."),
+    ] = "on"
 
     @property
     def transcript(self) -> list[Any]:

@@ -6,6 +6,8 @@ from contextlib import asynccontextmanager
 
 from shepherd_memory.errors import DatabaseError
 from shepherd_memory.frontends.api.state import State
+from shepherd_memory.memory.session_lives import SessionLife
+from shepherd_memory.memory.sessions import ON
 
 logger = logging.getLogger("shepherd_memory.frontends.server.session_use")
 
@@ -13,20 +15,25 @@ logger = logging.getLogger("shepherd_memory.frontends.server.session_use")
 @asynccontextmanager
 async def session_in_use(
     state: State, seconds: float, user_id: str, session_id: str, group: str
-) -> AsyncIterator[None]:
+) -> AsyncIterator[str]:
     """Raises SessionEnded before anything is done; while it lasts, the session is not silent.
+
+    The mode of its memory is given: `on` where nobody said otherwise.
 
     A chat does not wait longer than `seconds` for the memory to say so, and goes on if it cannot.
     """
-    if session_id and await _has_life(state, seconds, user_id, session_id, group):
-        with state.service.session_keeper.using(user_id, session_id, group):
-            yield
-    else:
-        yield
+    life = await _life(state, seconds, user_id, session_id, group) if session_id else None
+    if life is None:
+        yield ON
+        return
+    with state.service.session_keeper.using(user_id, session_id, group):
+        yield life.memory_mode
 
 
-async def _has_life(state: State, seconds: float, user_id: str, session_id: str, group: str) -> bool:
-    def use() -> bool:
+async def _life(
+    state: State, seconds: float, user_id: str, session_id: str, group: str
+) -> SessionLife | None:
+    def use() -> SessionLife | None:
         return state.service.use_session(user_id, session_id, group=group)
 
     try:
@@ -35,4 +42,4 @@ async def _has_life(state: State, seconds: float, user_id: str, session_id: str,
         logger.warning(
             "whether a session has ended is not known (%s): its chat goes on", type(error).__name__
         )
-        return False
+        return None

@@ -1,0 +1,49 @@
+"""The lanes of phase 1: threads that plan and make notes beside whatever else a process does."""
+
+from collections.abc import Callable
+from typing import Any
+
+from shepherd_memory.config import Config
+from shepherd_memory.llm.client import Client
+from shepherd_memory.phases.phase1 import Phase1Kind
+from shepherd_memory.phases.planning import Planner
+from shepherd_memory.storage.clock import Clock
+from shepherd_memory.storage.database import Database
+from shepherd_memory.work.lane import Lane
+
+
+class PhaseLanes:
+    """The threads that make notes: as many as may be made at once when the process starts."""
+
+    def __init__(
+        self,
+        database: Database,
+        config: Callable[[], Config],
+        clock: Clock,
+        faults: Callable[[str], None] = lambda point: None,
+    ) -> None:
+        self._planner = Planner(database, config)
+        self._clients = [
+            Client("the client of phase 1", one_at_a_time=True)
+            for _ in range(config().memory_phase1_concurrency)
+        ]
+        self.lanes: list[Lane[Any, Any]] = [
+            Lane(Phase1Kind(database, config, client, self._planner), database, clock, faults, _names(number))
+            for number, client in enumerate(self._clients, start=1)
+        ]
+
+    def wake(self) -> None:
+        """Look for conversations and jobs now: a session has started, or somebody asks for a note."""
+        self._planner.hurry()
+        for lane in self.lanes:
+            lane.wake()
+
+    def close(self) -> None:
+        """End what runs, and refuse later calls."""
+        for client in self._clients:
+            client.close()
+
+
+def _names(number: int) -> tuple[str, str]:
+    name = "shepherd-phases" if number == 1 else f"shepherd-phases-{number}"
+    return name, f"{name}-heartbeat"

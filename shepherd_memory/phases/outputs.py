@@ -1,0 +1,225 @@
+"""Outputs: what phase 1 made of a conversation, a row for each."""
+
+from dataclasses import dataclass, fields
+from datetime import datetime
+
+from shepherd_memory.conversations.conversation import Conversation
+from shepherd_memory.memory import documents, entries, session_documents
+from shepherd_memory.memory.documents import Document
+from shepherd_memory.phases.candidates import STRATEGY
+from shepherd_memory.storage import prompt_blocks, users
+from shepherd_memory.storage.clock import to_us
+from shepherd_memory.storage.database import Connection, Row
+from shepherd_memory.storage.rows import build
+from shepherd_memory.storage.visibility import seen_from
+from shepherd_memory.text.groups import MAIN_GROUP
+
+KEPT, WITHHELD, FORGOTTEN = "kept", "withheld", "forgotten"
+SUCCEEDED, NO_OUTPUT = "succeeded", "succeeded_no_output"
+OUTCOMES = (SUCCEEDED, NO_OUTPUT)
+TASK_OUTCOMES = ("success", "partial", "fail", "uncertain")
+
+
+@dataclass(frozen=True)
+class Output:
+    """What was made of a conversation through one of its documents; empty texts where nothing was worth it.
+
+    `source_updated_at` is when the conversation ended, and `note` the id of the document in its session that
+    says the summary.
+    """
+
+    group_name: str
+    conversation_id: int
+    session_id: str
+    source_through: int
+    source_updated_at: datetime
+    raw_memory: str
+    summary: str
+    slug: str
+    task_outcome: str
+    outcome: str
+    state: str
+    note: str
+    model: str
+    generated_at: datetime
+    use_count: int = 0
+    last_used_at: datetime | None = None
+
+
+COLUMNS = ", ".join(field.name for field in fields(Output))
+
+_ONE = (
+    "where user_id = :user_id and group_name = :group and conversation_id = :conversation_id"
+    f" and strategy = '{STRATEGY}'"
+)
+
+
+def get(connection: Connection, user_id: str, conversation_id: int, group: str) -> Output | None:
+    """The output of one conversation of a group, whatever its state."""
+    row = connection.row(
+        f"select {COLUMNS} from conversation_outputs {_ONE}",
+        user_id=user_id,
+        group=group,
+        conversation_id=conversation_id,
+    )
+    return None if row is None else build(Output, row)
+
+
+def listing(connection: Connection, user_id: str, limit: int = 1000, group: str = MAIN_GROUP) -> list[Output]:
+    """The outputs that a group sees and that may be used, of the newest conversations first."""
+    among, seen = seen_from(group)
+    rows = connection.rows(
+        f"select {COLUMNS} from conversation_outputs where user_id = :user_id and state = 'kept'"
+        f" and outcome = 'succeeded'{among} order by source_updated_at desc, conversation_id desc"
+        " limit :limit",
+        user_id=user_id,
+        limit=limit,
+        **seen,
+    )
+    return [build(Output, row) for row in rows]
+
+
+def put(tx: Connection, user_id: str, output: Output) -> bool:
+    """Store an output, unless there is one that was made of more; whether it was stored.
+
+    How often it was used, and what was last consolidated of it, stay.
+    """
+    values = {name: getattr(output, name) for name in COLUMNS.split(", ")}
+    for moment in ("source_updated_at", "generated_at"):
+        values[moment] = to_us(values[moment])
+    made = [name for name in values if name not in ("use_count", "last_used_at")]
+    changed = [name for name in made if name not in ("group_name", "conversation_id")]
+    row = tx.row(
+        f"insert into conversation_outputs (user_id, strategy, {', '.join(made)})"
+        f" values (:user_id, '{STRATEGY}', {', '.join(f':{name}' for name in made)})"
+        " on conflict (user_id, group_name, conversation_id, strategy) do update set"
+        f" {', '.join(f'{name} = excluded.{name}' for name in changed)}"
+        " where conversation_outputs.source_through <= excluded.source_through"
+        " or conversation_outputs.state = 'withheld' returning conversation_id",
+        user_id=user_id,
+        **{name: values[name] for name in made},
+    )
+    return row is not None
+
+
+_EMPTIED = "raw_memory = '', summary = '', slug = '', task_outcome = ''"
+
+
+def set_aside(tx: Connection, user_id: str, output: Output, state: str) -> None:
+    """Take an output and its note out of use at once, without keeping its words."""
+    empty(tx, user_id, output, state)
+    remove_note_of(tx, user_id, output)
+
+
+def empty(tx: Connection, user_id: str, output: Output, state: str) -> None:
+    """The same for the output alone."""
+    tx.execute(
+        f"update conversation_outputs set {_EMPTIED}, state = :state {_ONE}",
+        user_id=user_id,
+        group=output.group_name,
+        conversation_id=output.conversation_id,
+        state=state,
+    )
+
+
+def delete(tx: Connection, user_id: str, output: Output) -> None:
+    """Remove an output and its note."""
+    tx.execute(
+        f"delete from conversation_outputs {_ONE}",
+        user_id=user_id,
+        group=output.group_name,
+        conversation_id=output.conversation_id,
+    )
+    remove_note_of(tx, user_id, output)
+
+
+def remove_note_of(tx: Connection, user_id: str, output: Output) -> None:
+    """The same for the note of an output, if it has one."""
+    place = (output.session_id, output.note, output.group_name)
+    note = session_documents.get_message(tx, user_id, *place) if output.note else None
+    if note is not None:
+        remove_note(tx, user_id, note)
+
+
+def remove_note(tx: Connection, user_id: str, note: Document) -> None:
+    """Delete the document that says a summary: it is found and told no more, and may be made again."""
+    group = note.group_name
+    documents.delete(tx, user_id, note.id, group)
+    entries.remove(tx, user_id, note.id, note.text)
+    marks = [prompt_blocks.entry_mark(note.id), prompt_blocks.text_mark(note.text, group)]
+    prompt_blocks.withdraw(tx, user_id, marks)
+    users.bump_version(tx, user_id)
+
+
+def of_note(connection: Connection, user_id: str, session_id: str, note: str, group: str) -> Output | None:
+    """The output whose note this document is."""
+    row = connection.row(
+        f"select {COLUMNS} from conversation_outputs where user_id = :user_id and group_name = :group"
+        " and session_id = :session_id and note = :note and note <> ''",
+        user_id=user_id,
+        group=group,
+        session_id=session_id,
+        note=note,
+    )
+    return None if row is None else build(Output, row)
+
+
+def of_session(connection: Connection, user_id: str, session_id: str, group: str) -> list[Output]:
+    """The outputs of all conversations of a session."""
+    rows = connection.rows(
+        f"select {COLUMNS} from conversation_outputs where user_id = :user_id and group_name = :group"
+        " and session_id = :session_id",
+        user_id=user_id,
+        group=group,
+        session_id=session_id,
+    )
+    return [build(Output, row) for row in rows]
+
+
+def that_say(connection: Connection, user_id: str, words: str, group: str) -> list[Output]:
+    """The outputs of a group in which these words stand, in any case."""
+    like = words.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
+    rows: list[Row] = connection.rows(
+        f"select {COLUMNS} from conversation_outputs where user_id = :user_id and group_name = :group"
+        " and (raw_memory || ' ' || summary || ' ' || slug like :like escape '\\'"
+        " or lower(raw_memory || ' ' || summary || ' ' || slug) like :lower escape '\\')",
+        user_id=user_id,
+        group=group,
+        like=f"%{like}%",
+        lower=f"%{like.lower()}%",
+    )
+    return [build(Output, row) for row in rows]
+
+
+def orphans(connection: Connection, user_id: str) -> list[Output]:
+    """The outputs of conversations that are no longer there: their file was read anew."""
+    rows = connection.rows(
+        f"select {COLUMNS} from conversation_outputs o where user_id = :user_id and not exists"
+        " (select 1 from conversations c where c.user_id = o.user_id and c.id = o.conversation_id)",
+        user_id=user_id,
+    )
+    return [build(Output, row) for row in rows]
+
+
+def drop_orphans(tx: Connection, user_id: str) -> None:
+    """Remove them, with their notes."""
+    if users.lock_existing(tx, user_id) is not None:
+        for output in orphans(tx, user_id):
+            delete(tx, user_id, output)
+
+
+def note_name(conversation: Conversation, before: Output | None) -> str:
+    """What the document is called in its session: the same in every database that has the conversation."""
+    begun = to_us(conversation.first_message_at)
+    return before.note if before is not None and before.note else f"phase1:{begun}"
+
+
+def count_use(tx: Connection, user_id: str, used: list[tuple[str, int]], now: int) -> None:
+    """Note that these outputs, each by its group and conversation, were told or read."""
+    tx.execute_many(
+        f"update conversation_outputs set use_count = use_count + 1, last_used_at = :now {_ONE}",
+        [
+            {"user_id": user_id, "group": group, "conversation_id": conversation_id, "now": now}
+            for group, conversation_id in used
+        ],
+    )

@@ -1,0 +1,71 @@
+"""Withholding: what was made of a conversation is out of use as soon as something in it is forgotten."""
+
+from collections.abc import Iterable
+
+from shepherd_memory.conversations import conversation as conversations
+from shepherd_memory.conversations.conversation import Conversation
+from shepherd_memory.memory import twins
+from shepherd_memory.memory.documents import Document
+from shepherd_memory.phases import outputs
+from shepherd_memory.phases.candidates import KIND, job_key
+from shepherd_memory.phases.outputs import FORGOTTEN, WITHHELD
+from shepherd_memory.storage.clock import to_us
+from shepherd_memory.storage.database import Connection
+from shepherd_memory.text.groups import MAIN_GROUP
+from shepherd_memory.work import jobs
+
+
+def withhold_messages(
+    tx: Connection, user_id: str, forgotten: Iterable[Document], group: str = MAIN_GROUP
+) -> None:
+    """Withhold what was made of the conversations that these messages are in; a call that runs is in vain.
+
+    A note among them is forgotten itself: it is not made again. Its document is the caller's to delete.
+    """
+    for document in forgotten:
+        note = outputs.of_note(tx, user_id, document.session_id, document.message_id, group)
+        if note is not None:
+            outputs.empty(tx, user_id, note, FORGOTTEN)
+            continue
+        for one in _around(tx, user_id, document, group):
+            _withhold(tx, user_id, one)
+
+
+def _around(tx: Connection, user_id: str, document: Document, group: str) -> list[Conversation]:
+    """The conversations that a message is an entry of, whichever way it came in."""
+    said_at = to_us(document.created_at)
+    own = conversations.of_session(tx, user_id, document.session_id, group)
+    found = [one for one in own if one.first_document <= document.id <= one.last_document]
+    for session_id, heard_at in twins.of_stored(tx, user_id, document.session_id, document.message_id, group):
+        others = conversations.of_session(tx, user_id, session_id, group)
+        found += [one for one in others if _spans(one, heard_at) or _spans(one, said_at)]
+    return found
+
+
+def _spans(conversation: Conversation, moment: int) -> bool:
+    return to_us(conversation.first_message_at) <= moment <= to_us(conversation.last_message_at)
+
+
+def _withhold(tx: Connection, user_id: str, conversation: Conversation) -> None:
+    jobs.requeue(tx, user_id, KIND, job_key(conversation))
+    output = outputs.get(tx, user_id, conversation.id, conversation.group_name)
+    if output is not None and output.state != FORGOTTEN:
+        outputs.set_aside(tx, user_id, output, WITHHELD)
+
+
+def withhold_value(tx: Connection, user_id: str, value: str, group: str = MAIN_GROUP) -> None:
+    """Withhold every output that says the value of a fact that is forgotten, wherever it was said."""
+    for output in outputs.that_say(tx, user_id, value, group):
+        outputs.set_aside(tx, user_id, output, WITHHELD)
+
+
+def forget_session(tx: Connection, user_id: str, session_id: str, group: str = MAIN_GROUP) -> None:
+    """A session is forgotten: nothing that was made of it is left, and nothing is being made."""
+    for one in conversations.of_session(tx, user_id, session_id, group):
+        tx.execute(
+            f"delete from jobs where user_id = :user_id and kind = '{KIND}' and key = :key",
+            user_id=user_id,
+            key=job_key(one),
+        )
+    for output in outputs.of_session(tx, user_id, session_id, group):
+        outputs.delete(tx, user_id, output)
