@@ -40,8 +40,8 @@ CONTEXTS = {
 class HandedOn:
     """What stands above the facts of a block: its text, the documents in it, and marks of what is none.
 
-    `global_id` is that of the global memory, if the text begins with it; `outputs` are the notes of
-    conversations that it tells, by group and conversation.
+    `global_id` is that of the global memory, if the text begins with it; `notes` are those of
+    conversations that it tells, by group, session and their id there.
     """
 
     text: str = ""
@@ -49,7 +49,7 @@ class HandedOn:
     shortened_ids: tuple[int, ...] = ()
     marks: tuple[str, ...] = ()
     global_id: int = 0
-    outputs: tuple[tuple[str, int], ...] = ()
+    notes: tuple[tuple[str, str, str], ...] = ()
 
     @property
     def whole_ids(self) -> frozenset[int]:
@@ -205,5 +205,5 @@ def joined(parts: Sequence[ContextSection | PreviousSession]) -> HandedOn:
         tuple(dict.fromkeys(number for part in parts for number in part.document_ids)),
         tuple(dict.fromkeys(number for part in parts for number in part.shortened_ids)),
         tuple(mark for part in parts if isinstance(part, PreviousSession) for mark in part.marks),
-        outputs=tuple(used for part in parts if isinstance(part, ContextSection) for used in part.outputs),
+        notes=tuple(note for part in parts if isinstance(part, ContextSection) for note in part.notes),
     )

@@ -60,13 +60,13 @@ class PreviousSession:
 class ContextSection:
     """Documents of one category, or a summary, as a new session is told of them; some of them are cut.
 
-    `outputs` are the notes of conversations in it, by group and conversation.
+    `notes` are those of conversations in it, by group, session and their id there.
     """
 
     text: str
     document_ids: tuple[int, ...]
     shortened_ids: tuple[int, ...] = ()
-    outputs: tuple[tuple[str, int], ...] = ()
+    notes: tuple[tuple[str, str, str], ...] = ()
 
 
 @dataclass

@@ -15,6 +15,7 @@ from shepherd_memory.memory.documents import PHASE1
 from shepherd_memory.memory.entries import FACT
 from shepherd_memory.memory.facts import Fact
 from shepherd_memory.recall import Hit, Recalled
+from shepherd_memory.recall.rows import NOTE
 from shepherd_memory.storage.database import Connection
 from shepherd_memory.text.block_seal import strip_content
 from shepherd_memory.text.citations import without_citation
@@ -147,6 +148,7 @@ def _stored(
         handed_on.marks,
         handed_on.tokens,
         handed_on.global_id,
+        (*handed_on.notes, *_notes_in(shown)),
     )
 
 
@@ -173,6 +175,13 @@ def _is_unseen(hit: Hit, shown: set[str], elsewhere: str, group: str) -> bool:
     if hit.kind == FACT or (elsewhere and (hit.session_id, hit.group) == (elsewhere, group)):
         return False
     return hit.text.strip() not in shown
+
+
+def _notes_in(hits: Iterable[Hit]) -> Iterator[tuple[str, str, str]]:
+    """The notes of conversations among these: group, session, and their id there."""
+    for hit in hits:
+        if hit.role == NOTE:
+            yield hit.group, hit.session_id, hit.message_id
 
 
 def _with_one_note(hits: Iterable[Hit]) -> Iterator[Hit]:

@@ -30,7 +30,7 @@ def tell_summary(sections: Sequence[SummarySection], max_tokens: int) -> Context
     documents = [number for line in lines for number in line.document_ids]
     whole = {number for line in lines for number in line.whole_ids}
     cut = [number for number in documents if number not in whole]
-    used = [line.output for line in lines if line.output is not None]
+    used = [line.note for line in lines if line.note is not None]
     return ContextSection(f"{OPENING}\n{text}{CLOSING}", tuple(documents), tuple(cut), tuple(used))
 
 

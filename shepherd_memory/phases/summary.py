@@ -10,6 +10,7 @@ VERSION = "v1"
 FILE_NAME = "memory_summary.md"
 PROFILE, PREFERENCES, CONVERSATIONS = "Profile", "Preferences", "Recent conversations"
 TITLE_CHARS = 100
+NOTE_CHARS = 300
 
 _PREFERENCE_WORDS = """
 favorite favorites favourite favourites prefer prefers preferred preference preferences like likes liked
@@ -23,10 +24,11 @@ PREFERENCE_WORDS = frozenset(_PREFERENCE_WORDS.split())
 class SummarisedConversation:
     """A conversation by its title: a name that it was given, or how it opened, in the document `opening_id`.
 
-    `note` is what a phase made of it, as the document `note_id`; both 0 and empty where there is none.
+    `note` is what a phase made of it, as the document `note_id`, which is called `note_name` in the session;
+    empty where there is none.
     """
 
-    conversation_id: int
+    session_id: str
     group_name: str
     last_message_at: datetime
     name: str
@@ -34,6 +36,7 @@ class SummarisedConversation:
     opening_id: int
     note: str = ""
     note_id: int = 0
+    note_name: str = ""
 
 
 @dataclass(frozen=True)
@@ -43,8 +46,8 @@ class SummaryLine:
     text: str
     document_ids: tuple[int, ...] = ()
     whole_ids: tuple[int, ...] = ()
-    output: tuple[str, int] | None = None
-    """The group and the conversation whose note it tells."""
+    note: tuple[str, str, str] | None = None
+    """The group and the session of the conversation whose note it tells, and the note's id there."""
 
 
 @dataclass(frozen=True)
@@ -89,16 +92,20 @@ def one_line(text: str) -> str:
 
 def _line(conversation: SummarisedConversation) -> SummaryLine | None:
     said = one_line(conversation.opening)
-    title = _cut(one_line(conversation.name) or said)
+    title = _cut(one_line(conversation.name) or said, TITLE_CHARS)
     if not title:
         return None
-    note = one_line(conversation.note)
+    note = _cut(one_line(conversation.note), NOTE_CHARS)
     text = f"- {conversation.last_message_at:%Y-%m-%d} {title}" + (f": {note}" if note else "")
-    documents = [number for number in (conversation.opening_id, conversation.note_id) if number]
-    whole = [conversation.opening_id] if title == said and said == conversation.opening.strip() else []
-    output = (conversation.group_name, conversation.conversation_id) if note else None
-    return SummaryLine(text, tuple(documents), tuple(filter(None, whole)), output)
+    told = {
+        conversation.opening_id: (conversation.opening, title),
+        conversation.note_id: (conversation.note, note),
+    }
+    documents = tuple(filter(None, told))
+    whole = tuple(number for number in documents if told[number][0].strip() == told[number][1])
+    place = (conversation.group_name, conversation.session_id, conversation.note_name) if note else None
+    return SummaryLine(text, documents, whole, place)
 
 
-def _cut(text: str) -> str:
-    return text if len(text) <= TITLE_CHARS else f"{text[: TITLE_CHARS - 1].rstrip()}…"
+def _cut(text: str, most: int) -> str:
+    return text if len(text) <= most else f"{text[: most - 1].rstrip()}…"

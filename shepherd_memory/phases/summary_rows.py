@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from shepherd_memory.memory import facts
+from shepherd_memory.phases.candidates import STRATEGY
 from shepherd_memory.phases.summary import (
     SummarisedConversation,
     SummarySection,
@@ -16,8 +17,16 @@ from shepherd_memory.storage.database import Connection, Row
 MAX_LISTED = 8
 """Conversations in a section."""
 
-OPENING_CHARS = 400
-"""Of the first message so much is looked at."""
+READ_CHARS = 400
+"""Of a first message, and of a note, so much is looked at."""
+
+_NOTE = (
+    "(select n.id from conversation_outputs o join documents n on n.user_id = o.user_id"
+    " and n.group_name = o.group_name and n.session_id = o.session_id and n.message_id = o.note"
+    " where o.user_id = :user_id and o.group_name = :group and o.conversation_id = c.id"
+    f" and o.strategy = '{STRATEGY}' and o.state = 'kept')"
+)
+"""The document that says the note of a conversation, if a phase made one that may be used."""
 
 
 @dataclass(frozen=True)
@@ -68,9 +77,9 @@ def _newest(
     connection: Connection, user_id: str, scope: SummaryScope, inside: str, place: dict[str, str | int]
 ) -> list[SummarisedConversation]:
     rows = connection.rows(
-        "select c.id, c.last_message_at, s.name, (select min(d.id) from documents d"
+        "select c.session_id, c.last_message_at, s.name, (select min(d.id) from documents d"
         " where d.user_id = :user_id and d.group_name = :group and d.session_id = c.session_id"
-        " and d.id between c.first_document and c.last_document and d.role = 'user')"
+        f" and d.id between c.first_document and c.last_document and d.role = 'user'), {_NOTE}"
         " from conversations c left join sessions s on s.user_id = c.user_id"
         " and s.group_name = c.group_name and s.session_id = c.session_id"
         f" where c.user_id = :user_id and c.group_name = :group and {inside}"
@@ -83,25 +92,36 @@ def _newest(
         most=MAX_LISTED,
         **place,
     )
-    openings = _openings(connection, user_id, scope.group, rows)
+    texts = _texts(connection, user_id, scope.group, rows)
     return [
-        SummarisedConversation(number, scope.group, from_us(ended), name or "", *openings.get(first, ("", 0)))
-        for number, ended, name, first in rows
+        _conversation(scope.group, row, texts.get(row[3], _NOTHING), texts.get(row[4], _NOTHING))
+        for row in rows
     ]
 
 
-def _openings(
-    connection: Connection, user_id: str, group: str, rows: Sequence[Row]
-) -> dict[int, tuple[str, int]]:
-    """The beginnings of the messages that conversations open with, and their documents, by the latter."""
-    wanted = {f"id{at}": row[3] for at, row in enumerate(rows) if row[3] is not None}
+_Text = tuple[str, int, str]
+_NOTHING = ("", 0, "")
+
+
+def _conversation(group: str, row: Row, first: _Text, note: _Text) -> SummarisedConversation:
+    opening, opening_id, _ = first
+    return SummarisedConversation(row[0], group, from_us(row[1]), row[2] or "", opening, opening_id, *note)
+
+
+def _texts(connection: Connection, user_id: str, group: str, rows: Sequence[Row]) -> dict[int, _Text]:
+    """The beginnings of the messages that conversations open with, and of their notes, by their documents.
+
+    Each with its document, and the id that it has in its session.
+    """
+    ids = [number for row in rows for number in row[3:5] if number is not None]
+    wanted = {f"id{at}": number for at, number in enumerate(ids)}
     if not wanted:
         return {}
     found = connection.rows(
-        f"select id, substr(text, 1, {OPENING_CHARS}) from documents where user_id = :user_id"
+        f"select id, substr(text, 1, {READ_CHARS}), message_id from documents where user_id = :user_id"
         f" and group_name = :group and id in ({', '.join(f':{name}' for name in wanted)})",
         user_id=user_id,
         group=group,
         **wanted,
     )
-    return {number: (text, number) for number, text in found}
+    return {number: (text, number, message_id) for number, text, message_id in found}

@@ -99,6 +99,7 @@ from shepherd_memory.phases import (
     refusal,
     storing,
     summary_rows,
+    usage,
     withholding,
 )
 from shepherd_memory.phases.answer import NoteAnswer
@@ -940,6 +941,7 @@ SERVICE: dict[str, list[Case]] = {
         on_service("forget", question="Where?"),
     ],
     "global_memory": [on_service("global_memory")],
+    "note_reading": [on_service("note_reading", [replace(HIT, role="note", message_id="m2")])],
     "memory_summary": [
         on_service("memory_summary"),
         on_service("memory_summary", project=Pair.others, current="chat"),
@@ -1199,7 +1201,9 @@ PHASES: dict[str, list[Case]] = {
         in_transaction(candidates.listing),
         in_transaction(candidates.listing, conversation_id=CONVERSATION),
     ],
-    "phases.outputs.count_use": [in_transaction(outputs.count_use, [("main", CONVERSATION)], NOW)],
+    "phases.usage.count_cited": [in_transaction(usage.count_cited, ["chat", str(CONVERSATION)], NOW, "main")],
+    "phases.usage.count_notes": [in_transaction(usage.count_notes, [("chat", "m2")], NOW, "main")],
+    "phases.outputs.make_room": [with_output(outputs.make_room)],
     "phases.outputs.delete": [with_output(outputs.delete)],
     "phases.outputs.drop_orphans": [in_transaction(outputs.drop_orphans)],
     "phases.outputs.empty": [with_output(outputs.empty, "withheld")],

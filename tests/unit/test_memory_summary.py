@@ -26,7 +26,7 @@ TEXTS = st.one_of(
 
 
 def talk(number: int, opening: str = "How do I oil a chain?", **more: object) -> SummarisedConversation:
-    return SummarisedConversation(number, "main", ENDED, "", opening, number, **more)  # type: ignore[arg-type]
+    return SummarisedConversation(f"s{number}", "main", ENDED, "", opening, number, **more)  # type: ignore[arg-type]
 
 
 def test_nothing_known_is_an_empty_file() -> None:
@@ -44,8 +44,11 @@ def test_preferences_stand_apart() -> None:
 
 
 def test_a_line_says_what_it_is_made_of() -> None:
-    long, noted = talk(1, "word " * 60), talk(2, "Short", note="They agreed\non oil.", note_id=9)
-    named = SummarisedConversation(3, "main", ENDED, "A name", "Short too", 3)
+    long, noted = (
+        talk(1, "word " * 60),
+        talk(2, "Short", note="They agreed\non oil.", note_id=9, note_name="n"),
+    )
+    named = SummarisedConversation("s3", "main", ENDED, "A name", "Short too", 3)
     (section,) = conversation_section(
         [long, noted, named, talk(4, "Short too"), talk(5, "Short too")], "/work"
     )
@@ -59,7 +62,7 @@ def test_a_line_says_what_it_is_made_of() -> None:
     told = tell_summary([section], 800)
     assert told is not None
     assert (told.document_ids, told.shortened_ids) == ((1, 2, 9, 3, 5), (1, 9, 3))
-    assert told.outputs == (("main", 2),)
+    assert told.notes == (("main", "s2", "n"),)
 
 
 @given(st.lists(TEXTS, max_size=8), st.lists(TEXTS, max_size=8), st.integers(0, 400), TEXTS)
