@@ -14,8 +14,11 @@ Entry = dict[str, Value]
 
 _SECTIONS = frozenset({"facts", "context"})
 _WRAPPERS = ("memories", "memory", "result", "results", "output", "data", "response", "extracted", "items")
-_KEYS = ("key", "attribute", "property", "field", "predicate", "label", "fact", "name")
+_KEYS = ("key", "attribute", "property", "field", "predicate", "label", "fact", "name", "type", "category")
 _VALUES = ("value", "val", "object", "content")
+_LINES = ("fact", "content", "text")
+"""The only name of an object whose value is a whole line: `{"content": "name: Carla"}`."""
+
 _QUESTIONS = ("q", "question", "query")
 _ANSWERS = ("a", "answer", "reply", "response")
 
@@ -83,8 +86,8 @@ def _fact_entry(entry: Value) -> Iterator[Entry]:
     named = by_name(entry)
     if "key" in named or _is_fact(entry):
         yield _named(entry, _KEYS, _VALUES)
-    elif list(named) == ["fact"] and isinstance(named["fact"], str):
-        yield _line_entry(named["fact"])
+    elif len(named) == 1 and isinstance(line := _first(named, _LINES), str):
+        yield _line_entry(line)
     elif isinstance(entry, dict):
         yield from _each_of(entry)
     elif isinstance(entry, str):

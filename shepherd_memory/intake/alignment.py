@@ -1,11 +1,12 @@
 """What of a list of messages without ids a session has already: a list is aligned with the session's tail."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
-from shepherd_memory.memory.documents import NewDocument
+from shepherd_memory.intake.messages import Message
 from shepherd_memory.memory.session_tail import read_tail
 from shepherd_memory.storage.database import Connection
+from shepherd_memory.text.groups import MAIN_GROUP
 from shepherd_memory.text.ids import DIGEST_CHARS
 
 _PLACE = "."
@@ -24,32 +25,36 @@ class _Tail:
 
 
 def align(
-    tx: Connection, user_id: str, new: Sequence[NewDocument], unnamed: Sequence[bool], first_id: int
-) -> list[NewDocument]:
-    """The messages with their final ids: of those without one, the known get that of the stored message.
+    tx: Connection,
+    user_id: str,
+    session_id: str,
+    new: Sequence[Message],
+    first_id: int,
+    group: str = MAIN_GROUP,
+) -> list[str]:
+    """The final ids of messages: of those without one, the known get that of the stored message.
 
     Known is the longest beginning of the list that the session ends with; the rest is new, and said again
     if it was said before. What the user has deleted from the session stays out of it. The id of an unnamed
     message is the digest of what it says until here; what is new gets its place in the session besides.
     """
-    if not any(unnamed):
-        return list(new)
-    tail = _tail(tx, user_id, new)
-    listed = [n for n, document in enumerate(new) if document.message_id not in tail.unplaced]
+    if not any(message.is_unnamed for message in new):
+        return [message.message_id for message in new]
+    tail = _tail(tx, user_id, session_id, len(new), group)
+    listed = [n for n, message in enumerate(new) if message.message_id not in tail.unplaced]
     known = overlap(
         [said_by(message_id) for message_id in tail.ids], [said_by(new[n].message_id) for n in listed]
     )
     stored = dict(zip(listed[:known], tail.ids[len(tail.ids) - known :], strict=True))
     return [
-        replace(document, message_id=_final_id(document, first_id + n, stored.get(n), tail))
-        if unnamed[n]
-        else document
-        for n, document in enumerate(new)
+        _final_id(message.message_id, first_id + n, stored.get(n), tail)
+        if message.is_unnamed
+        else message.message_id
+        for n, message in enumerate(new)
     ]
 
 
-def _final_id(document: NewDocument, document_id: int, stored: str | None, tail: _Tail) -> str:
-    said = document.message_id
+def _final_id(said: str, document_id: int, stored: str | None, tail: _Tail) -> str:
     return stored or tail.deleted.get(said) or f"{said}{_PLACE}{document_id:x}"
 
 
@@ -63,9 +68,8 @@ def _is_place(text: str) -> bool:
     return bool(text) and all(c in "0123456789abcdef" for c in text)
 
 
-def _tail(tx: Connection, user_id: str, new: Sequence[NewDocument]) -> _Tail:
-    session_id, group = new[0].session_id, new[0].group_name
-    found = read_tail(tx, user_id, session_id, len(new), group)
+def _tail(tx: Connection, user_id: str, session_id: str, limit: int, group: str) -> _Tail:
+    found = read_tail(tx, user_id, session_id, limit, group)
     others = {*found.deleted, *found.elsewhere}
     # A place is the id of the document that the message was, or would have been.
     placed = {(int(one.rpartition(_PLACE)[2], 16), one) for one in others if said_by(one) != one}

@@ -277,16 +277,18 @@ def store_messages(
         live = session.id
         # Who says what, where a message does not say it itself.
         speakers = {"user": user_id, "assistant": session.agent_name or how.agent_name}
-        new = [_document_of(message, live, group_name, speakers) for message in messages]
         note(tx, live)
-        new = align(tx, user_id, new, [message.is_unnamed for message in messages], first_id)
-        whole, (new, apart) = new, _without_twins(tx, user_id, new, live, group_name)
+        ids = align(tx, user_id, live, messages, first_id, group_name)
+        whole = [
+            _document_of(message, message_id, live, group_name, speakers)
+            for message, message_id in zip(messages, ids, strict=True)
+        ]
+        new, apart = _without_twins(tx, user_id, whole, live, group_name)
         terms = _counted_again(whole, new, terms)
         stored, queued = _store(
             tx, user_id, first_id, new, terms, how, extract, now, now if said_at is None else said_at, apart
         )
-    ids = tuple(document.message_id for document in new)
-    return Remembered(live, stored, len(new) - stored, queued, message_ids=ids)
+    return Remembered(live, stored, len(new) - stored, queued, message_ids=tuple(ids))
 
 
 def _without_twins(
@@ -325,12 +327,12 @@ def _counted_again(
 
 
 def _document_of(
-    message: Message, session_id: str, group_name: str, speakers: Mapping[str, str]
+    message: Message, message_id: str, session_id: str, group_name: str, speakers: Mapping[str, str]
 ) -> NewDocument:
     """A live message as a document; `speakers`: who has which role, where a message does not say it."""
     return NewDocument(
         session_id=session_id,
-        message_id=message.message_id,
+        message_id=message_id,
         text=message.text,
         created_at=message.created_at,
         role=message.role,

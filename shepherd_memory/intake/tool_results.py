@@ -73,7 +73,7 @@ def without_memory_results(message: Mapping[Any, Any], calls: Mapping[str, str])
 
 def _is_of_memory(result: Mapping[Any, Any], calls: Mapping[str, str]) -> bool:
     name = result.get("name") or calls.get(_call_id(result))
-    return is_memory_tool(name) if name else looks_returned(_text_in(result))
+    return is_memory_tool(name) or looks_returned(_text_in(result))
 
 
 def _call_id(result: Mapping[Any, Any]) -> str:

@@ -60,7 +60,8 @@ KINDS: dict[str, Kind] = {
         "tombstones",
         {"group_name": TEXT, "kind": TEXT, "session_id": TEXT, "key": TEXT, "deleted_at": MOMENT},
         "group_name, kind, session_id, key",
-        "where true on conflict (user_id, group_name, kind, session_id, key) do nothing",
+        "where true on conflict (user_id, group_name, kind, session_id, key) do update"
+        " set deleted_at = excluded.deleted_at where excluded.deleted_at > tombstones.deleted_at",
     ),
     "file": Kind(
         "transcript_files",
@@ -208,7 +209,11 @@ KINDS: dict[str, Kind] = {
             "created_at": MOMENT,
         },
         "id",
-        "where not exists (select 1 from unconfirmed where user_id = :user_id and group_name = :group_name"
+        "where not exists (select 1 from tombstones where user_id = :user_id and group_name = :group_name"
+        " and kind = 'fact' and :kind = 'fact' and session_id = '' and key = :name"
+        " and deleted_at >= :stated_at)"
+        + _statement_not_buried()
+        + " and not exists (select 1 from unconfirmed where user_id = :user_id and group_name = :group_name"
         " and kind = :kind"
         " and name = :name and content = :content and stated_at = :stated_at)",
         has_id=True,

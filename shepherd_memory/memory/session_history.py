@@ -16,12 +16,13 @@ from shepherd_memory.memory.session_lives import (
     SessionLife,
     no_fault,
 )
-from shepherd_memory.memory.session_names import made_name
+from shepherd_memory.memory.session_names import made_name, sought_name
 from shepherd_memory.storage import users
 from shepherd_memory.storage.database import Connection, Database
 from shepherd_memory.storage.rows import build
 from shepherd_memory.storage.visibility import seen_from
 from shepherd_memory.text.groups import MAIN_GROUP
+from shepherd_memory.text.ids import storable_id
 
 COLUMNS = "id, group_name, session_id, name, created_at, archived_at"
 MAX_LISTED = 20
@@ -206,16 +207,17 @@ def find(connection: Connection, user_id: str, named: str, group: str = MAIN_GRO
     Else the one whose id begins so: on a terminal ids are shortened, with an ellipsis at their end.
     NotFound if there is none; InvalidInput, with their ids, if there are several.
     """
-    life = session_lives.get(connection, user_id, named, group) if named else None
+    session_id = storable_id(named)
+    life = session_lives.get(connection, user_id, session_id, group) if named else None
     if life is not None:
         return life
-    found = [one for one in _named(connection, user_id, named, group) if one is not None]
-    found = found or _beginning(connection, user_id, named.removesuffix("…"), group)
+    found = [one for one in _named(connection, user_id, sought_name(named), group) if one is not None]
+    found = found or _beginning(connection, user_id, session_id.removesuffix("…"), group)
     if not found:
         raise _not_found(named)
     if len(found) > 1:
         ids = ", ".join(one.session_id for one in found[:MAX_LISTED])
-        raise InvalidInput(f"{len(found)} sessions are named {named!r}; give the id of one: {ids}")
+        raise InvalidInput(f"{len(found)} sessions are named {session_id!r}; give the id of one: {ids}")
     return found[0]
 
 
@@ -255,7 +257,9 @@ def _is_number(text: str) -> bool:
 
 
 def _not_found(named: str) -> NotFound:
-    return NotFound(f"there is no session {named!r} here; the list of sessions has their ids and names")
+    return NotFound(
+        f"there is no session {storable_id(named)!r} here; the list of sessions has their ids and names"
+    )
 
 
 def _file(

@@ -22,16 +22,25 @@ def session_name(raw: object) -> str:
         return ""
     if not isinstance(raw, str):
         raise InvalidInput(f"the name of a session is text, not {type(raw).__name__}")
-    seen = "".join(
-        one if one.isprintable() or one in _JOINERS else _blank(one) for one in canonical_text(raw)
-    )
-    name = " ".join(seen.split())
+    name = _one_line(raw)
     if len(name) > MAX_NAME_CHARS:
         raise InvalidInput(
             f"the name of a session has at most {MAX_NAME_CHARS} characters; this one has {len(name)}:"
             " give it a shorter one"
         )
     return redact(name)
+
+
+def sought_name(raw: str) -> str:
+    """How a session is called whose name was given as `raw`: whoever looks for it may type the same again."""
+    return redact(_one_line(raw))
+
+
+def _one_line(raw: str) -> str:
+    seen = "".join(
+        one if one.isprintable() or one in _JOINERS else _blank(one) for one in canonical_text(raw)
+    )
+    return " ".join(seen.split())
 
 
 def _blank(character: str) -> str:

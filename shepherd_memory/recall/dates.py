@@ -214,7 +214,7 @@ def _foreign_near_day(match: re.Match[str], today: date) -> Span:
 
 
 def _near_day(match: re.Match[str], today: date) -> Span:
-    day = today - timedelta(days={"today": 0, "yesterday": 1}[match["word"]])
+    day = today - timedelta(days={"today": 0, "yesterday": 1, "day before yesterday": 2}[match["word"]])
     return Span(day, day)
 
 
@@ -275,7 +275,7 @@ PATTERNS: list[Pattern] = [
         (r"\b(?:last|previous|past) (?P<unit>week|month|year|weekend)\b", _last_unit),
         (rf"\b(?:last|previous|past) {_MONTH}\b", _last_month_named),
         (rf"\b(?:last|on|past) (?P<weekday>{'|'.join(WEEKDAYS)})\b", _weekday),
-        (r"\b(?P<word>today|yesterday)\b", _near_day),
+        (r"\b(?P<word>today|yesterday|day before yesterday)\b", _near_day),
         (r"\bthis (?P<unit>week|month|year)\b", _this_unit),
         (rf"\b(?:in|during|since|of|early|late|mid|this) {_MONTH}\b", _latest_month),
         *_FOREIGN_PATTERNS,

@@ -8,13 +8,17 @@ from shepherd_memory.text.groups import MAIN_GROUP
 
 @dataclass(frozen=True)
 class Scope:
-    """Where to look; what is empty or None limits nothing. Times are in microseconds."""
+    """Where to look; what is empty or None limits nothing. Times are in microseconds.
+
+    `by_session`: what was said in two sessions is found in both; else the same words are one hit.
+    """
 
     kinds: tuple[str, ...] | None = None
     project: str = ""
     source: str = ""
     since: int | None = None
     until: int | None = None
+    by_session: bool = False
 
 
 @dataclass(frozen=True)

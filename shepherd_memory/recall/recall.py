@@ -104,7 +104,9 @@ class RecallEngine:
                 certain = confidences(ranked)
             else:
                 ranked, terms, certain = then, (), np.full_like(then.scores, CONFIDENCE)
-            hits = self._hits(connection, user_id, view.index, ranked, certain, limit, threshold, explain)
+            hits = self._hits(
+                connection, user_id, view.index, ranked, certain, limit, threshold, scope, explain
+            )
         if not hits:
             return Recalled((), True, NOTHING_THEN if times else NOTHING_CLOSE, terms)
         return Recalled(tuple(hits), words=terms)
@@ -205,6 +207,7 @@ class RecallEngine:
         certain: "Floats",
         limit: int,
         threshold: float,
+        scope: Scope,
         explain: bool,
     ) -> list[Hit]:
         passing = np.flatnonzero(certain >= threshold)
@@ -215,7 +218,7 @@ class RecallEngine:
             rows = fetch(connection, user_id, [(KINDS[index.kinds[p]], int(index.ids[p])) for p in places])
             for position, place in zip(chunk, places, strict=True):
                 found = rows.get(int(index.ids[place]))
-                if found is None or _is_repeated(found, seen):
+                if found is None or _is_repeated(found, seen, scope.by_session):
                     continue
                 hits.append(_hit(found, ranked, int(position), float(certain[position]), explain))
                 if len(hits) == limit:
@@ -229,9 +232,10 @@ def _chunks(passing: "Ints", limit: int) -> Iterable["Ints"]:
     return (passing[at : at + step] for at in range(0, len(passing), step))
 
 
-def _is_repeated(found: HitRow, seen: set[tuple[str, ...]]) -> bool:
+def _is_repeated(found: HitRow, seen: set[tuple[str, ...]], by_session: bool) -> bool:
     """Whether the same words were said before it; near-identical hits collapse into the best."""
-    said = (found.speaker_name, *words(found.text))
+    where = (found.group, found.session_id) if by_session else ()
+    said = (*where, found.speaker_name, *words(found.text))
     if said in seen:
         return True
     seen.add(said)

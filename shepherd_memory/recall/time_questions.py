@@ -45,6 +45,8 @@ _NOT_EMPTY = frozenset(
 )
 _EMPTY = (STOP_WORDS - _NOT_EMPTY) | {word for given in _ASKING.split() for word in words(fold(given))}
 
+_SINCE = ("since ", "seit ", "desde ", "depuis ")
+
 _SEASONS = {"spring": 3, "summer": 6, "autumn": 9, "fall": 9, "winter": 12}
 
 
@@ -113,4 +115,10 @@ _ALONE: list[Pattern] = [
 def asked_times(query: str, now: datetime) -> tuple[Span, ...]:
     """The stretches of time that a query is about; none if it is about anything else as well."""
     found, rest = take_dates(fold(query), now, [*PATTERNS, *_ALONE])
-    return () if set(words(rest)) - _EMPTY else tuple(span for span, _ in found)
+    if set(words(rest)) - _EMPTY:
+        return ()
+    return tuple(_through_today(span, now) if said.startswith(_SINCE) else span for span, said in found)
+
+
+def _through_today(span: Span, now: datetime) -> Span:
+    return Span(span.first, max(span.last, now.date()))

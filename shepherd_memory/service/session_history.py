@@ -12,10 +12,12 @@ from shepherd_memory.memory.session_messages import MessagePage, RebuiltChat, Se
 from shepherd_memory.memory.session_names import needed_name, session_name
 from shepherd_memory.memory.sessions import Session
 from shepherd_memory.recall import Hit
+from shepherd_memory.recall.hits import Scope
 from shepherd_memory.service.arguments import check_known_user, empty_for_unknown_user
 from shepherd_memory.service.recall import RecallService
 from shepherd_memory.service.sessions import SessionService
 from shepherd_memory.storage.database import Connection
+from shepherd_memory.text.canonical import as_text
 from shepherd_memory.text.excerpt import shorten
 from shepherd_memory.text.groups import MAIN_GROUP, checked_group
 from shepherd_memory.text.ids import storable_id
@@ -71,7 +73,8 @@ class SessionHistoryService(SessionService, RecallService):
         _check_page(limit, 0)
 
         def search() -> SessionList:
-            recalled = self.recall(user_id, query, MAX_HITS, 0.0, kinds=(DOCUMENT,), group=place)
+            scope = Scope(kinds=(DOCUMENT,), by_session=True)
+            recalled = self._find(user_id, as_text(query), MAX_HITS, 0.0, None, scope, False, place)
             hits = [hit for hit in recalled.hits if _is_about(hit, recalled.words)]
             with self.database.read() as connection:
                 catalog = SessionCatalog(connection, user_id, place)
@@ -173,10 +176,10 @@ class SessionHistoryService(SessionService, RecallService):
 
 
 def _named(named: object) -> str:
-    """An id or a name, as it is stored."""
+    """An id or a name."""
     if not isinstance(named, str) or not named.strip():
         raise InvalidInput("name the session: its id, or its name")
-    return storable_id(named)
+    return as_text(named)
 
 
 def _check_page(limit: int, offset: int) -> None:

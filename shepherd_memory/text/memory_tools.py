@@ -26,8 +26,13 @@ MEMORY_TOOLS = frozenset(
 RESULT_ROLES = frozenset({"tool", "function"})
 """Of messages in which a tool answers."""
 
-_PREFIX = re.compile(r"^.*(?:__|[./:])|^shepherd(?:[_-]memory)?[_-]", re.DOTALL)
-"""What clients put before a tool's name: `mcp__shepherd__`, `shepherd.`, `shepherd_`."""
+_SERVER = re.compile(
+    r"^.*(?:__|[./:])|^shepherd(?:[_-]memory)?[_-]|^mcp[_-][^_]+_|_mcp_.*$", re.DOTALL | re.IGNORECASE
+)
+"""How clients add a server to the name: `mcp__memory__`, `memory.`, `mcp_memory_`, `_mcp_memory` after it."""
+
+_TWO_WORDS = tuple(f"{sign}{name}" for name in sorted(MEMORY_TOOLS) if "_" in name for sign in "_-")
+"""Names that are plain enough behind any server's: `memory_search_memory`."""
 
 _RESULT = re.compile(
     r"(?:Found \d+ memor(?:y|ies)(?:, best first)?:\n1\. \[|\d+ facts?(?:, the first \d+)?:\n\S+ = "
@@ -39,7 +44,10 @@ _RESULT = re.compile(
 
 def is_memory_tool(name: object) -> bool:
     """Whether a tool of this name is one of ours, under whatever name a client knows the server by."""
-    return isinstance(name, str) and (name in MEMORY_TOOLS or _PREFIX.sub("", name) in MEMORY_TOOLS)
+    if not isinstance(name, str):
+        return False
+    known = name.lower()
+    return known in MEMORY_TOOLS or _SERVER.sub("", known) in MEMORY_TOOLS or known.endswith(_TWO_WORDS)
 
 
 def looks_returned(text: str) -> bool:

@@ -12,6 +12,7 @@ from shepherd_memory.tools.tool import (
     ToolOutput,
     count,
     counted,
+    name_shown,
     shortened,
     taking,
     text,
@@ -51,7 +52,7 @@ def labelled(group: str) -> str:
 
 def said(hit: "Hit") -> str:
     """What was found, on one line; a document with who said it."""
-    speaker = hit.speaker_name or hit.role
+    speaker = name_shown(hit.speaker_name or hit.role)
     who = f"{speaker}: " if hit.kind == "document" and speaker else ""
     return who + shortened(f"Q: {hit.pair[0]} A: {hit.pair[1]}" if hit.pair else hit.text)
 

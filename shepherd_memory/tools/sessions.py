@@ -13,6 +13,7 @@ from shepherd_memory.tools.tool import (
     ToolOutput,
     count,
     counted,
+    name_shown,
     shortened,
     taking,
     text,
@@ -132,7 +133,7 @@ def read_session(service: "Service", user_id: str, given: Arguments) -> ToolOutp
 
 
 def _said(number: int, message: SessionMessage) -> str:
-    who = message.speaker_name or message.role
+    who = name_shown(message.speaker_name or message.role)
     return f"{number}. [{_moment(message.created_at)[:16]} {who}] {shortened(message.text)}"
 
 

@@ -10,6 +10,7 @@ import msgspec
 from shepherd_memory.errors import InvalidInput
 from shepherd_memory.text.canonical import as_text
 from shepherd_memory.text.groups import MAIN_GROUP
+from shepherd_memory.text.visible import visible_text
 
 if TYPE_CHECKING:
     from shepherd_memory.service import Service
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
 ERROR: Final = "Error:"
 MAX_SHOWN_CHARS = 1000
 """Characters of one memory in an answer: it goes into a prompt."""
+
+MAX_NAME_CHARS = 100
 
 Schema = Mapping[str, Any]
 
@@ -192,6 +195,11 @@ def shortened(memory: str, longest: int = MAX_SHOWN_CHARS) -> str:
     """A memory on one line, cut where it is too long for a prompt."""
     line = " ".join(memory.split())
     return line if len(line) <= longest else f"{line[:longest]}…"
+
+
+def name_shown(name: str) -> str:
+    """Who said something, on one line: clients write anything into a name."""
+    return shortened(visible_text(name), MAX_NAME_CHARS)
 
 
 def counted(number: int, one: str, several: str) -> str:

@@ -533,7 +533,9 @@ CORE: dict[str, list[Case]] = {
         in_transaction(context.replace_answer, FIRST_PAIR, 9000, "BobsPlace", WHERE, NOW),
         in_transaction(context.replace_answer, 9999, 9000, "Nowhere", WHERE, NOW),
     ],
-    "intake.alignment.align": [in_transaction(alignment.align, [NEW], [True], 9000)],
+    "intake.alignment.align": [
+        in_transaction(alignment.align, "chat", [replace(STORABLE, is_unnamed=True)], 9000)
+    ],
     "memory.session_tail.read_live": [in_transaction(session_tail.read_live, "chat")],
     "memory.session_tail.read_tail": [in_transaction(session_tail.read_tail, "chat", 10)],
     "memory.session_documents.last_said": [in_transaction(session_documents.last_said, "chat")],

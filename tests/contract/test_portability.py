@@ -226,6 +226,21 @@ def test_tombstones_travel_with_the_user(url: str, clock: ManualClock) -> None:
         assert facts_of(service, "copy") == {"city": "Oslo"}
 
 
+def test_of_two_deletions_the_later_one_counts_after_an_import(url: str, clock: ManualClock) -> None:
+    with memory(url, clock) as service:
+        for user in ("ada", "copy"):
+            service.set_fact(user, "city", "Rome")
+            service.forget(user, fact="city")
+        clock.advance(60)
+        service.set_fact("ada", "city", "Rome")
+        before = export(service, "ada")
+        clock.advance(60)
+        service.forget("ada", fact="city")
+        take_in(service, "copy", export(service, "ada"))
+        take_in(service, "copy", before)
+        assert facts_of(service, "copy") == {}
+
+
 @pytest.mark.every_scheme
 def test_extraction_goes_on_after_an_import_where_it_was_at_the_export(
     url: str, other_url: str, clock: ManualClock, endpoint: ScriptedEndpoint

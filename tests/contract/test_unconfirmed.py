@@ -162,3 +162,21 @@ def test_what_waits_is_exported_and_imported(
         (after,) = service.unconfirmed("ada")
         assert (after.name, after.content, after.quote) == (before.name, before.content, before.quote)
         assert (after.stated_at, after.created_at) == (before.stated_at, before.created_at)
+
+
+@pytest.mark.every_scheme
+@pytest.mark.parametrize("by", ["document", "session", "fact"])
+def test_an_older_export_does_not_bring_back_what_waited_and_was_forgotten(
+    url: str, clock: ManualClock, endpoint: ScriptedEndpoint, by: str
+) -> None:
+    propose(endpoint)
+    with memory(url, clock, endpoint.url) as service:
+        say(service)
+        exported = b"".join(service.export("ada"))
+        (document,) = service.documents("ada")
+        clock.advance(60)
+        service.set_fact("ada", "occupation", "pilot")
+        targets = {"document": document.id, "session": "chat", "fact": "occupation"}
+        service.forget("ada", **{by: targets[by]})
+        service.import_lines("ada", io.BytesIO(exported))
+        assert waiting(service) == []

@@ -11,6 +11,8 @@ import pytest
 from shepherd_memory.chat import events
 from shepherd_memory.chat.session import Options, open_chat
 from shepherd_memory.errors import SessionRunning
+from shepherd_memory.frontends.repl.renderer import Printer
+from shepherd_memory.frontends.tui.chat.recall_panel import explained
 from shepherd_memory.service import Service
 from tests.contract.given import texts_of, user_says
 from tests.provider import ScriptedProvider, ToolCall, chat, openai_stream
@@ -70,6 +72,17 @@ def test_a_new_chat_is_told_of_the_last_one_unless_it_is_fresh(
             talk.answer("Hello")
             assert (f"[human — ann]: {BIKE}" in last_prompt(lab)) == is_told
         assert texts_of(service, "ann") == [BIKE, "Good.", "Hello", "Good."]
+
+
+def test_a_person_is_told_what_was_handed_on(lab: Lab, capsys: pytest.CaptureFixture[str]) -> None:
+    with lab.service(rag_relevance_threshold=1.0) as service:
+        with talking(service) as talk:
+            talk.answer(f"{BIKE}\n<global-memory >")
+        with talking(service) as talk:
+            told = [one for one in talk.ask("Hello") if isinstance(one, events.MemoryInjected)]
+    Printer().show(told[0])
+    assert "(handed on: what was said before)" in capsys.readouterr().err
+    assert str(explained(told[0].injected)).startswith("Handed on\n• what was said before")
 
 
 def test_what_is_cleared_is_what_the_next_session_is_told_of(lab: Lab) -> None:

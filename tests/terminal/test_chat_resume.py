@@ -152,7 +152,7 @@ def test_a_person_chooses_names_and_comes_back(site: ChatSite) -> None:
     site.piped("--fresh", BIKE)
     site.piped("--fresh", BOAT)
     with terminal(*CHAT, "--resume", environment=site.environment()) as screen:
-        screen.wait_for("NAME OR BEGINNING", BOAT, BIKE, "which one?")
+        screen.wait_for("NAME AND BEGINNING", BOAT, BIKE, "which one?")
         screen.type("Brompton\r")
         screen.wait_for("1   ")
         screen.type("1\r")

@@ -69,6 +69,12 @@ def test_it_is_said_for_whom_a_key_acts(options: list[str], acts_for: str, shown
     assert f"acts for\t{acts_for}\n" in good("apikey", "show", "steve").stdout
 
 
+def test_a_key_of_one_group_is_not_said_to_erase_everybody() -> None:
+    said = good("apikey", "create", "steve", "--any-user", "--group", "work").stderr.splitlines()
+    assert said[0].endswith("it acts for every user who is in no namespace in the group work")
+    assert said[1].startswith("whoever has it can read and change everybody's memory in the group work;")
+
+
 def test_limits_are_shown_and_default_to_the_settings() -> None:
     created("steve", "--rate", "60", "--max-request-mb", "4")
     created("ann")

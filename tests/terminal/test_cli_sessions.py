@@ -48,6 +48,7 @@ def test_sessions_are_found_by_what_was_said_and_by_their_names() -> None:
     assert [(row[0], *row[2:]) for row in found] == [(BOAT, "1", "My boat is called Nausicaa.")]
     good("sessions", "rename", TAX, "Paperwork 100%")
     assert data("sessions", "search", "paperwork")["sessions"][0]["name"] == "Paperwork 100%"
+    assert rows("sessions")[1][4] == "Paperwork 100%: Where do I file my tax return?"
     assert [data("sessions", "search", query)["total"] for query in ("%", "_")] == [1, 0]
     assert "nothing of ann was found" in good("sessions", "search", "zebra").stderr
 

@@ -47,6 +47,8 @@ PLAIN = '{"facts": {"name": "Steve"}, "context": []}'
         '{"facts": [{"attribute": "name", "value": "Steve"}]}',
         '{"facts": {"attribute": "name", "value": "Steve"}}',
         '{"facts": [{"fact": "name: Steve"}]}',
+        '{"facts": [{"type": "name", "content": "Steve"}]}',
+        '{"memory": [{"content": "name: Steve"}]}',
         '{"attribute": "name", "value": "Steve"}',
         '{"memories": {"name": "Steve"}}',
         '{"memories": ["name: Steve"]}',

@@ -21,6 +21,12 @@ def test_every_tool_is_known_by_name() -> None:
         "shepherd_recall",
         "shepherd-memory_forget",
         "shepherd/set_fact",
+        "mcp_shepherd_search_memory",
+        "mcp_memory_recall",
+        "memory_search_memory",
+        "search_memory_mcp_shepherd",
+        "recall_mcp_memory",
+        "Search_Memory",
     ],
 )
 def test_a_prefix_makes_no_other_tool_of_it(name: str) -> None:
@@ -28,7 +34,8 @@ def test_a_prefix_makes_no_other_tool_of_it(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["", None, 7, "read_file", "mcp__files__search", "research_memory", "recall_all"]
+    "name",
+    ["", None, 7, "read_file", "mcp__files__search", "research_memory", "recall_all", "product_recall"],
 )
 def test_other_tools_are_none_of_them(name: object) -> None:
     assert not is_memory_tool(name)

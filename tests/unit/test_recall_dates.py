@@ -61,6 +61,7 @@ def test_a_day_without_a_year_is_the_latest_such_day() -> None:
         ("this month", "2024-03-01", "2024-03-13"),
         ("today", "2024-03-13", "2024-03-13"),
         ("yesterday", "2024-03-12", "2024-03-12"),
+        ("the day before yesterday", "2024-03-11", "2024-03-11"),
         ("on Friday", "2024-03-08", "2024-03-08"),
         ("last Wednesday", "2024-03-06", "2024-03-06"),
         ("3 days ago", "2024-03-10", "2024-03-10"),

@@ -72,9 +72,11 @@ def create(
         emit_json({"key": text, **plain(key)})
     else:
         emit(text)
-    print_note(f"this is the key {key.id}, shown only now; it acts for {_acts_for(key)}")
+    where = f" in the group {key.group_name}" if key.group_name else ""
+    print_note(f"this is the key {key.id}, shown only now; it acts for {_acts_for(key)}{where}")
     if key.any_user and not key.namespace:
-        print_note("whoever has it can read and erase everybody's memory; --namespace APP confines a key")
+        may = f"read and change everybody's memory{where}" if where else "read and erase everybody's memory"
+        print_note(f"whoever has it can {may}; --namespace APP confines a key")
 
 
 @apikey.command("list")

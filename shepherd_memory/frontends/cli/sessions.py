@@ -19,7 +19,7 @@ from shepherd_memory.frontends.cli.opening import (
 from shepherd_memory.frontends.terminal.invocation import Invocation, pass_invocation
 from shepherd_memory.frontends.terminal.output import emit, emit_json, emit_result, json_option, print_note
 from shepherd_memory.frontends.terminal.safe_text import escape_line, safe_json
-from shepherd_memory.frontends.terminal.session_words import ago, message_words, session_title
+from shepherd_memory.frontends.terminal.session_words import ago, message_words, session_line
 from shepherd_memory.frontends.terminal.tables import emit_table
 from shepherd_memory.frontends.terminal.times import local
 from shepherd_memory.storage.rows import as_json as plain
@@ -226,11 +226,11 @@ def _snapshot(entry: Any) -> dict[str, Any]:
 
 
 def _emit_sessions(found: "Iterable[SessionSummary]") -> None:
-    emit_table(("ID", "LAST", "SAID", "STATE", "NAME OR BEGINNING"), map(_row, found))
+    emit_table(("ID", "LAST", "SAID", "STATE", "NAME AND BEGINNING"), map(_row, found))
 
 
 def _row(one: "SessionSummary") -> tuple[str, ...]:
-    return one.session_id, ago(one.last_activity_at), str(one.message_count), one.status, session_title(one)
+    return one.session_id, ago(one.last_activity_at), str(one.message_count), one.status, session_line(one)
 
 
 def _emit_found(found: "SessionList") -> None:

@@ -9,7 +9,7 @@ import click
 from shepherd_memory.errors import InvalidInput, SessionRunning
 from shepherd_memory.frontends.terminal.choosing import earlier_sessions, others
 from shepherd_memory.frontends.terminal.output import print_message, print_note
-from shepherd_memory.frontends.terminal.session_words import ago, session_title
+from shepherd_memory.frontends.terminal.session_words import ago, session_line
 from shepherd_memory.frontends.terminal.tables import aligned
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from shepherd_memory.memory.session_catalog import SessionSummary
 
 MAX_SHOWN = 15
-HEADER = ("NO", "LAST", "SAID", "NAME OR BEGINNING")
+HEADER = ("NO", "LAST", "SAID", "NAME AND BEGINNING")
 RUNNING = "Another conversation is running elsewhere. End it, and go on with this one?"
 
 
@@ -65,7 +65,7 @@ def check_choosable(named: str, is_typed: bool) -> None:
 
 def _show(found: "Sequence[SessionSummary]") -> None:
     rows = [
-        (str(number), ago(one.last_activity_at), str(one.message_count), session_title(one))
+        (str(number), ago(one.last_activity_at), str(one.message_count), session_line(one))
         for number, one in enumerate(found, 1)
     ]
     for line in aligned([HEADER, *rows], shutil.get_terminal_size().columns):

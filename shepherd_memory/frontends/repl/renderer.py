@@ -8,6 +8,7 @@ import click
 
 from shepherd_memory.chat import events
 from shepherd_memory.frontends.terminal.safe_text import escape_block, escape_line
+from shepherd_memory.frontends.terminal.session_words import handed_on
 from shepherd_memory.frontends.terminal.tables import clip
 
 MAX_LINE_CHARS = 100
@@ -50,7 +51,7 @@ class Printer:
             case events.Notice(text):
                 self._talk(f"({text})", fg="yellow", is_important=True)
             case events.MemoryInjected(injected) if injected.block:
-                self._talk(f"({recalled(injected.told)} recalled)")
+                self._talk(f"({told_words(injected.block.text, injected.told)})")
 
     def _answer(self, text: str) -> None:
         self._end_thinking()
@@ -91,6 +92,13 @@ def _plain(text: str) -> str:
 
 def _styled(text: str, **style: Any) -> str:
     return text if os.environ.get("NO_COLOR") else click.style(text, **style)
+
+
+def told_words(block: str, told: tuple[tuple[str, int], ...]) -> str:
+    """What a block tells: what a session begins with, and what was recalled."""
+    opening = handed_on(block)
+    parts = [f"handed on: {', '.join(opening)}"] if opening else []
+    return "; ".join([*parts, f"{recalled(told)} recalled"] if told else parts)
 
 
 def recalled(told: tuple[tuple[str, int], ...]) -> str:

@@ -14,6 +14,18 @@ NEW_CONVERSATION = "Start a new conversation? What you talked about is remembere
 
 SHOWN_CHARS = 8
 
+_HANDED_ON = {
+    "<global-memory ": "the global memory",
+    "<context ": "identity and knowledge",
+    "<previous-session ": "what was said before",
+}
+"""By the elements of a block: inside of them no line begins so."""
+
+
+def handed_on(block: str) -> list[str]:
+    """What the block of a session's first message has besides what was recalled."""
+    return [words for opening, words in _HANDED_ON.items() if f"\n{opening}" in block]
+
 
 def session_words(session_id: str, started_at: datetime | None, state: str = "") -> str:
     """`1a2b3c4d · 12 min · active`."""
@@ -31,6 +43,11 @@ def ago(moment: datetime) -> str:
 def session_title(session: "SessionSummary") -> str:
     """What a session is called, or how it begins; never escaped yet."""
     return session.name or session.preview
+
+
+def session_line(session: "SessionSummary") -> str:
+    """The same with both, for one line of a list: a name that was made says nothing; never escaped yet."""
+    return ": ".join(filter(None, (session.name, session.preview)))
 
 
 def message_words(count: int) -> str:

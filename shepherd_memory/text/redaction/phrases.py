@@ -65,7 +65,10 @@ _CODE_OWNERS = (
 _IGNORE_CASE = re.ASCII | re.IGNORECASE
 _COOKIE = r"[\w.!#$%*+^~-]{1,80}+=\"?[^\s;\"']{0,4000}+\"?"
 _COOKIES = rf"(?P<secret>{_COOKIE}(?:;[ ]?{_COOKIE}){{0,50}}+)"
-_IBAN_REST = r"\d\d(?:[ -]?[A-Z0-9]){11,30}+"
+_BETWEEN = "[ \u00a0\u2009\u202f\u2011-]?"
+"""Between the groups of a number; pages and documents have spaces and hyphens at which no line is broken."""
+
+_IBAN_REST = rf"\d\d(?:{_BETWEEN}[A-Z0-9]){{11,30}}+"
 _ACCOUNT_IS = r"[^\w\n]{0,8}+(?:(?:is|ist|es|est|lautet|number|nummer)[^\w\n]{1,8}+){0,2}+"
 _PASSWORD = lazy(PASSWORD_NAME, re.IGNORECASE)
 
@@ -151,7 +154,8 @@ PHRASES = table(
     rule(
         "card-number",
         "2 3 4 5 6",
-        r"[2-6]\d{3}(?<![\w.,/+=-].{4})(?:([ -]?)\d{4}\1\d{4}\1\d{4}|([ -]?)\d{6}\2\d{5})(?![\w/+=-]|[.,]\d)",
+        rf"[2-6]\d{{3}}(?<![\w.,/+=-].{{4}})(?:({_BETWEEN})\d{{4}}\1\d{{4}}\1\d{{4}}|({_BETWEEN})\d{{6}}\2\d{{5}})"
+        r"(?![\w/+=-]|[.,]\d)",
         judges.card_span,
         floating=True,
     ),
@@ -180,7 +184,7 @@ PHRASES = table(
         "ssn",
         "ssn security",
         rf"(?:(?<![a-z])ssn|security(?<=social.security)(?:\s(?:number|no\.?))?)s?{_ACCOUNT_IS}"
-        r"(?P<secret>\d{3}([ -]?)\d\d\2\d{4})(?![\w-])",
+        rf"(?P<secret>\d{{3}}({_BETWEEN})\d\d\2\d{{4}})(?![\w-])",
         flags=_IGNORE_CASE,
     ),
     rule(

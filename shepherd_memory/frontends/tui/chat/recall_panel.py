@@ -10,6 +10,7 @@ from textual.widgets import Static
 
 from shepherd_memory.frontends.terminal.hits import shown_text, who
 from shepherd_memory.frontends.terminal.safe_text import escape_block, escape_line
+from shepherd_memory.frontends.terminal.session_words import handed_on
 from shepherd_memory.frontends.terminal.times import local
 from shepherd_memory.injection.block import MemoryBlock
 from shepherd_memory.injection.prompting import Injected
@@ -77,6 +78,9 @@ def explained(injected: Injected) -> Content:
 def _told(injected: Injected) -> Iterator[Content]:
     if injected.block is None:
         return
+    if opening := handed_on(injected.block.text):
+        lines = "\n".join(f"• {words}" for words in opening)
+        yield Content.styled("Handed on", HEADING) + Content(f"\n{lines}")
     if injected.block.fact_keys:
         facts = "\n".join(f"• {escape_line(line)}" for line in _fact_lines(injected.block))
         yield Content.styled("Facts", HEADING) + Content(f"\n{facts}")
