@@ -14,11 +14,15 @@ from shepherd_memory.storage.database import Connection
 
 @dataclass(frozen=True)
 class Beginning:
-    """Where a conversation begins: in a group, perhaps in a session, which has a `life` if it was started."""
+    """Where a conversation begins: in a group, perhaps in a session, which has a `life` if it was started.
+
+    `is_stored`: the session is known, so that it may have a folder.
+    """
 
     group: str
     session_id: str = ""
     life: SessionLife | None = None
+    is_stored: bool = False
 
 
 def begin(connection: Connection, user_id: str, place: Beginning, rules: HandingRules) -> HandedOn:
@@ -57,6 +61,6 @@ def _summary(
     if not rules.summary_tokens:
         return None
     session_id, group = place.session_id, place.group
-    cwd = folder_of(connection, user_id, session_id, group) if session_id else ""
+    cwd = folder_of(connection, user_id, session_id, group) if place.is_stored else ""
     scope = SummaryScope(group, cwd, session_id, rules.min_messages)
     return tell_summary(read_conversations(connection, user_id, scope), rules.summary_tokens)

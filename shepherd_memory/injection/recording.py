@@ -41,6 +41,7 @@ def record(
     stored_blocks.save(tx, user_id, group, turn, kept, new.seq, new.used_at)
     if kept.block is not None:
         told = [(session_id, note) for of, session_id, note in kept.notes if of == group]
-        usage.count_notes(tx, user_id, told, new.used_at, group)
+        if told:
+            usage.count_notes(tx, user_id, told, new.used_at, group)
         log.add(tx, user_id, first_id, prompt, fact_keys, used, kept.recorded, new.used_at, kept.global_id)
     return new

@@ -680,8 +680,10 @@ CORE: dict[str, list[Case]] = {
     "memory.global_memory.is_there": [in_transaction(global_memory.is_there, 9000)],
     "injection.beginning.begin": [
         in_transaction(begin, Beginning("main"), BEGINNING),
-        in_transaction(begin, Beginning("main", "new"), BEGINNING),
-        with_life(lambda tx, me, life: begin(tx, me, Beginning("main", "life", life), BEGINNING)),
+        in_transaction(begin, Beginning("main", "new", is_stored=True), BEGINNING),
+        with_life(
+            lambda tx, me, life: begin(tx, me, Beginning("main", "life", life, is_stored=True), BEGINNING)
+        ),
     ],
     "phases.summary_rows.folder_of": [in_transaction(summary_rows.folder_of, "chat", "main")],
     "phases.summary_rows.read_conversations": [
