@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
+from shepherd_memory.errors import InvalidInput
 from shepherd_memory.memory.threads import LIVE_MARK, thread_of
 from shepherd_memory.storage.database import Connection
 from shepherd_memory.storage.rows import build
@@ -19,6 +20,14 @@ COLUMNS = (
 ON, READ_ONLY, OFF = "on", "read-only", "off"
 MEMORY_MODES = (ON, READ_ONLY, OFF)
 """What a session's memory is for: to be used and added to, only to be used, or neither."""
+
+
+def checked_mode(mode: str) -> str:
+    """One of them; InvalidInput for another word."""
+    if mode not in MEMORY_MODES:
+        raise InvalidInput(f"memory_mode takes {', '.join(MEMORY_MODES)}; got {mode!r}")
+    return mode
+
 
 KEY_MARK = "\x1f"
 """Between a group and a session in the key of a work item: no group has it in its name."""
@@ -240,6 +249,21 @@ def live_id(connection: Connection, user_id: str, session_id: str, group: str = 
         session_id=session_id,
     )
     return session_id if taken is None else f"{session_id}{LIVE_MARK}"
+
+
+def strictest_mode(
+    connection: Connection, user_id: str, names: Sequence[str], group: str = MAIN_GROUP
+) -> str:
+    """What the memory of these sessions, which are one, is for: `on` where nobody said otherwise."""
+    wanted = {f"name{number}": name for number, name in enumerate(names)}
+    row = connection.row(
+        "select min(memory_mode) from sessions where user_id = :user_id and group_name = :group"
+        f" and memory_mode <> 'on' and session_id in ({', '.join(f':{name}' for name in wanted)})",
+        user_id=user_id,
+        group=group,
+        **wanted,
+    )
+    return ON if row is None or row[0] is None else str(row[0])
 
 
 def mark_queued(tx: Connection, user_id: str, session_id: str, through: int, group: str = MAIN_GROUP) -> None:

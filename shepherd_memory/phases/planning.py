@@ -16,34 +16,56 @@ from shepherd_memory.work import jobs
 USERS_AT_ONCE = 200
 """Users who are looked at in one poll: the others have their turn in the next."""
 
+WHOLE_EVERY = 600 * SECOND
+"""So often all conversations of the last days are looked at: one may have come late, from a file."""
+
 
 class Planner:
     """Goes round the users who have something new, as often as conversations are polled.
 
-    All lanes of a process share one.
+    All lanes of a process share one. Between two looks at all conversations of the last days it looks only at
+    those that have just become old enough, and at the users whom it is told of.
     """
 
     def __init__(self, database: Database, config: Callable[[], Config]) -> None:
         self._database = database
         self._config = config
         self._after = ""
-        self._due_at = 0
+        self._due_at = self._whole_at = 0
+        self._hurried: set[str] = set()
+        self._is_resting = False
 
-    def hurry(self) -> None:
-        """Look again at the next opportunity."""
-        self._due_at = 0
+    def rest(self) -> None:
+        """Queue nothing any more: whoever works has chosen what is to be done."""
+        self._is_resting = True
+
+    def hurry(self, user_id: str) -> None:
+        """Look at this user's conversations at the next opportunity."""
+        self._hurried.add(user_id)
 
     def poll(self, now: int) -> int:
         """Queue what is to be done for the next users, if it is time for that; how many jobs."""
         config = self._config()
-        if now < self._due_at or phase1_endpoint(config) is None:
+        if self._is_resting or phase1_endpoint(config) is None:
+            self._hurried.clear()
             return 0
-        self._due_at = now + round(config.poll_interval * SECOND)
         rules, claims = phase_rules(config), config.memory_phase1_claims
+        hurried, self._hurried = self._hurried, set()
+        if now >= self._due_at or now < self._due_at - HOUR:
+            self._due_at = now + round(config.poll_interval * SECOND)
+            hurried |= set(self._next_users(rules, now))
+        return sum(plan_user(self._database, one, rules, claims, now) for one in sorted(hurried))
+
+    def _next_users(self, rules: PhaseRules, now: int) -> list[str]:
+        is_whole = bool(self._after) or not self._whole_at - WHOLE_EVERY <= now < self._whole_at
+        # An hour more: what ended then may have been found to be over only now.
+        oldest = now - (rules.max_age_us if is_whole else min(rules.max_age_us, rules.min_idle_us + HOUR))
         with self._database.read() as connection:
-            found = candidates.users_with_news(connection, rules, now, self._after, USERS_AT_ONCE)
-        self._after = found[-1] if len(found) == USERS_AT_ONCE else ""
-        return sum(plan_user(self._database, one, rules, claims, now) for one in found)
+            found = candidates.users_with_news(connection, rules, oldest, now, self._after, USERS_AT_ONCE)
+        if is_whole:
+            self._after = found[-1] if len(found) == USERS_AT_ONCE else ""
+            self._whole_at = self._whole_at if self._after else now + WHOLE_EVERY
+        return found
 
 
 Choice = Callable[[NoteCandidate], bool]

@@ -1,6 +1,7 @@
 """Withholding: what was made of a conversation is out of use as soon as something in it is forgotten."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
+from functools import cache
 
 from shepherd_memory.conversations import conversation as conversations
 from shepherd_memory.conversations.conversation import Conversation
@@ -22,22 +23,28 @@ def withhold_messages(
 
     A note among them is forgotten itself: it is not made again. Its document is the caller's to delete.
     """
+    of_session = cache(lambda session_id: conversations.of_session(tx, user_id, session_id, group))
     for document in forgotten:
         note = outputs.of_note(tx, user_id, document.session_id, document.message_id, group)
         if note is not None:
             outputs.empty(tx, user_id, note, FORGOTTEN)
             continue
-        for one in _around(tx, user_id, document, group):
+        heard = twins.of_stored(tx, user_id, document.session_id, document.message_id, group)
+        for one in _around(document, heard, of_session):
             _withhold(tx, user_id, one)
 
 
-def _around(tx: Connection, user_id: str, document: Document, group: str) -> list[Conversation]:
+def _around(
+    document: Document,
+    heard: Iterable[tuple[str, int]],
+    of_session: Callable[[str], Sequence[Conversation]],
+) -> list[Conversation]:
     """The conversations that a message is an entry of, whichever way it came in."""
     said_at = to_us(document.created_at)
-    own = conversations.of_session(tx, user_id, document.session_id, group)
+    own = of_session(document.session_id)
     found = [one for one in own if one.first_document <= document.id <= one.last_document]
-    for session_id, heard_at in twins.of_stored(tx, user_id, document.session_id, document.message_id, group):
-        others = conversations.of_session(tx, user_id, session_id, group)
+    for session_id, heard_at in heard:
+        others = of_session(session_id)
         found += [one for one in others if _spans(one, heard_at) or _spans(one, said_at)]
     return found
 
@@ -51,6 +58,13 @@ def _withhold(tx: Connection, user_id: str, conversation: Conversation) -> None:
     output = outputs.get(tx, user_id, conversation.id, conversation.group_name)
     if output is not None and output.state != FORGOTTEN:
         outputs.set_aside(tx, user_id, output, WITHHELD)
+
+
+def call_off(tx: Connection, user_id: str, session_ids: Iterable[str], group: str = MAIN_GROUP) -> None:
+    """The memory of sessions is no longer added to: a call that runs for a note of one is in vain."""
+    for session_id in session_ids:
+        for one in conversations.of_session(tx, user_id, session_id, group):
+            jobs.requeue(tx, user_id, KIND, job_key(one))
 
 
 def withhold_value(tx: Connection, user_id: str, value: str, group: str = MAIN_GROUP) -> None:

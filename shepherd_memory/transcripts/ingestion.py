@@ -15,7 +15,7 @@ from shepherd_memory.conversations.grouping import Grouping, Origin, SaidEntry
 from shepherd_memory.errors import DatabaseError, InvalidInput
 from shepherd_memory.extraction import queue
 from shepherd_memory.intake import store
-from shepherd_memory.memory import documents, entries, session_documents, sessions, twins
+from shepherd_memory.memory import documents, entries, session_documents, sessions, threads, twins
 from shepherd_memory.memory.documents import NewDocument
 from shepherd_memory.memory.sessions import Place
 from shepherd_memory.storage import prompt_blocks, transcript_stops, users
@@ -41,6 +41,9 @@ PURGE_BATCH = 200
 LEASE_US = 60 * SECOND
 BUSY, UNRECOGNISED, FAILED, STOPPED = "busy", "unrecognised", "failed", "stopped"
 ELSEWHERE = "elsewhere"
+MEMORY_OFF = "memory off"
+"""Why lines are passed over: their session was started with another memory mode than `on`."""
+
 TAKEN_ELSEWHERE = "it was taken in for another group, and stays there"
 
 logger = logging.getLogger(__name__)
@@ -288,17 +291,24 @@ class _Ingestion:
             forgotten = transcript_stops.forgotten_through(connection, self._user_id, self._key)
         if state is None:
             raise _NoLongerOurs
+        skipped = None if self._is_kept(state) else SkippedLine(MEMORY_OFF)
         reader = source.reader(load_json(state.reader) if state.reader else None)
         batch = _Batch(start=state.read_through, end=state.read_through)
         for raw, end in reading.lines(self._lines, state.read_through, self._size):
             read = reading.read_line(source, reader, raw)
-            if batch.add(read if end > forgotten else SkippedLine("forgotten"), end):
+            if batch.add(skipped or (read if end > forgotten else SkippedLine("forgotten")), end):
                 self._store(batch, reader, is_last=False)
                 batch = _Batch(start=batch.end, end=batch.end)
                 self._is_stopped = self._how.should_stop()
                 if self._is_stopped:
                     break
         self._store(batch, reader, is_last=True)
+
+    def _is_kept(self, state: File) -> bool:
+        """Whether the session's memory is on: whoever started it live may have said otherwise."""
+        names = (state.session_id, *threads.live_sessions(state.thread, state.session_id))
+        with self._database.read() as connection:
+            return sessions.strictest_mode(connection, self._user_id, names, state.group_name) == sessions.ON
 
     def _store(self, batch: _Batch, reader: Reader, is_last: bool) -> None:
         """Documents, conversations and the place in the file: one transaction."""

@@ -2,7 +2,6 @@
 
 import io
 import json
-import logging
 import sqlite3
 from collections.abc import Iterable
 from pathlib import Path
@@ -29,19 +28,6 @@ USER = "steve"
 def settings(settings: SettingsFile) -> SettingsFile:
     settings.set(embedding_engine="onnx")
     return settings
-
-
-@pytest.fixture
-def hoard() -> Hoard:
-    return Hoard(seed=7)
-
-
-@pytest.fixture
-def log(caplog: pytest.LogCaptureFixture) -> pytest.LogCaptureFixture:
-    """Everything that anybody logs in this process."""
-    for name in (None, "urllib3", "requests", "psycopg", "psycopg.pool", "shepherd_memory"):
-        caplog.set_level(logging.DEBUG, name)
-    return caplog
 
 
 def dump(database_url: str) -> bytes:

@@ -3,6 +3,7 @@
 import io
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -66,7 +67,8 @@ def settle(service: Service, clock: ManualClock, hours: float = 7.0) -> None:
 def make_notes(service: Service, clock: ManualClock) -> list[Outcome]:
     """Plan, and do what is due."""
     clock.advance(UPKEEP_SECONDS)
-    service.phases.wake()
+    for user_id in (ADA, BOB):
+        service.phases.wake(user_id)
     (lane,) = service.phases.lanes
     return list(iter(lane.run_once, None))
 
@@ -293,6 +295,24 @@ def test_an_empty_answer_is_no_output_and_takes_an_old_one_away(
     assert [one.detail for one in make_notes(service, clock)] == ["succeeded_no_output"]
     assert (outputs_of(service), texts_of(service, ADA, type="learning")) == ([], [])
     assert reasons(service, clock) == {"chat": "up to date"}
+
+
+@pytest.mark.every_scheme
+def test_an_output_is_replaced_only_by_one_that_was_made_of_as_much(
+    service: Service, clock: ManualClock
+) -> None:
+    say(service)
+    settle(service, clock)
+    make_notes(service, clock)
+    (made,) = outputs_of(service)
+    with service.database.write() as tx:
+        outputs.count_use(tx, ADA, [("main", made.conversation_id)], clock())
+        for through, summary in ((-1, "older"), (0, "same"), (1, "newer"), (0, "older again")):
+            newer = replace(made, source_through=made.source_through + through, summary=summary)
+            assert outputs.put(tx, ADA, newer) == (not summary.startswith("older"))
+    (kept,) = outputs_of(service)
+    assert (kept.summary, kept.use_count) == ("newer", 1)
+    assert kept.last_used_at is not None
 
 
 @pytest.mark.every_scheme

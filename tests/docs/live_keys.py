@@ -19,6 +19,7 @@ AT_START = {
     "frontends/cli/tui.py": {"_run"},
     "frontends/session_server/app.py": {"session_application.make"},
     "frontends/web/process.py": {"run", "_server", "_threads"},
+    "phases/lanes.py": {"PhaseLanes.__init__"},
     "service/opening.py": {"open_service"},
 }
 """The functions that a process runs once, when it starts; what they read stays as it was then."""
