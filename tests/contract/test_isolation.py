@@ -53,6 +53,7 @@ from shepherd_memory.intake.store import IntakeOptions
 from shepherd_memory.maintenance import (
     erasure,
     forgetting,
+    imported_deletions,
     portability,
     reindexing,
     related,
@@ -60,7 +61,7 @@ from shepherd_memory.maintenance import (
 )
 from shepherd_memory.maintenance.exported_conversations import conversation_rows, insert_conversation
 from shepherd_memory.maintenance.exported_outputs import output_rows
-from shepherd_memory.maintenance.related import Forgettable
+from shepherd_memory.maintenance.related import Bundle, Forgettable
 from shepherd_memory.maintenance.same_said import find_same
 from shepherd_memory.memory import (
     api_keys,
@@ -386,6 +387,7 @@ SESSION_LINE = {
     "created_at": NOW,
     "updated_at": NOW,
 }
+DELETION = {"group_name": "main", "deleted_at": NOW * 2}
 HANDING = HandingRules(2000, "", ("knowledge",))
 BEGINNING = replace(HANDING, global_tokens=500, summary_tokens=800)
 AT_NOW, MUCH_LATER = IdleRule(NOW, 1_000_000), IdleRule(NOW * 2, 1_000_000)
@@ -576,6 +578,36 @@ CORE: dict[str, list[Case]] = {
     "memory.facts.put_by_hand": [in_transaction(facts.put_by_hand, "city", "Rome", WHERE, NOW, 9000)],
     "storage.erasures.record": [in_transaction(erasures.record, NOW)],
     "storage.erasures.is_erased_since": [in_transaction(erasures.is_erased_since, NOW)],
+    "maintenance.forgetting.forget_part": [in_transaction(forgetting.forget_part, "chat", NOW, "main")],
+    "maintenance.forgetting.forget_rows": [
+        in_transaction(forgetting.forget_rows, Bundle(keys={"city"}), NOW, "main")
+    ],
+    "maintenance.imported_deletions.carry_out": [
+        in_transaction(
+            imported_deletions.carry_out, {**DELETION, "kind": kind, "key": key, "session_id": within}
+        )
+        for kind, key, within in (
+            ("fact", "city", ""),
+            ("context", context.digest("The same?", "the same"), ""),
+            ("document", "m1", "chat"),
+            ("session", "empty", ""),
+        )
+    ]
+    + [
+        in_transaction(
+            imported_deletions.carry_out,
+            {
+                "group_name": "global",
+                "kind": "global_memory",
+                "key": "",
+                "session_id": "",
+                "deleted_at": NOW * 2,
+            },
+        )
+    ],
+    "memory.context.of_digest": [
+        in_transaction(context.of_digest, context.digest("The same?", "the same"), "main")
+    ],
     "maintenance.forgetting.forget": [
         on_database(forgetting.forget, target, NOW, "main", only, same)
         for target in FORGETTABLE
