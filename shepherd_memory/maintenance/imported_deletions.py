@@ -5,10 +5,11 @@ from collections.abc import Callable, Mapping
 from shepherd_memory.maintenance import forgetting
 from shepherd_memory.maintenance.line_kinds import KINDS, Line
 from shepherd_memory.maintenance.related import Bundle
-from shepherd_memory.memory import context, facts, session_documents
+from shepherd_memory.memory import context, facts, global_memory, session_documents
 from shepherd_memory.storage.clock import to_us
 from shepherd_memory.storage.database import Connection
-from shepherd_memory.storage.tombstones import CONTEXT, DOCUMENT, FACT, SESSION, STATEMENT
+from shepherd_memory.storage.tombstones import CONTEXT, DOCUMENT, FACT, GLOBAL_MEMORY, SESSION, STATEMENT
+from shepherd_memory.text.groups import GLOBAL_GROUP
 
 TOMBSTONE = "tombstone"
 NEVER = -1
@@ -74,9 +75,16 @@ def _delete_session(tx: Connection, user_id: str, deletion: Line) -> None:
         forgetting.forget_part(tx, user_id, session_id, deletion["deleted_at"], group)
 
 
+def _delete_global_memory(tx: Connection, user_id: str, deletion: Line) -> None:
+    found = global_memory.get(tx, user_id) if deletion["group_name"] == GLOBAL_GROUP else None
+    if found is not None and to_us(found.updated_at) <= deletion["deleted_at"]:
+        global_memory.delete(tx, user_id, deletion["deleted_at"])
+
+
 _TAKEN: Mapping[str, Callable[[Connection, str, Line], None]] = {
     FACT: _delete_fact,
     CONTEXT: _delete_pair,
     DOCUMENT: _delete_document,
     SESSION: _delete_session,
+    GLOBAL_MEMORY: _delete_global_memory,
 }

@@ -244,7 +244,9 @@ def test_a_note_is_not_handed_on_to_the_next_session(
 def test_a_prompt_is_told_of_one_note_beside_what_was_said(
     url: str, clock: ManualClock, endpoint: ScriptedEndpoint
 ) -> None:
-    with noting(url, clock, endpoint, rag_relevance_threshold=0.0, rag_max_results=9) as service:
+    # Without the summary, which has them all.
+    settings = {"rag_relevance_threshold": 0.0, "rag_max_results": 9, "memory_use": False}
+    with noting(url, clock, endpoint, **settings) as service:
         for at in range(3):
             said = [user_says(f"samovar {at} leaks"), *(user_says(f"tea {line}") for line in range(5))]
             service.remember(ADA, said, f"s{at}", provider="lab")
