@@ -295,7 +295,6 @@ def test_an_empty_answer_is_no_output_and_takes_an_old_one_away(
     assert reasons(service, clock) == {"chat": "up to date"}
 
 
-@pytest.mark.every_scheme
 def test_an_output_is_replaced_only_by_one_that_was_made_of_as_much(
     service: Service, clock: ManualClock
 ) -> None:
@@ -313,7 +312,6 @@ def test_an_output_is_replaced_only_by_one_that_was_made_of_as_much(
     assert kept.last_used_at is not None
 
 
-@pytest.mark.every_scheme
 def test_users_and_groups_see_their_own_notes_only(
     service: Service, clock: ManualClock, endpoint: ScriptedEndpoint
 ) -> None:
@@ -348,7 +346,6 @@ def forgetting(service: Service, clock: ManualClock) -> None:
     make_notes(service, clock)
 
 
-@pytest.mark.every_scheme
 @pytest.mark.parametrize("target", ["fact", "document", "only"])
 def test_what_is_forgotten_in_a_conversation_withholds_its_note_until_it_is_made_anew(
     service: Service, clock: ManualClock, endpoint: ScriptedEndpoint, target: str
@@ -418,7 +415,6 @@ def test_a_note_that_is_forgotten_itself_is_not_made_again(
     assert make_notes(service, clock) == []
 
 
-@pytest.mark.every_scheme
 def test_a_forgotten_session_leaves_nothing_of_its_notes(service: Service, clock: ManualClock) -> None:
     say(service)
     say(service, "other")
