@@ -369,6 +369,24 @@ def test_what_is_forgotten_in_a_conversation_withholds_its_note_until_it_is_made
     assert texts_of(service, ADA, type="learning") == ["They chose tea."]
 
 
+def test_a_withheld_note_leaves_running_conversations_and_recall_at_once(
+    url: str, clock: ManualClock, endpoint: ScriptedEndpoint
+) -> None:
+    with noting(url, clock, endpoint, rag_relevance_threshold=0.0, rag_max_results=9) as service:
+        endpoint.default = facts_and_notes(note("The samovar is from Tula.", "- Tula"))
+        say(service)
+        settle(service, clock)
+        make_notes(service, clock)
+        asked = [user_says("Where is the samovar from?")]
+        for is_told in (True, False):
+            told = service.inject(ADA, asked)
+            assert ("Tula" in repr(told.messages)) == is_told
+            assert ("Tula" in repr(service.recall(ADA, "samovar"))) == is_told
+            first = next((one for one in service.documents(ADA) if one.message_id == "chat-0"), None)
+            if first is not None:
+                service.forget(ADA, document=first.id)
+
+
 def everything_but_messages(service: Service) -> str:
     rows = everything_of(service.database, ADA)
     kept = [row for row in rows["documents"] if "message" not in row]
