@@ -198,14 +198,14 @@ def messages_to_go(
 
 
 def _forget_only(tx: Connection, user_id: str, bundle: Bundle, now: int, group: str) -> Forgotten:
-    gone = _forget_rows(tx, user_id, bundle, now, group)
+    gone = forget_rows(tx, user_id, bundle, now, group)
     spent = bundle.statements - {(one.session_id, one.message_id) for one in bundle.documents.values()}
     tombstones.add_all(tx, user_id, STATEMENT, _in_sessions(spent, now), group)
     return gone
 
 
 def _forget_bundle(tx: Connection, user_id: str, bundle: Bundle, now: int, group: str) -> Forgotten:
-    gone = _forget_rows(tx, user_id, bundle, now, group)
+    gone = forget_rows(tx, user_id, bundle, now, group)
     stated = 0
     for session_id, message_id in sorted(bundle.statements):
         stated += facts.delete_statement(tx, user_id, session_id, message_id, now, group)
@@ -219,7 +219,7 @@ def _in_sessions(statements: Iterable[related.Statement], now: int) -> list[tupl
     return [(message_id, session_id, now) for session_id, message_id in sorted(statements) if message_id]
 
 
-def _forget_rows(tx: Connection, user_id: str, bundle: Bundle, now: int, group: str) -> Forgotten:
+def forget_rows(tx: Connection, user_id: str, bundle: Bundle, now: int, group: str) -> Forgotten:
     """Delete the facts with their history, the pairs and the documents themselves."""
     _withhold_notes(tx, user_id, bundle, now, group)
     _forget_unconfirmed(tx, user_id, bundle, group)
@@ -265,12 +265,12 @@ def _forget_unconfirmed(tx: Connection, user_id: str, bundle: Bundle, group: str
 def _forget_session(tx: Connection, user_id: str, session_id: str, now: int, group: str) -> Forgotten:
     """Delete a session's documents and everything that was extracted from them."""
     parts = threads.parts(tx, user_id, session_id, group)
-    gone = [_forget_part(tx, user_id, part, now, group) for part in parts]
+    gone = [forget_part(tx, user_id, part, now, group) for part in parts]
     users.bump_version(tx, user_id)
     return sum(gone, Forgotten())
 
 
-def _forget_part(tx: Connection, user_id: str, session_id: str, now: int, group: str) -> Forgotten:
+def forget_part(tx: Connection, user_id: str, session_id: str, now: int, group: str) -> Forgotten:
     """Forget a session, or what came of it in one of two ways."""
     withholding.forget_session(tx, user_id, session_id, group)
     gone = session_documents.delete_session(tx, user_id, session_id, group)

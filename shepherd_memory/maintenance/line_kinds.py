@@ -47,10 +47,11 @@ def _not_buried(kind: str, key: str, session: str = "''") -> str:
 
 
 def _statement_not_buried(message: str = "message_id", said_at: str = "stated_at") -> str:
-    """That nobody has deleted the statement that a row rests on."""
+    """That the statement of a row is not deleted, or was when the row was exported: then it was kept."""
     return (
         " and not exists (select 1 from tombstones where user_id = :user_id and group_name = :group_name"
         f" and (kind in ('document', 'statement') and session_id = :session_id and key = :{message}"
+        " and deleted_at > :buried_at"
         f" or kind = 'session' and session_id = '' and key = :session_id and deleted_at >= :{said_at}))"
     )
 

@@ -25,6 +25,7 @@ from shepherd_memory.maintenance.exported_outputs import (
     is_forgotten_note,
     output_rows,
 )
+from shepherd_memory.maintenance.imported_deletions import TOMBSTONE, FileDeletions, carry_out
 from shepherd_memory.maintenance.line_columns import JSON, MOMENT, MOMENT_OR_NONE, NUMBER, TEXT
 from shepherd_memory.maintenance.line_kinds import (
     ERASED_FILE,
@@ -143,16 +144,18 @@ def import_user(
 
     `progress` is told the bytes of each batch. An error names the line; the batches before it are stored,
     and running the import again goes on from there. From `main` each row goes to the group that it was in,
-    from another group all go to that one.
+    from another group all go to that one. What was deleted there is deleted here too.
     """
     counts: dict[str, int] = {}
     numbered = enumerate(iter(lambda: lines.readline(MAX_LINE_BYTES), b""), 1)
     header = next(numbered, (1, b""))[1]
     version = check_header(header)
     only = group if group != MAIN_GROUP or version == WITHOUT_GROUPS else ""
+    deletions = FileDeletions()
     progress(len(header))
     while batch := _next_batch(numbered):
-        read = [read_line(number, raw, only, version) for number, raw in batch]
+        lines_read = (read_line(number, raw, only, version) for number, raw in batch)
+        read = [(name, deletions.read(name, values)) for name, values in lines_read]
         # Outside of the transaction: it takes longer than storing.
         terms = [_terms(name, values) for name, values in read]
         with database.write() as tx:
@@ -221,6 +224,8 @@ def _insert(tx: Connection, user_id: str, row_id: int, name: str, values: Line) 
         id=row_id,
         **values,
     )
+    if stored and name == TOMBSTONE:
+        carry_out(tx, user_id, values)
     return bool(stored)
 
 

@@ -282,6 +282,12 @@ def delete(tx: Connection, user_id: str, context_id: int, now: int, group: str =
     return True
 
 
+def of_digest(connection: Connection, user_id: str, mark: str, group: str = MAIN_GROUP) -> Context | None:
+    """The pair of a group that has these words."""
+    row_id = _of_digest(connection, user_id, mark, group)
+    return None if row_id is None else get(connection, user_id, row_id, group)
+
+
 def statements_of(connection: Connection, user_id: str, pair: Context) -> list[tuple[str, str]]:
     """Every statement that a pair rests on: its session and message."""
     mark = digest(pair.question, pair.answer)

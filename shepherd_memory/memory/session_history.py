@@ -85,8 +85,7 @@ def clear(
         first = users.lock_existing(tx, user_id)
         life = None if first is None else _to_clear(tx, user_id, session_id, idle, group)
         if first is None or life is None:
-            named = f"session {session_id!r}" if session_id else "active session"
-            raise NotFound(f"there is no {named} here to clear")
+            raise _nothing_to_clear(session_id)
         if life.status == ACTIVE:
             session_lives.close(tx, user_id, life, CLEARED, idle.now)
         fault("ended")
@@ -94,6 +93,14 @@ def clear(
         fault("filed")
     fault("committed")
     return entry
+
+
+def _nothing_to_clear(session_id: str) -> NotFound:
+    if session_id:
+        return NotFound(
+            f"there is no session {session_id!r} here to clear; the list of sessions has their ids"
+        )
+    return NotFound("there is no active session here to clear; one that has ended is put aside by its id")
 
 
 def _to_clear(

@@ -31,7 +31,7 @@ from tests.contract.given import (
     user_says,
     work,
 )
-from tests.endpoint import ScriptedEndpoint
+from tests.endpoint import ScriptedEndpoint, reply
 
 numbers = itertools.count()
 
@@ -239,6 +239,63 @@ def test_of_two_deletions_the_later_one_counts_after_an_import(url: str, clock: 
         take_in(service, "copy", export(service, "ada"))
         take_in(service, "copy", before)
         assert facts_of(service, "copy") == {}
+
+
+@pytest.mark.every_scheme
+def test_what_was_deleted_there_is_deleted_here_unless_it_was_said_after_that(
+    url: str, clock: ManualClock
+) -> None:
+    with memory(url, clock) as service:
+        furnish(service, clock, "ada")
+        take_in(service, "copy", export(service, "ada"))
+        take_in(service, "bystander", export(service, "ada"))
+        clock.advance(1)
+        service.forget("ada", fact="city")
+        service.forget("ada", context=service.context("ada")[0].id)
+        service.forget("ada", session="chat")
+        deletions = export(service, "ada")
+        clock.advance(1)
+        service.set_fact("copy", "food", "soup")
+        take_in(service, "copy", deletions)
+        assert facts_of(service, "copy") == {"food": "soup"}
+        assert service.fact_history("copy", "city") == []
+        assert pairs_of(service, "copy") == []
+        assert texts_of(service, "copy") == ["a plan"]
+        assert "chat" not in {one.session_id for one in service.list_sessions("copy").sessions}
+        service.set_fact("copy", "city", "Oslo")
+        take_in(service, "copy", deletions)
+        assert facts_of(service, "copy") == {"food": "soup", "city": "Oslo"}
+        assert len(texts_of(service, "bystander")) > 1
+
+
+@pytest.mark.every_scheme
+@pytest.mark.parametrize("by", ["fact", "document"])
+def test_what_rests_on_a_statement_of_which_one_row_was_deleted_moves_with_the_user(
+    url: str, clock: ManualClock, endpoint: ScriptedEndpoint, by: str
+) -> None:
+    endpoint.default = reply({"pet": "Rex", "city": "Bonn"})
+    with memory(url, clock, endpoint.url) as service:
+        service.remember("ada", [user_says("My pet is Rex. My city is Bonn.")], "chat")
+        work(service)
+        clock.advance(1)
+        before = export(service, "ada")
+        service.forget("ada", only=True, **({by: "city"} if by == "fact" else {by: document_of(service)}))
+        left = facts_of(service, "ada")
+        assert left["pet"] == "Rex"
+        data = export(service, "ada")
+        for _ in range(2):
+            take_in(service, "copy", data)
+        assert facts_of(service, "copy") == left
+        # A file that knows nothing of the deletion brings nothing back.
+        service.forget("copy", fact="pet", only=True)
+        for older in (before, data):
+            take_in(service, "copy", older)
+        assert "pet" not in facts_of(service, "copy")
+
+
+def document_of(service: Service) -> int:
+    (document,) = service.documents("ada")
+    return document.id
 
 
 @pytest.mark.every_scheme

@@ -273,6 +273,7 @@ def furnish(client: Client, word: str) -> None:
     ok(client.put("/facts/dog", {"value": word}))
     ok(client.post("/context", {"question": "What dog?", "answer": word}))
     ok(client.post("/documents", {"text": word, "session_id": "files", "message_id": "d1"}))
+    ok(client.put("/global", {"text": f"The dog is {word}"}))
     refuse(client, word)
     client.running.service.start_session(client.user, session_id="life", agent_name=word)
     client.running.service.inject(client.user, [says(f"What dog is {word}?")])
@@ -340,6 +341,7 @@ BODIES: dict[str, dict[str, Any]] = {
     "remember": {"messages": [says("my dog is new", id="m1")], "session_id": "chat"},
     "recall": {"query": "What dog is it?", "limit": 1000, "threshold": 0},
     "facts": {"value": "new"},
+    "global": {"text": "The dog is new"},
     "context": {"question": "What dog?", "answer": "new"},
     "documents": {"text": "new", "session_id": "files", "message_id": "d1"},
 }

@@ -98,6 +98,7 @@ def test_a_chat_in_a_session_that_has_ended_is_refused_in_its_wire_format(
         assert "session_ended" in (error["message"] if wire == "anthropic" else error["code"])
         assert f"the session {session_id} has ended (client): start another" in error["message"]
         assert refused.header("x-shepherd-session") == session_id
+        assert refused.header("x-should-retry") == "false"
     assert len(provider.requests) == asked
     assert len(running.service.documents("ada", session_id=session_id)) == 2
 
@@ -116,7 +117,15 @@ def test_absurd_ids_are_not_found_and_change_nothing(running: Running) -> None:
     for session_id in ("no", "a/b/../c", "%00", "x" * 3000, "%E2%80%A8", "active/end"):
         assert end(running.url, session_id).status == 404
         assert start(running.url, takeover=True, previous=session_id).status == 404
+    assert call(running.url, "DELETE", f"{SESSIONS}/{begun['session_id']}%0A").status == 404
     assert active(running.url)["session"] == begun
+
+
+def test_an_id_with_line_breaks_is_reached_like_any_other(running: Running) -> None:
+    running.service.remember("ada", [{"role": "user", "content": "My bike is green"}], "a\nb\n")
+    assert call(running.url, "GET", f"{SESSIONS}/a%0Ab%0A").json["session_id"] == "a\nb\n"
+    assert call(running.url, "GET", f"{SESSIONS}/a%0Ab%0A/messages").json["total"] == 1
+    assert call(running.url, "DELETE", f"{SESSIONS}/a%0Ab%0A").json["documents"] == 1
 
 
 def test_a_start_that_does_not_fit_is_refused_in_words(running: Running) -> None:

@@ -31,8 +31,28 @@ def test_a_role_after_the_value_turns_it(said: str, key: str, value: str) -> Non
         ("I bought a Fiat and returned it the next day", "car", "Fiat"),
         ("I'm Batman, as my four-year-old would say", "name", "Batman"),
         ("My character in the play is a nurse. I live in Verona.", "city", "Verona"),
+        ("Let's practise. I'm Mr Grimshaw, and you're the tenant.", "name", "Mr Grimshaw"),
+        ("I'm a pilot, that's what I tell strangers on trains.", "occupation", "pilot"),
+        ("Hier der Brief meiner Oma. Ich bin 91 und backe gern.", "age", "91"),
+        ("Soy astronauta, eso pone en mi taza por lo menos.", "occupation", "astronauta"),
+        ("J'habite à Monaco, oublie ce que je viens d'écrire.", "city", "Monaco"),
+        ("Olha o bilhete da minha avó. Tenho 91 anos e cozinho.", "age", "91"),
+        ("Я космонавт, так написано на моей кружке.", "occupation", "космонавт"),
+        ("私は宇宙飛行士です、とマグカップに書いてあります。", "occupation", "宇宙飛行士"),
+        ("这是我奶奶的信。我今年91岁了。", "age", "91"),
     ],
-    ids=["well", "not any more", "returned", "somebody would say", "a character"],
+    ids=[
+        *(
+            "well",
+            "not any more",
+            "returned",
+            "somebody would say",
+            "a character",
+            "practice",
+            "that's what I tell",
+        ),
+        *("a letter", "a cup", "forget it", "a note", "written", "a mug", "a Chinese letter"),
+    ],
 )
 def test_what_stands_beside_takes_a_statement_back(said: str, key: str, value: str) -> None:
     assert decide(said, key, value) != STORED
@@ -42,6 +62,9 @@ def test_what_stands_beside_takes_a_statement_back(said: str, key: str, value: s
     ("said", "key", "value"),
     [
         ("Soy vegano los lunes", "diet", "vegano"),
+        ("On Fridays I'm a DJ.", "occupation", "DJ"),
+        ("I was born in Leeds, I'm fairly sure.", "birthplace", "Leeds"),
+        ("My flight is on the 5th, or was it the 6th?", "flight_date", "5th"),
         ("Je suis végétarienne le lundi", "diet", "végétarienne"),
         ("Sou vegana às segundas", "diet", "vegana"),
         ("Я веган по понедельникам", "diet", "веган"),
@@ -95,6 +118,11 @@ def test_what_somebody_else_thinks_or_owns_is_not_the_users(said: str, key: str,
         ("うちの犬のこむぎは8歳です。", "dog_age", "8歳", "", "dog こむぎ"),
         ("我体重96公斤，单程大概7公里。", "weight", "96公斤", "我体重96公斤", "self"),
         ("推荐几款甜品吧，不过我对芒果过敏。", "allergy", "芒果", "我对芒果过敏", "self"),
+        ("I work nights at a warehouse in Hull as a forklift driver.", "job", "forklift driver", "", "self"),
+        ("moin bin azubi bei ner firma in oldenburg", "job", "azubi", "bin azubi", "self"),
+        ("oi sou motoboy em guarulhos e queria saber do mei", "job", "motoboy", "sou motoboy", "self"),
+        ("No tengo coche", "has_car", "no", "", "self"),
+        ("My favourite film is “Spirited Away”", "favourite_film", "Spirited Away", "", "self"),
     ],
 )
 def test_what_people_say_while_they_ask_for_something_is_stored(

@@ -1,7 +1,7 @@
 """What can be asked of the server, declared once: the routes and their description are made of the same."""
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Annotated, Any, Generic, TypeVar
@@ -206,11 +206,21 @@ def _route(path: str, methods: Mapping[str, Operation]) -> Route:
         method = "GET" if request.method == "HEAD" else request.method
         return await methods[method].respond(request)
 
-    return _NamedRoute(path, endpoint, methods=list(methods))
+    return _NamedRoute(path, endpoint, list(methods))
+
+
+Endpoint = Callable[[Request], Awaitable[Response]]
 
 
 class _NamedRoute(Route):
-    """A route below which nothing is taken for an id of any form to be changed or deleted."""
+    """A route below which nothing is taken for an id of any form to be changed or deleted.
+
+    A line break is a part of an id like any other character, also at its end.
+    """
+
+    def __init__(self, path: str, endpoint: Endpoint, methods: list[str]) -> None:
+        super().__init__(path, endpoint, methods=methods)
+        self.path_regex = re.compile(f"{self.path_regex.pattern.removesuffix('$')}\\Z", re.DOTALL)
 
     def matches(self, scope: Scope) -> tuple[Match, Scope]:
         match, child = super().matches(scope)

@@ -92,7 +92,9 @@ def from_error(error: ShepherdError) -> HttpError:
     if status == 500:
         return HttpError(500, "the memory failed; the server's log says why")
     if isinstance(error, SessionEnded):
-        return HttpError(status, str(error), code=SESSION_ENDED, headers=session_header(error.session_id))
+        # OpenAI's and Anthropic's libraries ask a conflict again, and this one stays.
+        headers = {**session_header(error.session_id), "X-Should-Retry": "false"}
+        return HttpError(status, str(error), code=SESSION_ENDED, headers=headers)
     if isinstance(error, SessionConflict):
         running = error.session_id
         named = session_header(running)

@@ -30,7 +30,7 @@ def mood_of(reading: Reading, clause: Clause, about: str, value: str) -> Doubt |
         or _asked(reading, clause, value)
         or _supposed(reading, clause)
         or _wished(reading, clause, about, value)
-        or _unsure(reading, clause, about)
+        or _unsure(reading, clause, about, value)
         or _reported(reading, clause, value)
     )
 
@@ -115,7 +115,8 @@ def _is_told(reading: Reading, clause: Clause, sentence: Span) -> bool:
     between = reading.text[clause.end : others[-1].start]
     if _search(reading, "question_word", (clause.start, clause.end)) or _is_tag(reading, others[-1]):
         return False
-    return _CUT.search(between) is not None
+    is_unspaced = bool({"ja", "zh"} & set(reading.languages))
+    return _CUT.search(between) is not None or (is_unspaced and bool(between) and between.isspace())
 
 
 def _is_tag(reading: Reading, clause: Clause) -> bool:
@@ -140,6 +141,18 @@ def _before_and_in(reading: Reading, clause: Clause) -> Span:
             break
         start = other.start
     return start, clause.end
+
+
+def _up_to_value(reading: Reading, clause: Clause, value: str) -> Span:
+    """The same up to what else is said after the value: "I'm a baker and would like to know…"."""
+    start, end = _before_and_in(reading, clause)
+    at = reading.text.find(value, clause.start, end) if value else -1
+    joined = (
+        pattern("persons", "joiner", reading.languages).search(reading.text, at + len(value), end)
+        if at >= 0
+        else None
+    )
+    return start, joined.start() if joined else end
 
 
 MAX_LEADING_WORDS = 4
@@ -182,21 +195,21 @@ def _is_condition(reading: Reading, clause: Clause) -> bool:
 def _wished(reading: Reading, clause: Clause, about: str, value: str) -> Doubt | None:
     if pattern("moods", "aim").search(about):
         return None
-    span = _before_and_in(reading, clause)
+    span = _up_to_value(reading, clause, value)
     found = _search(reading, "wish", span) or _search(reading, "plan", span)
     return Doubt(WISHED, is_firm=True) if found and found[0] not in value else None
 
 
-def _unsure(reading: Reading, clause: Clause, about: str) -> Doubt | None:
+def _unsure(reading: Reading, clause: Clause, about: str, value: str) -> Doubt | None:
     if pattern("moods", "aim").search(about):
         return None
-    found = _search(reading, "doubt", _before_and_in(reading, clause))
+    found = _search(reading, "doubt", _up_to_value(reading, clause, value))
     return Doubt(UNSURE, is_firm=False) if found else None
 
 
 def _reported(reading: Reading, clause: Clause, value: str) -> Doubt | None:
     """Whether somebody else says it; "…told my husband Erik" still names the husband."""
-    span = _before_and_in(reading, clause)
+    span = _up_to_value(reading, clause, value)
     at = reading.text.find(value, *span) if value else -1
     if at > 0 and _is_owned(reading, clause, at):
         return None

@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 
 from shepherd_memory.text.grounding.languages import LANGUAGES, any_phrase, pattern, table
 from shepherd_memory.text.grounding.quantities import Quantity, find_quantities, supports
@@ -61,16 +62,25 @@ class Plainness:
 
     def _is_said(self, clause: Clause) -> bool:
         if not self._scanner.is_spaced:
-            return UnspacedClause(self._scanner, clause, self.value, self.kinds).is_said()
+            return UnspacedClause(self._scanner, clause, self.about, self.value, self.kinds).is_said()
         if self._stands_at_person(clause) or self._comes_first(clause):
             return True
         at = self._scanner.start_of(clause)
         head = next((end for end in self._heads(at, clause) if end is not None), None)
+        if any(map(self._is_part_time, self._scanner.words(self._phrase_start(clause), clause.end))):
+            return False
         if head is None:
             return self._is_continued(at, clause)
+        if self.kinds and self._is_key_of("name") and self._scanner.has("liking", (at, head)):
+            return False
         return any(
             self._leads_to_value(one, clause.end) for one in (head, *self._further_verbs(head, at, clause))
         )
+
+    def _phrase_start(self, clause: Clause) -> int:
+        """Where the last sign before a clause stands: "on Fridays I'm a DJ" has none in it."""
+        start = self.reading.sentences[clause.sentence][0]
+        return max(start, *(self.reading.text.rfind(one, start, clause.start) for one in ",;:("))
 
     def _further_verbs(self, head: int, at: int, clause: Clause) -> Iterator[int]:
         """Where what else the same one does ends: "I'm tall and weigh…", "se llama Coco y tiene…"."""
@@ -97,19 +107,40 @@ class Plainness:
         yield self._after_person(place, clause)
         if (mine := self._scanner.match("possessive", place, clause.end, "persons")) is not None:
             yield self._after_person(mine, clause)
-        if clause.actor.kinds and best_fit(self.kinds, clause.actor.kinds) != NONE:
+        is_meant = bool(clause.actor.kinds) and best_fit(self.kinds, clause.actor.kinds) != NONE
+        if is_meant and not self._is_anothers(clause):
             yield self._after_pronoun(at, clause)
+
+    def _is_anothers(self, clause: Clause) -> bool:
+        """Whether who is spoken of belongs to somebody else: "my aunt's dog. He's called Rex"."""
+        start = self.reading.sentences[max(clause.sentence - 1, 0)][0]
+        before = [one for one in self.reading.clauses_in((start, clause.start)) if one.end <= clause.start]
+        others = [one.actor.kinds for one in before if one.actor.kinds]
+        owners = [one for one in self.reading.mentions_in((start, clause.start)) if not self._fits(one)]
+        return any(best_fit(self.kinds, kinds) == NONE for kinds in others) or any(
+            self.reading.text.startswith("'s ", one.end) for one in owners
+        )
 
     def _after_noun(self, at: int, clause: Clause) -> int | None:
         noun = self._scanner.match("noun", at, clause.end) or self._key_at(at, clause.end)
         if noun is None:
             return None
-        after = self._scanner.next(noun)
-        if "ru" in self.reading.languages and self.reading.text[after : after + 1].isdigit():
-            return after
+        after = self._after_aim(self._scanner.next(noun), clause.end)
+        if "ru" in self.reading.languages:
+            place = self._scanner.next(self._scanner.match("locative", after, clause.end) or after)
+            if self.reading.text[place : place + 1].isdigit():
+                return place
         return self._scanner.match("copula", after, clause.end) or self._scanner.match(
             "third", after, clause.end
         )
+
+    def _after_aim(self, at: int, end: int) -> int:
+        """Where the name after a noun ends that says which one: "my flight to Funchal"."""
+        aim = self._scanner.match("aim", at, end)
+        if aim is None:
+            return at
+        name = WORD.match(self.reading.text, self._scanner.next(aim), end)
+        return self._scanner.next(name.end()) if name and name[0] in self.reading.capitals else at
 
     def _key_at(self, at: int, end: int) -> int | None:
         """Where words of the key end that stand here: "my blood type is…" under `blood_type`."""
@@ -190,8 +221,14 @@ class Plainness:
         place = next((i for i, word in enumerate(words) if self._is_value(word)), None)
         if is_first or place is None or self._follows_others(clause):
             return False
-        lead = words[:place]
-        return all(self._is_known(word) and not self._scanner.is_in("apart", word) for word in lead)
+        lead, rest = words[:place], [word for word in words[place:] if not self._is_value(word)]
+        is_known = all(self._is_known(word) and not self._scanner.is_in("apart", word) for word in lead)
+        return is_known and (not rest or (self._goes_on_after(rest[0]) and self._may_end(rest)))
+
+    def _goes_on_after(self, word: str) -> bool:
+        """Whether a word after the last thing of a list adds to it, and says nothing of that thing."""
+        entries = ("joiner", "persons"), ("company", "plain"), ("locative", "plain")
+        return word[0].isdigit() or any(self._scanner.is_in(entry, word, of) for entry, of in entries)
 
     def _follows_others(self, clause: Clause) -> bool:
         """Whether somebody else is spoken of before a clause: "my father's car, a Seat"."""
@@ -235,12 +272,14 @@ class Plainness:
         if self._is_other_unit(rest[0]):
             return False
         is_placed = has_article = False
-        for word in rest:
-            if self._scanner.is_in("limit", word) or self._is_part_time(word):
+        for before, word in pairwise(["", *rest]):
+            if self._scanner.is_in("limit", word):
                 return False
             if self._scanner.is_in("company", word) or self._scanner.is_in("joiner", word, "persons"):
                 return True
             is_name = word in self.reading.capitals and not (has_article and "de" in self.reading.languages)
+            # Who writes no capitals at all writes places without them too.
+            is_name = is_name or (not self.reading.capitals and self._scanner.is_in("locative", before))
             if is_placed and not is_name and not self._is_known(word):
                 return False
             is_placed = is_placed or self._scanner.is_in("locative", word)
@@ -261,7 +300,7 @@ class Plainness:
 
     def _is_bridge(self, lead: list[str]) -> bool:
         unknown = [i for i, word in enumerate(lead) if not self._is_known(word)]
-        if self._is_with_own(lead):
+        if self._is_with_own(lead) or self._is_role(lead):
             return True
         if any(self._keeps_apart(word) for word in lead):
             return False
@@ -275,6 +314,16 @@ class Plainness:
         )
         is_place = bool(after) and self._scanner.is_in("filler", after[0]) and self._is_key_of(*_PLACE_KEYS)
         return (is_list and len(after) <= MAX_ASIDE_WORDS) or (is_place and len(unknown) <= MAX_ASIDE_WORDS)
+
+    def _is_role(self, lead: list[str]) -> bool:
+        """Whether the words before the value say that somebody works as it: "at a bank as a clerk"."""
+        near = lead[-MAX_ASIDE_WORDS:]
+        others = lead[: -len(near)] if near else []
+        return (
+            self._is_key_of("occupation")
+            and any(self._scanner.is_in("role", word) for word in near)
+            and not any(self._scanner.is_in(entry, word) for word in others for entry in ("ahead", "company"))
+        )
 
     def _is_with_own(self, lead: list[str]) -> bool:
         """Whether somebody lives with their people in a place: "with my parents in Bogota"."""
@@ -292,7 +341,7 @@ class Plainness:
     def _keeps_apart(self, word: str) -> bool:
         """Whether the value is not what somebody is or has, but with whom, near what, or not yet."""
         entries = ["company", "ahead"]
-        entries += ["apart"] if self._is_key_of("occupation") else []
+        entries += ["apart"] if self._is_key_of("occupation", "name") else []
         entries += ["near"] if self._is_key_of("residence") else []
         return any(self._scanner.is_in(entry, word) for entry in entries)
 
@@ -300,7 +349,7 @@ class Plainness:
         return any(any_phrase(table("cues")[one]["key"]).search(self.about) for one in attributes)
 
     def _is_known(self, word: str) -> bool:
-        if word.isdigit() or word in self.about.split():
+        if word[0].isdigit() or word in self.about.split():
             return True
         if self._scanner.is_in("filler", word) or self._scanner.is_in("site", word):
             return True

@@ -123,6 +123,8 @@ def _clause_end(languages: Languages) -> re.Pattern[str]:
     if "en" in languages:
         ends.append(r"(?<!\bif)(?<!\band)(?<!\bor)\s(?=(?:i|he|she|we|they)\b)")
         ends.append(rf"\s(?={pattern('persons', 'after_person', ('en',)).pattern})")
+    if {"ja", "zh"} & set(languages):
+        ends.append(r"(?<=[\u3040-\u30ff\u3400-\u9fff\d])\s+(?=[\u3040-\u30ff\u3400-\u9fff])")
     ends.append(rf"\s(?={pattern('moods', 'if', tuple(set(languages) & {'en', 'ru'})).pattern})")
     return re.compile("|".join(ends))
 

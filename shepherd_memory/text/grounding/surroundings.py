@@ -14,9 +14,21 @@ _CALM = re.compile(
 _JAPANESE_END = re.compile(
     "(?:です|ます|ました|でした|ません|んです|いる|ている|た|て|で|し|から|ので|けど|が)$"
 )
+_QUOTES = (
+    ('"', '"'),
+    ("“", "”"),
+    ("„", "“"),
+    ("«", "»"),
+    ("« ", " »"),
+    ("「", "」"),
+    ("『", "』"),
+    ("《", "》"),
+)
 MAX_FRAGMENT_WORDS = 3
+MAX_APPOSITION_WORDS = 5
+MAX_ANNOUNCEMENT_WORDS = 6
 MAX_ASIDE_WORDS = 2
-MIN_UNSPACED = 5
+MIN_UNSPACED = 4
 """Fewer characters than these after a value, in a script without spaces, may take it back."""
 
 
@@ -35,19 +47,32 @@ class Surroundings:
         others = reading.clauses_in(sentence)
         at = others.index(clause)
         return (
-            _CALM.fullmatch(reading.text, *sentence) is not None
+            self._is_calm(sentence)
             and not self._is_turned(clause.sentence)
             and not self._is_embedded(clause, others[:at])
             and self._is_amid_plain(clause)
-            and all(self._may_lead(one, others) for one in others[:at])
+            and self._may_all_lead(others[:at])
             and all(self._may_trail(one) for one in others[at + 1 :])
         )
+
+    def _is_calm(self, sentence: Span) -> bool:
+        """Whether no sign in a sentence is unusual, apart from quotation marks around the value: a title."""
+        text = self.scanner.text[slice(*sentence)]
+        for start, end in _QUOTES:
+            text = text.replace(f"{start}{self.value}{end}", self.value)
+        return _CALM.fullmatch(text) is not None
 
     def _is_turned(self, number: int) -> bool:
         """Whether a joke, a role, a song or the like is spoken of here or in a sentence next to it."""
         sentences = self.scanner.reading.sentences
         near = sentences[max(number - 1, 0)][0], sentences[min(number + 1, len(sentences) - 1)][1]
-        found = pattern("plain", "turn", self.scanner.languages).finditer(self.scanner.text, *near)
+        return self._speaks_of("turn", near) or any(
+            self._speaks_of(entry, sentences[number]) for entry in ("unsure", "borrowed")
+        )
+
+    def _speaks_of(self, entry: str, span: Span) -> bool:
+        """Whether a phrase of a table stands there that is neither in the value nor in the key."""
+        found = pattern("plain", entry, self.scanner.languages).finditer(self.scanner.text, *span)
         return any(one[0] not in self.value and one[0] not in self.about for one in found)
 
     def _is_embedded(self, clause: Clause, before: list[Clause]) -> bool:
@@ -81,11 +106,22 @@ class Surroundings:
         text = self.scanner.text[slice(*sentence)].strip()
         if text.endswith(":"):
             return self.scanner.has("introduction", sentence)
+        if self._hands_over(sentence):
+            return False
         if not self.scanner.is_spaced and _JAPANESE_END.search(text.rstrip(" 。!")):
             return True
         is_short = len(text.split()) <= MAX_FRAGMENT_WORDS and self.scanner.is_spaced
         is_own = any(self.scanner.has(one, sentence, "persons") for one in ("first", "possessive"))
         return is_short or is_own or text.endswith("?") or self._requests(sentence)
+
+    def _hands_over(self, sentence: Span) -> bool:
+        """Whether a sentence speaks of a text, or of somebody who said something: it may follow."""
+        if self._is_asked(sentence) or self._requests(sentence):
+            return False
+        is_short = len(self.scanner.words(*sentence)) <= MAX_ANNOUNCEMENT_WORDS
+        return self.scanner.has("text", sentence) or (
+            is_short and self.scanner.has("said", sentence, "moods")
+        )
 
     def _may_follow(self, sentence: Span) -> bool:
         first = self.scanner.reading.clauses_in(sentence)[:1]
@@ -113,11 +149,21 @@ class Surroundings:
 
     # The clauses of its own sentence.
 
+    def _may_all_lead(self, before: list[Clause]) -> bool:
+        """Whether the clauses before the value are plain, or corrected: then only what follows holds."""
+        is_corrected = any(self._corrects(one) for one in before)
+        return is_corrected or all(self._may_lead(one, before) for one in before)
+
     def _may_lead(self, clause: Clause, others: list[Clause]) -> bool:
         """Whether a clause before the value is a greeting, a request, a correction or the user's own."""
         span = clause.start, clause.end
+        if self._introduces(clause):
+            return True
         if self.scanner.text[clause.end : clause.end + 1] == ":":
-            return self.scanner.has("introduction", span)
+            return False
+        sentence = self.scanner.reading.sentences[clause.sentence]
+        if self.scanner.skip(clause.start, sentence[1]) >= clause.end:
+            return True
         if self.scanner.has("said", span, "moods"):
             return False
         if self.opens(clause) or self._requests(span) or self._corrects(clause):
@@ -125,7 +171,14 @@ class Surroundings:
         if not self.scanner.is_spaced:
             text = self.scanner.text[slice(*span)].strip(" 、,")
             return self.scanner.has("introduction", span) or _JAPANESE_END.search(text) is not None
-        return clause is not others[0] and self._is_fragment(clause)
+        is_noted = self.scanner.start_of(clause) > self.scanner.next(clause.start)
+        return (is_noted or clause is not others[0]) and self._is_fragment(clause)
+
+    def _introduces(self, clause: Clause) -> bool:
+        """Whether a colon follows, and before it stands that the user tells of themself."""
+        sentence = self.scanner.reading.sentences[clause.sentence]
+        colon = self.scanner.text.find(": ", clause.start, sentence[1])
+        return colon >= 0 and self.scanner.has("introduction", (sentence[0], colon))
 
     def _corrects(self, clause: Clause) -> bool:
         """Whether a clause takes back what stands before it: what follows is what holds."""
@@ -134,10 +187,12 @@ class Surroundings:
 
     def _is_fragment(self, clause: Clause) -> bool:
         """Whether a clause is one thing of a list: "61", "de Bilbao", "retired nurse"."""
-        words = self.scanner.words(clause.start, clause.end)
+        words = self.scanner.words(self.scanner.start_of(clause), clause.end)
         span = clause.start, clause.end
+        is_noun = bool(words) and self.scanner.is_in("a", words[0])
+        limit = MAX_APPOSITION_WORDS if is_noun else MAX_FRAGMENT_WORDS
         entries = ("first", "possessive", "third", "third_verb", "second")
-        return len(words) <= MAX_FRAGMENT_WORDS and not (
+        return len(words) <= limit and not (
             self.scanner.has("said", span, "moods")
             or self.scanner.has("restriction", span)
             or any(self.scanner.has(one, span, "persons") for one in entries)
@@ -157,7 +212,8 @@ class Surroundings:
     def _begins_with_user(self, at: int, end: int) -> bool:
         if not self.scanner.is_spaced:
             return self.scanner.match("topic", at, end) is not None
-        return self.scanner.user_acts(at, end) is not None
+        is_user = self.scanner.match("first", at, end, "persons") is not None
+        return is_user or self.scanner.user_acts(at, end) is not None
 
     def _opens_with_own(self, at: int, clause: Clause) -> bool:
         owned = self.scanner.match("possessive", at, clause.end, "persons")
@@ -174,6 +230,9 @@ class Surroundings:
         if not self.scanner.is_spaced:
             is_more = self.scanner.match("inner", clause.start, clause.end) is not None
             return is_more or clause.end - clause.start >= MIN_UNSPACED
+        at = self.scanner.next(clause.start)
+        if self.scanner.match("or", at, clause.end) is not None:
+            return False
         if self._is_asked(self.scanner.reading.sentences[clause.sentence]):
             return True
         span = clause.start, clause.end
@@ -191,11 +250,17 @@ class Surroundings:
         if is_contrast:
             is_restricted = pattern("plain", "restriction", self.scanner.languages).match(start) is not None
             entries = ("starter", "plain"), ("verb", "plain"), ("third", "plain")
-            return is_more and not is_restricted and self._begins(start, *entries)
+            is_russian = "ru" in self.scanner.languages and len(words) >= MAX_FRAGMENT_WORDS
+            return is_more and not is_restricted and (is_russian or self._begins(start, *entries))
         is_name = bool(words) and (words[0] in self.scanner.reading.capitals or words[0].isdigit())
+        is_restricted = self._begins(start, ("restriction", "plain"), ("hedge", "plain"))
+        is_other = is_name or is_restricted or self._begins(start, ("possessive", "persons"))
+        if len(words) > MAX_FRAGMENT_WORDS and not is_other:
+            return True
         return (
             (is_name and len(words) <= MAX_FRAGMENT_WORDS)
             or (is_more and self._begins(start, ("starter", "plain"), ("request", "plain")))
+            or (len(words) >= MAX_FRAGMENT_WORDS and self._begins(start, ("we_do", "plain")))
             or self._begins(start, ("filler", "plain"), ("company", "plain"), ("joiner", "persons"))
         )
 

@@ -187,7 +187,7 @@ def is_of_polarity(term: Term, piece: Passage) -> bool:
 
 @cache
 def _listed_phrases() -> tuple[re.Pattern[str], ...]:
-    entries = [*table("words")["unit"].values(), *table("words")["weekday"].values()]
+    entries = [one for name in ("unit", "weekday", "thing") for one in table("words")[name].values()]
     return tuple(any_phrase(entry) for entry in entries)
 
 

@@ -17,6 +17,7 @@ class UnspacedClause:
 
     scanner: Scanner
     clause: Clause
+    about: str
     value: str
     kinds: frozenset[str]
 
@@ -30,6 +31,7 @@ class UnspacedClause:
         after = place + len(self.value)
         tail = pattern("plain", "ending", self.scanner.languages)
         is_closed = after == end or tail.fullmatch(self.scanner.text, after, end) is not None
+        is_closed = is_closed or self.scanner.text[after:end] in self.about
         return is_closed and self._is_lead(at, place, end)
 
     def _is_about(self, at: int, end: int) -> bool:
@@ -65,7 +67,7 @@ class UnspacedClause:
     def _names_last(self) -> bool:
         """Whether who was mentioned last before the clause is whom the key names."""
         before = [one for one in self.scanner.reading.mentions if one.end <= self.clause.start]
-        return bool(before) and self._fits(before[-1])
+        return bool(before) and all(map(self._fits, before))
 
     def _goes_on(self) -> bool:
         """Whether a Chinese clause without a subject goes on about the user of the clause before it."""

@@ -297,7 +297,8 @@ class _Case:
 
     def _is_not(self, term: Term, holding: list[Passage]) -> bool:
         """Whether the user is not what the value says, under a key that else takes both: "I'm no vegan"."""
-        if term.denied is not None or is_denying(self._value) or is_about_past(self._about):
+        is_past = is_about_past(self._about) and not pattern_of_key("birthplace").search(self._about)
+        if term.denied is not None or is_denying(self._value) or is_past:
             return False
         denied = pattern("denial", "is_not", self._reading.languages)
         texts = [self._reading.text[one.start : one.end] for one in self._clauses]
@@ -323,11 +324,24 @@ class _Case:
         past = pattern("denial", "past", self._reading.languages)
         if is_about_past(self._about) or past.search(self._value):
             return
+        ends = [self._end_of_said(one) for one in self._clauses]
         if (
-            all(past.search(self._reading.text, one.start, one.end) for one in self._clauses)
+            all(
+                past.search(self._reading.text, one.start, end)
+                for one, end in zip(self._clauses, ends, strict=True)
+            )
             or self._has_ended()
         ):
             yield Doubt(NO_LONGER, is_firm=True)
+
+    def _end_of_said(self, clause: Clause) -> int:
+        """Where a clause ends, or what else it says after the value begins: "…and it's no longer enough"."""
+        value = self._value_span()
+        if value is None or not clause.start <= value[0] < clause.end:
+            return clause.end
+        joiner = pattern("persons", "joiner", self._reading.languages)
+        joined = joiner.search(self._reading.text, value[1], clause.end)
+        return joined.start() if joined else clause.end
 
     def _has_ended(self) -> bool:
         """Whether the value follows "sold", "left" and the like at once."""
@@ -369,8 +383,18 @@ class _Case:
         """To be stored takes more than nothing against it: one of the clauses has to say it plainly."""
         topic = read_topic(self._claim.about, self._claim.value, self._claim.is_question)
         plainness = Plainness(self._reading, self._about, self._value, topic.kinds)
-        if not any(plainness.holds_in(one) for one in self._clauses):
+        if not any(plainness.holds_in(one) for one in self._clauses) or self._is_cut_from_denial():
             yield Doubt(NOT_PLAIN, is_firm=False)
+
+    def _is_cut_from_denial(self) -> bool:
+        """Whether the quote leaves out of its clause what denies it: "たばこは" of "たばこはやめました"."""
+        texts = tuple(self._reading.text[one.start : one.end] for one in self._clauses)
+        pieces = pieces_of(texts, self._reading.languages, self._said_on)
+        for term in self._terms:
+            holding = [piece for piece in pieces if is_in(term, piece)]
+            if holding and not any(is_of_polarity(term, piece) for piece in holding):
+                return True
+        return False
 
     def _is_of_another_thing(self, names: list[str]) -> bool:
         """Whether the clause says it of something of the user: "my boat is called Serenity" under `name`."""
