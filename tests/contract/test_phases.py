@@ -471,6 +471,25 @@ def test_forgetting_while_a_call_runs_discards_its_result(
         assert "chat line 0" not in user_text(bodies(endpoint)[-1])
 
 
+def test_deletions_that_are_imported_withhold_notes_too(service: Service, clock: ManualClock) -> None:
+    """Two copies of a memory: what is forgotten in one, with `only` or by hand, is told to the other."""
+    said = [user_says("my pet is Tula", id="pet"), *(user_says(f"tea {at}") for at in range(6))]
+    service.remember(ADA, said, "chat", provider="lab")
+    service.set_fact(ADA, "town", "They chose tea")
+    settle(service, clock)
+    make_notes(service, clock)
+    exported = b"".join(service.export(ADA))
+    for at, forgotten in enumerate(({"fact": "pet", "only": True}, {"fact": "town"})):
+        other, copy = f"other{at}", f"copy{at}"
+        for user in (other, copy):
+            service.import_lines(user, io.BytesIO(exported))
+        service.forget(other, **forgotten)
+        assert len(outputs_of(service, copy)) == 1
+        service.import_lines(copy, io.BytesIO(b"".join(service.export(other))))
+        assert outputs_of(service, copy) == []
+        assert texts_of(service, copy, type="learning") == []
+
+
 @pytest.mark.every_scheme
 def test_outputs_come_back_from_an_export_and_an_erased_user_leaves_none(
     service: Service, clock: ManualClock, endpoint: ScriptedEndpoint
