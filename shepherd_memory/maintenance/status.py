@@ -6,6 +6,7 @@ from shepherd_memory.config import Config
 from shepherd_memory.embedding import backlog, model_name
 from shepherd_memory.extraction import queue
 from shepherd_memory.extraction.worker import extraction_endpoint
+from shepherd_memory.maintenance.phase_status import PhaseState, phase_problem, read_phase
 from shepherd_memory.maintenance.tallies import Numbers, Tokens
 from shepherd_memory.storage.clock import SECOND
 from shepherd_memory.storage.database import Connection, Database, schema_version
@@ -43,6 +44,7 @@ class Status:
     users: int
     embedding: EmbeddingState
     conversations: dict[str, int]
+    phases: tuple[PhaseState, ...]
     problems: tuple[str, ...]
 
     @property
@@ -85,6 +87,8 @@ def read_health(connection: Connection, config: Config, config_problem: str | No
     if failed := jobs.count_failed(connection, queue.KIND, MAX_FAILED_COUNTED):
         found.append(_failed_problem(failed))
     if problem := _archive_problem(connection, config):
+        found.append(problem)
+    if problem := phase_problem(connection, config, now):
         found.append(problem)
     return HealthReport(endpoint, lag, tuple(found))
 
@@ -138,5 +142,6 @@ def read_status(
                 problem=f"recall works by keyword only: {embedding_problem}" if embedding_problem else "",
             ),
             conversations=numbers.conversations,
+            phases=(read_phase(connection, config, now),),
             problems=health.problems,
         )

@@ -208,6 +208,23 @@ def rename(database: Database, user_id: str, named: str, name: str, group: str =
     return renamed
 
 
+def set_mode(tx: Connection, user_id: str, named: str, mode: str, group: str = MAIN_GROUP) -> SessionLife:
+    """Set what the memory of a session of the group is for, whichever ways it came in."""
+    if users.lock_existing(tx, user_id) is None:
+        raise _not_found(named)
+    life = find(tx, user_id, named, group)
+    tx.execute_many(
+        f"update sessions set memory_mode = :mode {FOUND}",
+        [
+            {"user_id": user_id, "group": group, "session_id": part, "mode": mode}
+            for part in threads.parts(tx, user_id, life.session_id, group)
+        ],
+    )
+    changed = session_lives.get(tx, user_id, life.session_id, group)
+    assert changed is not None
+    return changed
+
+
 def find(connection: Connection, user_id: str, named: str, group: str = MAIN_GROUP) -> SessionLife:
     """The session of a group with this id, else with this id of its entry or this name.
 

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
+from shepherd_memory.errors import InvalidInput
 from shepherd_memory.memory.threads import LIVE_MARK, thread_of
 from shepherd_memory.storage.database import Connection
 from shepherd_memory.storage.rows import build
@@ -19,6 +20,14 @@ COLUMNS = (
 ON, READ_ONLY, OFF = "on", "read-only", "off"
 MEMORY_MODES = (ON, READ_ONLY, OFF)
 """What a session's memory is for: to be used and added to, only to be used, or neither."""
+
+
+def checked_mode(mode: str) -> str:
+    """One of them; InvalidInput for another word."""
+    if mode not in MEMORY_MODES:
+        raise InvalidInput(f"memory_mode takes {', '.join(MEMORY_MODES)}; got {mode!r}")
+    return mode
+
 
 KEY_MARK = "\x1f"
 """Between a group and a session in the key of a work item: no group has it in its name."""

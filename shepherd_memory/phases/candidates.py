@@ -38,6 +38,7 @@ def listing(
     limit: int = MAX_LOOKED_AT,
     group: str = MAIN_GROUP,
     conversation_id: int | None = None,
+    offset: int = 0,
 ) -> list[NoteCandidate]:
     """A user's conversations that a group sees, the newest first; with an id only that one."""
     among, seen = seen_from(group, "c.group_name")
@@ -52,17 +53,19 @@ def listing(
         " left join conversation_outputs o on o.user_id = c.user_id and o.group_name = c.group_name"
         f" and o.conversation_id = c.id and o.strategy = '{STRATEGY}'"
         f" where c.user_id = :user_id{among}{named}"
-        " order by c.last_message_at desc, c.id desc limit :limit",
+        " order by c.last_message_at desc, c.id desc limit :limit offset :offset",
         user_id=user_id,
         limit=limit,
+        offset=offset,
         **seen,
         **({} if conversation_id is None else {"conversation_id": conversation_id}),
     )
-    open_jobs = _open_jobs(connection, user_id)
-    return [_candidate(row, open_jobs) for row in rows]
+    jobs_of = open_jobs(connection, user_id)
+    return [_candidate(row, jobs_of) for row in rows]
 
 
-def _open_jobs(connection: Connection, user_id: str) -> dict[str, OpenJob]:
+def open_jobs(connection: Connection, user_id: str) -> dict[str, OpenJob]:
+    """A user's jobs that have not come to their end, by their keys."""
     columns = "key, status, run_at, watermark_through, last_error"
     rows = connection.rows(
         f"select {columns} from jobs where user_id = :user_id and kind = '{KIND}' and status = 'failed'"
@@ -73,7 +76,7 @@ def _open_jobs(connection: Connection, user_id: str) -> dict[str, OpenJob]:
     return {row[0]: build(OpenJob, row) for row in rows}
 
 
-def _candidate(row: Row, open_jobs: dict[str, OpenJob]) -> NoteCandidate:
+def _candidate(row: Row, jobs_of: dict[str, OpenJob]) -> NoteCandidate:
     *about, mode, status, subagent, through, state = row
     conversation = build(Conversation, tuple(about))
     return NoteCandidate(
@@ -82,7 +85,7 @@ def _candidate(row: Row, open_jobs: dict[str, OpenJob]) -> NoteCandidate:
         status == "active",
         bool(subagent),
         None if state is None else OutputMark(through, state),
-        open_jobs.get(job_key(conversation)),
+        jobs_of.get(job_key(conversation)),
     )
 
 

@@ -1,6 +1,7 @@
 """The lanes of phase 1: threads that plan and make notes beside whatever else a process does."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from shepherd_memory.config import Config
@@ -9,7 +10,7 @@ from shepherd_memory.phases.phase1 import Phase1Kind
 from shepherd_memory.phases.planning import Planner
 from shepherd_memory.storage.clock import Clock
 from shepherd_memory.storage.database import Database
-from shepherd_memory.work.lane import Lane
+from shepherd_memory.work.lane import Lane, stop_lanes
 
 
 class PhaseLanes:
@@ -37,6 +38,17 @@ class PhaseLanes:
         self._planner.hurry(user_id)
         for lane in self.lanes:
             lane.wake()
+
+    @contextmanager
+    def working(self) -> Iterator[None]:
+        """Make the notes that are queued, and queue no others, until the block ends."""
+        self._planner.rest()
+        for lane in self.lanes:
+            lane.start()
+        try:
+            yield
+        finally:
+            stop_lanes(self.lanes)
 
     def close(self) -> None:
         """End what runs, and refuse later calls."""

@@ -1,5 +1,6 @@
 """Outputs: what phase 1 made of a conversation, a row for each."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from datetime import datetime
 
@@ -74,6 +75,25 @@ def listing(connection: Connection, user_id: str, limit: int = 1000, group: str 
         " limit :limit",
         user_id=user_id,
         limit=limit,
+        **seen,
+    )
+    return [build(Output, row) for row in rows]
+
+
+def of_conversations(
+    connection: Connection, user_id: str, conversation_ids: Sequence[int], group: str = MAIN_GROUP
+) -> list[Output]:
+    """The outputs of these conversations that a group sees, as far as they are in use."""
+    among, seen = seen_from(group)
+    wanted = {f"id{place}": number for place, number in enumerate(conversation_ids)}
+    if not wanted:
+        return []
+    rows = connection.rows(
+        f"select {COLUMNS} from conversation_outputs where user_id = :user_id and state = 'kept'"
+        f" and strategy = '{STRATEGY}'{among}"
+        f" and conversation_id in ({', '.join(f':{name}' for name in wanted)})",
+        user_id=user_id,
+        **wanted,
         **seen,
     )
     return [build(Output, row) for row in rows]

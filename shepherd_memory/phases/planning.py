@@ -33,6 +33,11 @@ class Planner:
         self._after = ""
         self._due_at = self._whole_at = 0
         self._hurried: set[str] = set()
+        self._is_resting = False
+
+    def rest(self) -> None:
+        """Queue nothing any more: whoever works has chosen what is to be done."""
+        self._is_resting = True
 
     def hurry(self, user_id: str) -> None:
         """Look at this user's conversations at the next opportunity."""
@@ -41,7 +46,7 @@ class Planner:
     def poll(self, now: int) -> int:
         """Queue what is to be done for the next users, if it is time for that; how many jobs."""
         config = self._config()
-        if phase1_endpoint(config) is None:
+        if self._is_resting or phase1_endpoint(config) is None:
             self._hurried.clear()
             return 0
         rules, claims = phase_rules(config), config.memory_phase1_claims

@@ -61,6 +61,13 @@ def _withhold(tx: Connection, user_id: str, conversation: Conversation) -> None:
         outputs.set_aside(tx, user_id, output, WITHHELD)
 
 
+def call_off(tx: Connection, user_id: str, session_ids: Iterable[str], group: str = MAIN_GROUP) -> None:
+    """The memory of sessions is no longer added to: a call that runs for a note of one is in vain."""
+    for session_id in session_ids:
+        for one in conversations.of_session(tx, user_id, session_id, group):
+            jobs.requeue(tx, user_id, KIND, job_key(one))
+
+
 def withhold_value(tx: Connection, user_id: str, value: str, group: str = MAIN_GROUP) -> None:
     """Withhold every output that says the value of a fact that is forgotten, wherever it was said."""
     for output in outputs.that_say(tx, user_id, value, group):

@@ -3,14 +3,23 @@
 from collections.abc import Sequence
 
 from shepherd_memory.errors import InvalidInput
-from shepherd_memory.memory import session_catalog, session_history, session_lives, session_openings
+from shepherd_memory.memory import (
+    group_catalog,
+    session_catalog,
+    session_history,
+    session_lives,
+    session_openings,
+    threads,
+)
 from shepherd_memory.memory.entries import DOCUMENT, terms_of
+from shepherd_memory.memory.group_catalog import GroupSummary
 from shepherd_memory.memory.session_catalog import SessionCatalog, SessionList, SessionMatch
 from shepherd_memory.memory.session_history import HistoryEntry, ResumedSession, ResumeRequest
 from shepherd_memory.memory.session_lives import SessionLife
 from shepherd_memory.memory.session_messages import MessagePage, RebuiltChat, SessionMessages
 from shepherd_memory.memory.session_names import needed_name, session_name
-from shepherd_memory.memory.sessions import Session
+from shepherd_memory.memory.sessions import ON, Session, checked_mode
+from shepherd_memory.phases.withholding import call_off
 from shepherd_memory.recall import Hit
 from shepherd_memory.recall.hits import Scope
 from shepherd_memory.service.arguments import check_known_user, empty_for_unknown_user
@@ -25,8 +34,11 @@ from shepherd_memory.text.tokens import UNITS
 from shepherd_memory.text.visible import visible_text
 
 SEARCH_SECONDS = 10.0
-MAX_HITS = 500
+MAX_HITS = 1000
 """Messages that a search looks at, the best."""
+
+MAX_HITS_OF_SESSION = 50
+"""Of these, so that a long session leaves room for others."""
 
 MIN_CONFIDENCE = 0.6
 """Of a hit that has not all the words: whoever searches wants no list of what comes nearest."""
@@ -55,6 +67,13 @@ class SessionHistoryService(SessionService, RecallService):
         with self.database.read() as connection:
             return session_history.entries(connection, user_id, place)
 
+    @empty_for_unknown_user(list)
+    def groups(self, user_id: str, *, group: str = MAIN_GROUP) -> list[GroupSummary]:
+        """The user's groups that the group may see: all for `main`, itself and `global` for another."""
+        place = checked_group(group)
+        with self.database.read() as connection:
+            return group_catalog.listing(connection, user_id, self._idle_rule(), place)
+
     @empty_for_unknown_user(SessionList)
     def search_sessions(
         self,
@@ -73,7 +92,7 @@ class SessionHistoryService(SessionService, RecallService):
         _check_page(limit, 0)
 
         def search() -> SessionList:
-            scope = Scope(kinds=(DOCUMENT,), by_session=True)
+            scope = Scope(kinds=(DOCUMENT,), of_session=MAX_HITS_OF_SESSION)
             recalled = self._find(user_id, as_text(query), MAX_HITS, 0.0, None, scope, False, place)
             hits = [hit for hit in recalled.hits if _is_about(hit, recalled.words)]
             with self.database.read() as connection:
@@ -168,6 +187,21 @@ class SessionHistoryService(SessionService, RecallService):
         check_known_user(user_id)
         place, title = checked_group(group), needed_name(name)
         return session_history.rename(self.database, user_id, _named(named), title, place)
+
+    def set_memory_mode(
+        self, user_id: str, named: str, memory_mode: str, *, group: str = MAIN_GROUP
+    ) -> SessionLife:
+        """Set what the memory of a session of the group is for: `on`, `read-only` or `off`.
+
+        It holds for what is said from now on. What is stored stays; a note that is being made is not stored.
+        """
+        check_known_user(user_id)
+        place, mode = checked_group(group), checked_mode(memory_mode)
+        with self.database.write() as tx:
+            life = session_history.set_mode(tx, user_id, _named(named), mode, place)
+            if mode != ON:
+                call_off(tx, user_id, threads.parts(tx, user_id, life.session_id, place), place)
+        return life
 
     def _seen(self, connection: Connection, user_id: str, named: str, group: str) -> SessionLife:
         """A session that the group sees: by its id, else one of its own by its name."""

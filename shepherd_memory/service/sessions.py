@@ -22,7 +22,7 @@ from shepherd_memory.memory.session_lives import (
     NewSession,
     SessionLife,
 )
-from shepherd_memory.memory.sessions import MEMORY_MODES
+from shepherd_memory.memory.sessions import checked_mode
 from shepherd_memory.service.arguments import check_known_user, empty_for_unknown_user
 from shepherd_memory.service.parts import ServiceParts
 from shepherd_memory.storage import users
@@ -64,8 +64,6 @@ class SessionService(ServiceParts):
         used, and nothing of the session is stored) or `off` (neither); else as it was before, or on.
         """
         check_known_user(user_id)
-        if memory_mode and memory_mode not in MEMORY_MODES:
-            raise InvalidInput(f"memory_mode takes {', '.join(MEMORY_MODES)}; got {memory_mode!r}")
         place, idle = checked_group(group), self._idle_rule()
         new = NewSession(
             storable_id(session_id) if session_id else str(uuid.uuid4()),
@@ -76,7 +74,7 @@ class SessionService(ServiceParts):
             clears=storable_id(clears) if clears else "",
             holder=holder,
             cwd=storable_place("", cwd).cwd,
-            memory_mode=memory_mode,
+            memory_mode=checked_mode(memory_mode) if memory_mode else "",
         )
         life = session_lives.start(self.database, user_id, new, idle, place)
         self.phases.wake(user_id)

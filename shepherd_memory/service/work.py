@@ -1,6 +1,7 @@
 """The extraction queue, and how the memory is doing."""
 
 from shepherd_memory.extraction import queue
+from shepherd_memory.extraction.forecast import FactsForecast, forecast_item
 from shepherd_memory.maintenance.status import Status, Totals, read_health, read_status
 from shepherd_memory.memory.sessions import seen_work_keys, work_key, work_key_prefix
 from shepherd_memory.service.arguments import NO_LIMIT, empty_for_unknown_user
@@ -51,11 +52,20 @@ class WorkService(ServiceParts):
         with self.database.read() as connection:
             return jobs.count_by_status(connection, user_id, queue.KIND, seen)
 
-    @empty_for_unknown_user(int)
-    def tokens_spent_today(self, user_id: str) -> int:
-        """The tokens that extraction has cost the user today."""
+    @empty_for_unknown_user(FactsForecast)
+    def forecast_extraction(self, user_id: str, *, group: str = MAIN_GROUP) -> FactsForecast:
+        """What extraction would send for the items of the group that wait; nothing is sent."""
+        now, max_turns = self._clock(), self.config.memory_extraction_max_turns
+        waiting = self.items(user_id, jobs.WAITING, limit=NO_LIMIT, group=group)
         with self.database.read() as connection:
-            return ledger.spent_on(connection, user_id, ledger.EXTRACTION, self._clock())
+            found = (forecast_item(connection, job, max_turns, now) for job in waiting)
+            return sum(found, FactsForecast())
+
+    @empty_for_unknown_user(int)
+    def tokens_spent_today(self, user_id: str, purpose: str = ledger.EXTRACTION) -> int:
+        """The tokens that extraction, or another purpose, has cost the user today."""
+        with self.database.read() as connection:
+            return ledger.spent_on(connection, user_id, purpose, self._clock())
 
     def all_items(self, status: str | None = None, *, limit: int = 1000, newest: bool = False) -> list[Job]:
         """The work items of all users, oldest first: for whoever runs the machine, never for a user."""

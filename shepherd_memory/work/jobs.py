@@ -338,19 +338,6 @@ def list_all_users(
     return [build(Job, row) for row in (reversed(rows) if newest else rows)]
 
 
-def oldest_waiting(
-    connection: Connection, kind: str, due_by: int | None = None
-) -> tuple[str, int, int] | None:
-    """(user, id, queued at) of the job that has waited longest; `due_by` leaves out what is put off."""
-    row = connection.row(
-        "select user_id, id, queued_at from jobs where kind = :kind and status = 'waiting'"
-        f"{'' if due_by is None else ' and run_at <= :due_by'} order by queued_at, id limit 1",
-        kind=kind,
-        **({} if due_by is None else {"due_by": due_by}),
-    )
-    return None if row is None else (row[0], row[1], row[2])
-
-
 _COUNTED_BY = {
     WAITING: "turn, queued_at",
     RUNNING: "kind",
@@ -472,6 +459,21 @@ def oldest_due(connection: Connection, kind: str, due_by: int) -> int | None:
         most=MAX_LOOKED_AT,
     )
     return min((row[0] for row in rows if row[0] is not None), default=None)
+
+
+def whose_is_oldest(connection: Connection, kind: str, due_by: int) -> tuple[int, str] | None:
+    """The same, with the user whose job it is; None if nobody's waits."""
+    rows = connection.rows(
+        "select queued_at, user_id from (select queued_at, user_id from jobs where kind = :kind"
+        " and status = 'waiting' and run_at = 0 order by queued_at limit 1) unhindered"
+        " union all select queued_at, user_id from (select queued_at, user_id from jobs where kind = :kind"
+        " and status = 'waiting' and run_at > 0 and run_at <= :due_by order by run_at, queued_at"
+        " limit :most) tried",
+        kind=kind,
+        due_by=due_by,
+        most=MAX_LOOKED_AT,
+    )
+    return min(((int(queued_at), str(user_id)) for queued_at, user_id in rows), default=None)
 
 
 def is_any_waiting(connection: Connection, kind: str) -> bool:

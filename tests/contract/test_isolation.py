@@ -68,6 +68,7 @@ from shepherd_memory.memory import (
     entries,
     facts,
     global_memory,
+    group_catalog,
     rejections,
     responses,
     restatements,
@@ -754,6 +755,9 @@ CORE: dict[str, list[Case]] = {
     "memory.saved_chats.of_session": [
         with_saved_chats(lambda user_id: saved_chats.of_session(user_id, "chat"))
     ],
+    "memory.saved_chats.put_aside": [
+        with_saved_chats(lambda user_id: saved_chats.put_aside(user_id, "chat"))
+    ],
     "memory.saved_chats.save": [
         with_saved_chats(lambda user_id: saved_chats.save(user_id, "/work", "lab", SavedChat("chat", [])))
     ],
@@ -764,6 +768,7 @@ CORE: dict[str, list[Case]] = {
     "maintenance.session_lines.insert_session": [in_transaction(session_lines.insert_session, SESSION_LINE)],
     "maintenance.session_lines.session_rows": [in_transaction(session_lines.session_rows, "main")],
     "maintenance.session_lines.life_rows": [in_transaction(session_lines.life_rows, "main")],
+    "memory.group_catalog.listing": [in_transaction(group_catalog.listing, AT_NOW)],
     "memory.session_catalog.listing": [in_transaction(session_catalog.listing, 100)],
     "memory.session_history.clear": [
         on_database(session_history.clear, "Put aside", AT_NOW),
@@ -774,6 +779,7 @@ CORE: dict[str, list[Case]] = {
         in_transaction(session_history.find, "chat"),
         in_transaction(session_history.find, "1"),
     ],
+    "memory.session_history.set_mode": [in_transaction(session_history.set_mode, "chat", "off")],
     "memory.session_history.rename": [on_database(session_history.rename, "chat", "Another")],
     "memory.session_history.resume": [
         on_database(session_history.resume, ResumeRequest("chat"), AT_NOW),
@@ -897,7 +903,11 @@ SERVICE: dict[str, list[Case]] = {
     "drop": [on_service("drop", WAITING), on_service("drop", PARKED)],
     "erase": [on_service("erase")],
     "export": [lambda pair: list(pair.service.export(pair.me))],
-    "conversation_notes": [on_service("conversation_notes")],
+    "conversation_note": [on_service("conversation_note", CONVERSATION)],
+    "conversation_notes": [on_service("conversation_notes"), on_service("conversation_notes", offset=1)],
+    "forecast_extraction": [on_service("forecast_extraction")],
+    "note_counts": [on_service("note_counts")],
+    "note_progress": [on_service("note_progress", [CONVERSATION])],
     "conversation_outputs": [on_service("conversation_outputs")],
     "process_conversations": [
         on_service("process_conversations", dry_run=True),
@@ -977,9 +987,11 @@ SERVICE: dict[str, list[Case]] = {
     "read_session": [on_service("read_session", "chat")],
     "rebuild_chat": [on_service("rebuild_chat", "chat", 1000)],
     "rename_session": [on_service("rename_session", "chat", "Another")],
+    "set_memory_mode": [on_service("set_memory_mode", "chat", "off")],
     "resume_session": [on_service("resume_session", "chat", save_current_as="Put aside", at="m1")],
     "search_sessions": [on_service("search_sessions", "city")],
     "session_history": [on_service("session_history")],
+    "groups": [on_service("groups")],
     "end_session": [on_service("end_session", "life")],
     "recover_session": [on_service("recover_session")],
     "previous_session": [
@@ -1179,12 +1191,14 @@ PHASES: dict[str, list[Case]] = {
         in_transaction(candidates.listing),
         in_transaction(candidates.listing, conversation_id=CONVERSATION),
     ],
+    "phases.candidates.open_jobs": [in_transaction(candidates.open_jobs)],
     "phases.outputs.count_use": [in_transaction(outputs.count_use, [("main", CONVERSATION)], NOW)],
     "phases.outputs.delete": [with_output(outputs.delete)],
     "phases.outputs.drop_orphans": [in_transaction(outputs.drop_orphans)],
     "phases.outputs.empty": [with_output(outputs.empty, "withheld")],
     "phases.outputs.get": [in_transaction(outputs.get, CONVERSATION, "main")],
     "phases.outputs.listing": [in_transaction(outputs.listing)],
+    "phases.outputs.of_conversations": [in_transaction(outputs.of_conversations, [CONVERSATION])],
     "phases.outputs.of_note": [in_transaction(outputs.of_note, "chat", "m2", "main")],
     "phases.outputs.of_session": [in_transaction(outputs.of_session, "chat", "main")],
     "phases.outputs.orphans": [in_transaction(outputs.orphans)],
@@ -1202,6 +1216,7 @@ PHASES: dict[str, list[Case]] = {
     "phases.planning.queued_since": [in_transaction(planning.queued_since, 0)],
     "phases.refusal.says_deleted": [in_transaction(refusal.says_deleted, ["gone"], 0, "main")],
     "phases.storing.store_note": [with_conversation(storing.store_note, after=(WRITTEN, 9000, NOW))],
+    "phases.withholding.call_off": [in_transaction(withholding.call_off, ["chat"])],
     "phases.withholding.forget_session": [in_transaction(withholding.forget_session, "chat")],
     "phases.withholding.withhold_messages": [_withhold_messages],
     "phases.withholding.withhold_marked": [
@@ -1400,6 +1415,7 @@ READING = [
     "memory.unconfirmed.listing",
     "phases.outputs.get",
     "phases.outputs.listing",
+    "phases.outputs.of_conversations",
     "phases.candidates.listing",
     "maintenance.exported_outputs.output_rows",
 ]

@@ -60,7 +60,9 @@ def site(tmp_path: Path) -> Iterator[Site]:
             for group in (MAIN, BETA, GLOBAL):
                 furnish(server.service, group, transcripts)
             free = bearer(new_key(server.service, USER))
-            numbers = dict.fromkeys(("context", "document", "rejection", "unconfirmed"), 10**6)
+            numbers = dict.fromkeys(
+                ("context", "conversation", "document", "rejection", "unconfirmed"), 10**6
+            )
             nowhere = {**numbers, "request": "0" * 12}
             alone = [told(server.url, case, free, BETA) for case in reading(cases(nowhere))]
             ids = furnish(server.service, ALPHA, transcripts)

@@ -139,7 +139,10 @@ def cases(ids: Mapping[str, Any]) -> list[Case]:
             shows=True,
         ),
         Case("GET", f"{memory}/stats", f"{memory}/stats"),
+        Case("GET", f"{memory}/groups", f"{memory}/groups"),
         Case("GET", f"{memory}/conversations", f"{memory}/conversations?source=live", shows=True),
+        Case("GET", f"{memory}/phases", f"{memory}/phases", shows=True),
+        Case("GET", f"{memory}/phases/{row}", f"{memory}/phases/{ids['conversation']}", shows=True),
         Case("GET", f"{memory}/rejected", f"{memory}/rejected", shows=True),
         Case("GET", f"{memory}/unconfirmed", f"{memory}/unconfirmed", shows=True),
         Case("GET", f"{memory}/why", f"{memory}/why", shows=True),
@@ -193,6 +196,7 @@ def cases(ids: Mapping[str, Any]) -> list[Case]:
         Case("DELETE", f"{memory}/documents/{row}", f"{memory}/documents/{ids['document']}"),
         Case("POST", f"{memory}/sessions", f"{memory}/sessions", {"takeover": True}),
         Case("PATCH", named, f"{memory}/sessions/{LIFE}", {"name": "none"}),
+        Case("PATCH", named, f"{memory}/sessions/{LIFE}", {"memory_mode": "read-only"}),
         Case("POST", resume, f"{memory}/sessions/{SESSION}/resume", {"save_current_as": "none"}),
         Case("POST", f"{memory}/sessions/clear", f"{memory}/sessions/clear", {"session_id": LIFE}),
         Case("POST", f"{memory}/sessions/{{session_id:path}}/end", f"{memory}/sessions/{LIFE}/end", {}),
@@ -230,6 +234,7 @@ def seed(service: Service, user_id: str, first_id: int = 1) -> dict[str, Any]:
     assert injected.block is not None
     return {
         "context": service.context(user_id)[0].id,
+        "conversation": service.conversations(user_id)[0].id,
         "document": document,
         "rejection": rejection,
         "unconfirmed": kept,

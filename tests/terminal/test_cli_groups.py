@@ -40,9 +40,12 @@ READING = {
     "memory export": True,
     "memory why": True,
     "memory conversations": False,
+    "memory phases list": False,
+    "memory phases show": False,
     "memory health-check": False,
     "transcript": True,
     "sessions list": True,
+    "groups list": False,
     "sessions search": False,
     "sessions show": True,
     "memory rejected list": True,
@@ -97,8 +100,10 @@ def test_each_group_is_shown_what_it_sees_and_changes_what_is_its_own(
         return made[-1]
 
     with_service(lambda service: furnish_with(service, MAIN, BETA, GLOBAL))
-    without = dict.fromkeys(("context", "document", "rejection", "unconfirmed", "item"), "1000000")
-    listed = [command for command in READING if command != "documents show"]
+    without = dict.fromkeys(
+        ("context", "conversation", "document", "rejection", "unconfirmed", "item"), "1000000"
+    )
+    listed = [command for command in READING if command not in ("documents show", "memory phases show")]
     alone = {command: said(command, without, BETA) for command in listed}
     ids = with_service(lambda service: furnish_with(service, ALPHA))
     assert {command: said(command, ids, BETA) for command in listed} == alone

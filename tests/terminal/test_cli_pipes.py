@@ -36,15 +36,19 @@ PRINTS = {
     "documents show": ["DOCUMENT"],
     "transcript": ["t"],
     "memory conversations": [],
+    "memory phases list": [],
+    "memory phases show": ["CONVERSATION"],
     "memory why": [],
     "memory rejected list": [],
     "memory unconfirmed list": [],
     "memory unconfirmed confirm": ["CONFIRMED"],
     "memory unconfirmed refuse": ["REFUSED"],
     "sessions list": [],
+    "groups list": [],
     "sessions search": ["vet"],
     "sessions show": ["t"],
     "sessions rename": ["t", f"name {HOSTILE}"],
+    "sessions mode": ["t", "on"],
     "sessions resume": ["t"],
     "sessions clear": [f"another {HOSTILE}"],
     "memory stats": [],
@@ -115,6 +119,7 @@ def fill(service: Service) -> None:
 
 def ids_of(service: Service) -> dict[str, str]:
     found = {"CONTEXT": service.context(USER)[0].id, "DOCUMENT": service.documents(USER)[0].id}
+    found["CONVERSATION"] = service.conversations(USER)[0].id
     waiting = {row.name: row.id for row in service.unconfirmed(USER)}
     found |= {"CONFIRMED": waiting["bridge"], "REFUSED": waiting["river"]}
     return {name: str(number) for name, number in found.items()}

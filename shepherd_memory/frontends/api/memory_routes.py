@@ -21,6 +21,7 @@ from shepherd_memory.frontends.api.memory_shapes import (
     ForgettingOf,
     GlobalMemoryDeleted,
     GlobalText,
+    Groups,
     History,
     Injections,
     Page,
@@ -46,6 +47,7 @@ from shepherd_memory.frontends.api.operations import (
     OperationInput,
     routes_of,
 )
+from shepherd_memory.frontends.api.phase_routes import PHASE_OPERATIONS
 from shepherd_memory.frontends.api.session_routes import SESSION_OPERATIONS
 from shepherd_memory.frontends.web.http_errors import HttpError
 from shepherd_memory.intake.store import Remembered
@@ -274,6 +276,10 @@ def stats(given: BodyInput[ForUser, None]) -> Stats:
     return Stats(user_id, rows, service.unembedded(user_id, group=group), usage)
 
 
+def groups(given: BodyInput[ForUser, None]) -> Groups:
+    return Groups(given.service.groups(given.user_id, group=given.group))
+
+
 def rejected(given: BodyInput[ForUser, None]) -> Rejected:
     return Rejected(given.service.rejected(given.user_id, group=given.group))
 
@@ -338,6 +344,7 @@ LONG_AT_ONCE = 2
 
 MEMORY_OPERATIONS = [
     *SESSION_OPERATIONS,
+    *PHASE_OPERATIONS,
     Operation("POST", f"{ROOT}/remember", "Store messages.", Remembered, remember, body=Remember),
     Operation("GET", f"{ROOT}/recall", "Find what a query is about.", Recalled, recall, Recall),
     Operation("POST", f"{ROOT}/recall", "The same, by a body.", Recalled, recall_by_body, body=Recall),
@@ -402,6 +409,7 @@ MEMORY_OPERATIONS = [
         ForgettingOf,
         refusals=(404,),
     ),
+    Operation("GET", f"{ROOT}/groups", "The groups that a group may see.", Groups, groups, ForUser),
     Operation("GET", f"{ROOT}/stats", "How much is stored, and its cost.", Stats, stats, ForUser),
     Operation("GET", f"{ROOT}/rejected", "What the guard refused.", Rejected, rejected, ForUser),
     Operation(

@@ -20,13 +20,13 @@ from shepherd_memory.frontends.api.session_shapes import (
     MessagesOf,
     PreviousOf,
     PreviousText,
+    SessionChange,
     SessionClear,
     SessionEnd,
     SessionGoneOn,
     SessionListOf,
     SessionName,
     SessionOf,
-    SessionRename,
     SessionResume,
     SessionStart,
 )
@@ -113,9 +113,16 @@ def clear_session(given: BodyInput[OperationInput, SessionClear]) -> HistoryEntr
     )
 
 
-def rename_session(given: BodyInput[SessionName, SessionRename]) -> SessionLife:
-    named, name = given.parameters.session_id, given.body.name
-    return given.service.rename_session(given.user_id, named, name, group=given.group)
+def change_session(given: BodyInput[SessionName, SessionChange]) -> SessionLife:
+    named, asked, life = given.parameters.session_id, given.body, None
+    if asked.name is not None:
+        life = given.service.rename_session(given.user_id, named, asked.name, group=given.group)
+        named = life.session_id
+    if asked.memory_mode is not None:
+        life = given.service.set_memory_mode(given.user_id, named, asked.memory_mode, group=given.group)
+    if life is None:
+        raise HttpError(400, "give a name, a memory_mode or both")
+    return life
 
 
 def resume_session(given: BodyInput[SessionName, SessionResume]) -> Response:
@@ -252,11 +259,11 @@ SESSION_OPERATIONS = [
     Operation(
         "PATCH",
         f"{ROOT}/{{session_id:path}}",
-        "Name a session.",
+        "Name a session, or set its memory mode.",
         SessionLife,
-        rename_session,
+        change_session,
         SessionName,
-        SessionRename,
+        SessionChange,
     ),
 ]
 """In this order: an id may have any form."""

@@ -20,6 +20,12 @@ Transcript = Annotated[
 ]
 
 
+MemoryMode = Annotated[
+    Literal["on", "read-only", "off"],
+    Meta(description="Whether memory is used and added to, only used, or neither."),
+]
+
+
 class SessionStart(ForUser, frozen=True, kw_only=True):
     """A session to start."""
 
@@ -35,10 +41,7 @@ class SessionStart(ForUser, frozen=True, kw_only=True):
         str, Meta(max_length=4096, description="The folder it is about: it follows another of that folder.")
     ] = ""
     takeover: Annotated[bool, Meta(description="Whether to end the one that is active.")] = False
-    memory_mode: Annotated[
-        Literal["on", "read-only", "off"],
-        Meta(description="Whether memory is used and added to, only used, or neither."),
-    ] = "on"
+    memory_mode: MemoryMode = "on"
 
     @property
     def transcript(self) -> list[Any]:
@@ -80,10 +83,11 @@ class SessionClear(ForUser, frozen=True, kw_only=True):
     session_id: Annotated[str, Meta(description="This one; else the one that is active.")] = ""
 
 
-class SessionRename(ForUser, frozen=True, kw_only=True):
-    """Another name for a session."""
+class SessionChange(ForUser, frozen=True, kw_only=True):
+    """Another name for a session, or what its memory is for; at least one of them."""
 
-    name: Name
+    name: Name | None = None
+    memory_mode: MemoryMode | None = None
 
 
 class SessionResume(ForUser, frozen=True, kw_only=True):

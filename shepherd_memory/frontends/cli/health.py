@@ -3,6 +3,7 @@
 from typing import Any
 
 from shepherd_memory.frontends.terminal.times import age, local
+from shepherd_memory.maintenance.phase_status import PhaseState
 from shepherd_memory.maintenance.status import EmbeddingState, Status
 from shepherd_memory.storage.rows import as_json as plain
 from shepherd_memory.work import endpoint_state
@@ -29,6 +30,7 @@ def status_pairs(status: Status, extraction: str, advice: list[str]) -> list[tup
         ("items", ", ".join(f"{number} {state}" for state, number in status.items.items())),
         *_oldest(status),
         ("conversations", ", ".join(f"{number} {state}" for state, number in status.conversations.items())),
+        *((phase.phase, phase_line(phase)) for phase in status.phases),
         ("embedding", embedding_line(status.embedding)),
         ("database", f"{status.database} (schema {status.schema_version})"),
         ("users", str(status.users)),
@@ -39,6 +41,19 @@ def status_pairs(status: Status, extraction: str, advice: list[str]) -> list[tup
 def _oldest(status: Status) -> list[tuple[str, str]]:
     seconds = status.oldest_waiting_seconds
     return [("oldest", f"has waited {age(seconds)}")] if seconds else []
+
+
+def phase_line(phase: PhaseState) -> str:
+    """Whether a phase is on, what waits for it and for whom, and how its endpoint is."""
+    if phase.state == "off":
+        return "off"
+    items = ", ".join(f"{number} {state}" for state, number in phase.items.items())
+    cap = f" of {phase.daily_tokens:,}" if phase.daily_tokens else ""
+    oldest = (
+        f"; {phase.oldest_user} has waited {age(phase.oldest_waiting_seconds)}"
+        f" ({phase.oldest_user_tokens_today:,}{cap} tokens spent today)"
+    )
+    return f"{items}{oldest if phase.oldest_user else ''}; endpoint {endpoint_line(phase.endpoint)}"
 
 
 def embedding_line(embedding: EmbeddingState) -> str:

@@ -15,12 +15,13 @@ from shepherd_memory.frontends.cli.opening import (
     open_for_writing,
     user_option,
 )
+from shepherd_memory.frontends.cli.phases import phases
+from shepherd_memory.frontends.cli.processing.command import process
 from shepherd_memory.frontends.cli.reembed import reembed
 from shepherd_memory.frontends.cli.set_aside import rejected, unconfirmed
 from shepherd_memory.frontends.cli.transcripts.conversations import conversations
 from shepherd_memory.frontends.cli.transcripts.health import health_check
 from shepherd_memory.frontends.cli.transcripts.ingest import ingest
-from shepherd_memory.frontends.cli.transcripts.process import process
 from shepherd_memory.frontends.cli.transcripts.watch import watch
 from shepherd_memory.frontends.cli.transfer import export, import_
 from shepherd_memory.frontends.cli.why import why
@@ -55,6 +56,7 @@ memory.add_command(ingest)
 memory.add_command(watch)
 memory.add_command(conversations)
 memory.add_command(process)
+memory.add_command(phases)
 memory.add_command(health_check)
 
 

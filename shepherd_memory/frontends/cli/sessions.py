@@ -18,10 +18,11 @@ from shepherd_memory.frontends.cli.opening import (
 )
 from shepherd_memory.frontends.terminal.invocation import Invocation, pass_invocation
 from shepherd_memory.frontends.terminal.output import emit, emit_json, emit_result, json_option, print_note
-from shepherd_memory.frontends.terminal.safe_text import escape_line, safe_json
+from shepherd_memory.frontends.terminal.safe_text import escape_line
 from shepherd_memory.frontends.terminal.session_words import ago, message_words, session_line
 from shepherd_memory.frontends.terminal.tables import emit_table
 from shepherd_memory.frontends.terminal.times import local
+from shepherd_memory.memory.sessions import MEMORY_MODES
 from shepherd_memory.storage.rows import as_json as plain
 
 if TYPE_CHECKING:
@@ -193,6 +194,30 @@ def rename(
 
 
 @sessions.command()
+@click.argument("session", metavar="ID|NAME")
+@click.argument("memory_mode", metavar="MODE", type=click.Choice(MEMORY_MODES))
+@user_option
+@group_option
+@json_option
+@pass_invocation
+def mode(
+    invocation: Invocation, session: str, memory_mode: str, user: str | None, group: str, as_json: bool
+) -> None:
+    """Set what the memory of a session is for.
+
+    `on`: it is used and added to. `read-only`: it is used, and nothing of the session is stored. `off`:
+    neither. It holds for what is said from now on, and no note is made of the session unless it is on.
+    """
+    with open_for_writing(invocation, user) as (service, user_id):
+        life = service.set_memory_mode(user_id, session, memory_mode, group=group)
+    emit_result(
+        as_json,
+        plain(life),
+        f"the memory of the session {life.session_id} of {user_id} is {life.memory_mode}",
+    )
+
+
+@sessions.command()
 @click.argument("name", required=False, default="")
 @click.option("--session", metavar="ID", default="", help="This one; else the one that is active.")
 @user_option
@@ -210,14 +235,11 @@ def clear(
 
 
 def _write_snapshot(path: Path, entries: "Iterable[HistoryEntry]") -> None:
-    """What was put aside, for a program without the database: whole, or as it was before."""
-    import json
-
-    from shepherd_memory.frontends.cli.transfer import replacing
+    """What was put aside, for a program without the database."""
+    from shepherd_memory.frontends.cli.transfer import write_snapshot
 
     found = [_snapshot(plain(entry)) for entry in entries]
-    with replacing(path, force=True) as file:
-        file.write(safe_json(json.dumps(found, ensure_ascii=False, indent=2)).encode() + b"\n")
+    write_snapshot(path, found)
     print_note(f"{len(found)} sessions are in {path}")
 
 

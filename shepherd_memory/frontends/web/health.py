@@ -20,11 +20,13 @@ from shepherd_memory.frontends.web.state import (
     user_header,
     user_of,
 )
+from shepherd_memory.service import Service
 from shepherd_memory.spool.spool import SpoolState
 from shepherd_memory.storage.database import try_writing
 from shepherd_memory.storage.rows import as_json
 from shepherd_memory.text.groups import MAIN_GROUP
 from shepherd_memory.text.ids import checked_user_id
+from shepherd_memory.work import ledger
 
 OK, FAILING = "ok", "failing"
 MIN_FREE_BYTES = 32_000_000
@@ -174,6 +176,19 @@ def _status_of(state: ServerState, user_id: str, group: str) -> dict[str, Any]:
         "unembedded": service.unembedded(user_id, group=group),
         # What a memory costs is not told apart by group.
         "tokens_today": service.tokens_spent_today(user_id) if group == MAIN_GROUP else 0,
+        "phases": [_phase_of(service, user_id, group)],
+    }
+
+
+def _phase_of(service: Service, user_id: str, group: str) -> dict[str, Any]:
+    """What concerns one user of phase 1."""
+    is_whole = group == MAIN_GROUP
+    return {
+        "phase": ledger.PHASE1,
+        "state": "off" if service.why_no_notes() else "on",
+        "items": service.note_counts(user_id, group=group),
+        "tokens_today": service.tokens_spent_today(user_id, ledger.PHASE1) if is_whole else 0,
+        "daily_tokens": service.config.memory_phase_daily_tokens,
     }
 
 

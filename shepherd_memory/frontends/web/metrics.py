@@ -74,6 +74,15 @@ class Metrics:
         self._conversations = Gauge(
             "shepherd_conversations", "Conversations by state, all users.", ["state"], registry=self.registry
         )
+        self._phase_items = Gauge(
+            "shepherd_phase_items", "Items of a phase by state.", ["phase", "state"], registry=self.registry
+        )
+        self._phase_lag = Gauge(
+            "shepherd_phase_oldest_waiting_seconds",
+            "How long the oldest item of a phase has waited.",
+            ["phase"],
+            registry=self.registry,
+        )
         self._tokens = Gauge(
             "shepherd_tokens",
             "Tokens spent on memory by purpose, all users.",
@@ -125,6 +134,10 @@ class Metrics:
             self._queue.labels(state).set(number)
         for state, number in status.conversations.items():
             self._conversations.labels(state).set(number)
+        for phase in status.phases:
+            self._phase_lag.labels(phase.phase).set(phase.oldest_waiting_seconds)
+            for state, number in phase.items.items():
+                self._phase_items.labels(phase.phase, state).set(number)
         for purpose, (prompt, completion) in totals.tokens.items():
             self._tokens.labels(purpose, "prompt").set(prompt)
             self._tokens.labels(purpose, "completion").set(completion)

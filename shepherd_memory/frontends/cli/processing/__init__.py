@@ -1,0 +1,1 @@
+"""`shepherd memory process`: make facts and notes of conversations, in this process."""
