@@ -2,6 +2,7 @@
 
 import re
 import subprocess
+import uuid
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -32,8 +33,19 @@ def running(folder: Path) -> Iterator[Running]:
         write_config(folder / "config.toml", provider.url, OPENAI, others={ANTHROPIC: other})
         with serving(folder / "config.toml") as server:
             (folder / "ann.jsonl").write_bytes(b"".join(server.service.export("ann")))
-            server.service.set_global_memory("ann", "Answer in British English.")
             yield server
+
+
+@pytest.fixture
+def furnished(running: Running) -> Running:
+    """A server that knows what the examples ask for, whichever of them ran before."""
+    service = running.service
+    service.set_fact("ann", "dog_name", "Rex")
+    service.set_global_memory("ann", "Answer in British English.")
+    for session in ("chat-0", "chat-1"):
+        said = {"id": uuid.uuid4().hex, "role": "user", "content": "My dog is called Rex."}
+        service.remember("ann", [said], session_id=session)
+    return running
 
 
 def test_the_reference_has_every_operation_and_no_other() -> None:
@@ -42,10 +54,10 @@ def test_the_reference_has_every_operation_and_no_other() -> None:
 
 @pytest.mark.parametrize("operation", EXAMPLES)
 def test_the_example_of_an_operation_is_a_request_that_fits(
-    running: Running, folder: Path, operation: str
+    furnished: Running, folder: Path, operation: str
 ) -> None:
     (example,) = EXAMPLES[operation]
-    command = example.replace(WRITTEN, running.url).strip() + " -s -v -w '\\n%{http_code}'"
+    command = example.replace(WRITTEN, furnished.url).strip() + " -s -v -w '\\n%{http_code}'"
     done = subprocess.run(["sh", "-c", command], cwd=folder, capture_output=True, text=True, timeout=60)
     assert done.returncode == 0, done.stderr
     method, path = operation.split()
