@@ -7,6 +7,16 @@ from shepherd_memory.storage.database import Connection
 from shepherd_memory.work.jobs import Job
 from shepherd_memory.work.ledger import TokenCost
 
+_STRATEGY = "strategy:"
+
+OF_CONVERSATIONS = f"(kind = 'phase1' or substr(kind, 1, {len(_STRATEGY)}) = '{_STRATEGY}')"
+"""A condition for the jobs whose key is that of a conversation: its group and its id."""
+
+
+def strategy_kind(strategy: str) -> str:
+    """The kind of the jobs of a strategy."""
+    return f"{_STRATEGY}{strategy}"
+
 
 @dataclass(frozen=True)
 class Terms:
