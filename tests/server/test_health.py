@@ -6,7 +6,7 @@ from tests.server.calling import bearer, call, new_key
 from tests.server.serving import Running, StartServer
 from tests.server.shared_session import StartSharing
 
-OWN = {"user", "healthy", "extraction", "items", "conversations", "unembedded", "tokens_today"}
+OWN = {"user", "healthy", "extraction", "items", "conversations", "unembedded", "tokens_today", "phases"}
 PATHS = ["/health/live", "/health/ready"]
 
 
