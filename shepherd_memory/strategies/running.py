@@ -43,7 +43,8 @@ class StrategyRunner:
     ) -> StrategyAnswer:
         """What the strategy gives; ItemRejected with clear words for whatever is wrong with it."""
         given = {"conversation": asdict(conversation), "entries": [asdict(entry) for entry in entries]}
-        command = [sys.executable, "-m", CHILD, self._name]
+        # -P: what lies in the folder that we run in is no package of ours.
+        command = [sys.executable, "-P", "-m", CHILD, self._name]
         with subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
         ) as child:
