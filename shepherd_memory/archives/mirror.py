@@ -114,9 +114,17 @@ class UserMirror:
         wanted = {folder_name(name): sessions for name, sessions in by_group.items()}
         folders = {*wanted, *(_folders_in(self._folder) if group == MAIN_GROUP else ())}
         total, room = Mirrored(), WRITTEN_AT_ONCE
+        failures: list[OSError] = []
         for name in sorted(folders):
-            step = self._agree_group(self._folder / name, wanted.get(name, []), rules, room)
-            total, room = total + step, room - step.written
+            try:
+                step = self._agree_group(self._folder / name, wanted.get(name, []), rules, room)
+            except OSError as error:
+                # The others all the same: something may have been forgotten there.
+                failures.append(error)
+            else:
+                total, room = total + step, room - step.written
+        if failures:
+            raise failures[0]
         return total, room <= 0
 
     def _agree_group(
@@ -135,8 +143,12 @@ class UserMirror:
         _remove_all(folder, forgotten)
         changed = _changed(plan, own, rules)
         some = changed[: max(room, 0)]
-        for name in some:
-            self._write(folder, name, plan[name][0], rules)
+        failures = self._write_all(folder, {name: plan[name][0] for name in some}, rules)
+        if failures:
+            # No old ones either: they may hold what was forgotten.
+            left = {*failures, *changed[len(some) :]}
+            _remove_all(folder, [name for name in changed if name in own and name in left])
+            raise next(iter(failures.values()))
         moved = [name for name in gone if name not in forgotten] if len(some) == len(changed) else []
         _remove_all(folder, moved)
         if gone and not plan:
@@ -163,17 +175,23 @@ class UserMirror:
                 foreign.add(name.casefold())
         return own, foreign
 
+    def _write_all(
+        self, folder: Path, sessions: Mapping[str, ArchivedSession], rules: MirrorRules
+    ) -> dict[str, OSError]:
+        """Write files by their names; those that could not be written, and why."""
+        failures: dict[str, OSError] = {}
+        for name, session in sessions.items():
+            try:
+                self._write(folder, name, session, rules)
+            except OSError as error:
+                failures[name] = error
+        return failures
+
     def _write(self, folder: Path, name: str, session: ArchivedSession, rules: MirrorRules) -> None:
         _make_folder(self._root, folder)
         text = render(self._database, self._user_id, session, rules.style)
-        try:
-            with _replacing(folder / name, folder / UNFINISHED) as descriptor:
-                _fill(descriptor, text, rules.fault)
-        except OSError:
-            # No old one either: it may hold what was forgotten.
-            if marker_in(folder / name) is not None:
-                _remove(folder / name)
-            raise
+        with _replacing(folder / name, folder / UNFINISHED) as descriptor:
+            _fill(descriptor, text, rules.fault)
         rules.fault("replaced")
         rules.progress(1)
 

@@ -41,6 +41,8 @@ MAX_BODY_BYTES = 256 * 1024 * 1024
 _CANCELLED = "cancelled"
 
 UNREACHABLE = "server_unreachable"
+MOVED = ("session_cleared", "session_resumed")
+"""What the server says when the model has put the session aside."""
 
 
 @contextmanager
@@ -151,6 +153,8 @@ class RemoteSession:
         for name, fields in _read_updates(self._pieces(response), MAX_BODY_BYTES):
             if name == QUEUED:
                 self._begun(str(fields.get("request", "")))
+            if name in MOVED:
+                self.session_id, self.messages = str(fields.get("session_id", "")), []
             event = self._event(name, fields)
             if isinstance(event, TurnEnd):
                 return event

@@ -4,7 +4,7 @@ import logging
 import os
 import threading
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 
@@ -14,7 +14,7 @@ from shepherd_memory.chat.eviction import Message, tokens_of
 from shepherd_memory.chat.life import ChatLife, HeldSession
 from shepherd_memory.chat.recorder import SessionRecorder
 from shepherd_memory.chat.resuming import EarlierChat, SwitchedChat, earlier_chat
-from shepherd_memory.chat.tool_loop import Turn
+from shepherd_memory.chat.tool_loop import CLEARING, Turn
 from shepherd_memory.chat.wake_up import has_previous, wake_up_text
 from shepherd_memory.config import Config, Provider
 from shepherd_memory.config.identity import is_known
@@ -96,6 +96,8 @@ class ChatSession:
         self.user_id = user_id
         self.options = options
         self.messages: list[Message] = []
+        self.switched_by = ""
+        """The tool by which the last turn has put the session aside; empty if none has."""
         self.problem = ""
         """What could not be stored or saved in the end; empty if all was."""
         self.service = service
@@ -213,8 +215,9 @@ class ChatSession:
         turn = Turn(self, provider, emit, max_tokens or self.config.chat_max_tokens, memory, recalls)
         with self.life.used():
             turn.run(said)
-        if turn.has_switched and self.options.lives:
-            self._follow()
+        self.switched_by = turn.switched_by
+        if self.switched_by and self.options.lives:
+            self.follow(self.clear)
 
     def wake(self, emit: Emit, *, memory: bool = True) -> None:
         """Have the model greet the user, going on from the previous session, before anything is said.
@@ -253,7 +256,7 @@ class ChatSession:
         if name:
             self.service.clear_session(self.user_id, name, session_id=self.session_id, group=self.group)
         self._behind.append(self._memory)
-        self.problem = self._catch_up() or self._drop_saved()
+        self.problem = self._catch_up() or self._put_aside()
         self.life.end(CLEARED)
         self.messages = []
         takeover = not self.life.is_beside
@@ -298,7 +301,7 @@ class ChatSession:
             raise SessionRunning(active.session_id)
         return found
 
-    def _follow(self) -> None:
+    def follow(self, begin_anew: Callable[[], None]) -> None:
         """A tool has put this session aside: begin another, or go on with the one that was resumed."""
         try:
             active = self.service.active_session(self.user_id, group=self.group)
@@ -306,9 +309,9 @@ class ChatSession:
         except DatabaseError:
             # The next thing that is said finds out.
             return
-        if active is None:
-            self.clear()
-        elif active.session_id != self.session_id:
+        if self.switched_by == CLEARING:
+            begin_anew()
+        elif active is not None and active.session_id != self.session_id:
             self.go_on_with(active.session_id)
 
     def go_on_with(self, session_id: str) -> int:
@@ -318,7 +321,7 @@ class ChatSession:
         far as half of the context window has room for it.
         """
         self._behind.append(self._memory)
-        self.problem = self._catch_up()
+        self.problem = self._catch_up() or self.save()
         group = self.group
         saved = saved_chats.of_session(self.user_id, session_id, group)
         window = self.context_window()
@@ -360,10 +363,11 @@ class ChatSession:
             return f"the chat is not saved for --continue: {error}"
         return ""
 
-    def _drop_saved(self) -> str:
-        """What was cleared is not what the next `--continue` goes on with."""
+    def _put_aside(self) -> str:
+        """What was cleared can be resumed, but is not what the next `--continue` goes on with."""
         try:
-            saved_chats.forget(self.user_id, self.session_id, self.group)
+            self._save()
+            saved_chats.put_aside(self.user_id, self.session_id, self.group)
         except (OSError, ShepherdError) as error:
             return f"the next --continue begins before the clear: {error}"
         return ""

@@ -28,7 +28,9 @@ MAX_CALLS = 32
 ANSWER_SHARE = 4
 """A quarter of the context window is left for the answer, where no other length is set."""
 
-SWITCHING = ("clear_session", "resume_session")
+CLEARING = "clear_session"
+SWITCHING = (CLEARING, "resume_session")
+"""Tools after which the chat goes on in another session."""
 
 CUT_SHORT = ("length", "max_tokens")
 """What providers say of an answer that was not finished."""
@@ -65,8 +67,8 @@ class Turn:
         self._text: list[str] = []
         self._calls: list[ToolRequest] = []
         self._end = End("")
-        self.has_switched = False
-        """Whether a tool has put the session aside: the chat goes on elsewhere once the turn is over."""
+        self.switched_by = ""
+        """The tool that has put the session aside: the chat goes on elsewhere once the turn is over."""
 
     def run(self, said: Message | None) -> None:
         """Answer what the user said, which is stored; None: nobody said anything."""
@@ -210,7 +212,8 @@ class Turn:
         text = tools.execute(
             chat.service, chat.user_id, call.name, call.arguments, chat.group, chat.session_id
         )
-        self.has_switched |= call.name in SWITCHING and not text.startswith(tools.ERROR)
+        if call.name in SWITCHING and not text.startswith(tools.ERROR):
+            self.switched_by = call.name
         self._emit(events.ToolFinished(call.id, call.name, text))
         return {"role": "tool", "content": text, "tool_call_id": call.id, "name": call.name}
 

@@ -9,7 +9,6 @@ from shepherd_memory.memory import context, documents, entries, facts, restateme
 from shepherd_memory.memory.facts import PastFact
 from shepherd_memory.storage.database import Connection
 from shepherd_memory.storage.tombstones import FACT
-from shepherd_memory.text.grounding.relations import find_mentions
 from shepherd_memory.text.groups import MAIN_GROUP
 from shepherd_memory.text.words import content_stems, fold
 
@@ -114,6 +113,9 @@ _NUMBER = re.compile(r"\d+")
 
 
 def _persons(text: str) -> set[str]:
+    # Late: the tables of the guard's room are a fifth of what it takes to load the service.
+    from shepherd_memory.text.grounding.relations import find_mentions
+
     return {mention.kind for mention in find_mentions(fold(text[: entries.INDEXED_CHARACTERS]))}
 
 

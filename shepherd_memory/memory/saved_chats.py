@@ -1,7 +1,9 @@
 """Saved chats: what a chat leaves on this machine's disk, to be gone on with and to be typed again.
 
 One folder for each user, which erasing the user removes; what is of a group has a digest of its name in the
-name of the file. Nothing secret is in it: what is saved went through redaction, as all that is stored.
+name of the file. The last chat of a folder and provider is found by these; earlier ones are kept beside it by
+their session, the newest of them. Nothing secret is in it: what is saved went through redaction, as all that
+is stored.
 """
 
 import os
@@ -26,6 +28,11 @@ HISTORY, LOCK = "history", ".lock"
 ROLES = ("user", "assistant", "tool")
 MAX_HISTORY_LINES = 1000
 """Lines that can be called up again."""
+
+KEPT = ".kept"
+MAX_KEPT_CHATS = 50
+MAX_KEPT_BYTES = 50_000_000
+"""Of a user's earlier chats; what was said in older ones is remembered, without calls of tools."""
 
 
 @dataclass(frozen=True)
@@ -54,8 +61,43 @@ def save(user_id: str, place: str, provider: str, chat: SavedChat, group: str = 
         "unstored": sorted(chat.unstored),
         "messages": redact_json(canonical_json(chat.messages)),
     }
+    path = _chat_path(user_id, place, provider, group)
     with _locked(user_id):
-        private_files.replace(_chat_path(user_id, place, provider, group), dump_json(table).encode())
+        if _session_of(path) != chat.session_id:
+            _keep(path, group)
+        private_files.replace(path, dump_json(table).encode())
+        _kept_path(path.parent, chat.session_id, group).unlink(missing_ok=True)
+        _trim(path.parent)
+
+
+def put_aside(user_id: str, session_id: str, group: str = MAIN_GROUP) -> None:
+    """Keep the chat of a session, but not as the one that the next `--continue` goes on with."""
+    folder = _folder(user_id)
+    if not folder.is_dir():
+        return
+    with _locked(user_id):
+        for path in _last_chats_of(folder, group):
+            if _session_of(path) == session_id:
+                _keep(path, group)
+        _trim(folder)
+
+
+def _keep(path: Path, group: str) -> None:
+    """Have another chat take the place of this one, which is still found by its session."""
+    session_id = _session_of(path)
+    if session_id:
+        path.replace(_kept_path(path.parent, session_id, group))
+
+
+def _trim(folder: Path) -> None:
+    """Remove the oldest of the earlier chats, where there are too many or they are too large."""
+    found = [(path, path.stat()) for path in folder.glob(f"*{KEPT}.json")]
+    kept = size = 0
+    for path, status in sorted(found, key=lambda one: -one[1].st_mtime_ns):
+        if kept < MAX_KEPT_CHATS and size + status.st_size <= MAX_KEPT_BYTES:
+            kept, size = kept + 1, size + status.st_size
+        else:
+            path.unlink(missing_ok=True)
 
 
 def load(user_id: str, place: str, provider: str, group: str = MAIN_GROUP) -> SavedChat | None:
@@ -71,7 +113,8 @@ def load(user_id: str, place: str, provider: str, group: str = MAIN_GROUP) -> Sa
 
 def of_session(user_id: str, session_id: str, group: str = MAIN_GROUP) -> SavedChat | None:
     """The chat of a session of a group, in whichever folder it was; None if this machine has none."""
-    for path in _chats_of(_folder(user_id), group):
+    folder = _folder(user_id)
+    for path in (_kept_path(folder, session_id, group), *_last_chats_of(folder, group)):
         with suppress(ValueError, KeyError, TypeError, OSError):
             chat = _read(path.read_bytes())
             if chat.session_id == session_id:
@@ -141,7 +184,9 @@ def _remove_all(folder: Path) -> int:
 
 
 def _remove_session(folder: Path, session_id: str, group: str) -> int:
-    found = [path for path in _chats_of(folder, group) if _session_of(path) in (session_id, None)]
+    last = [path for path in _last_chats_of(folder, group) if _session_of(path) in (session_id, None)]
+    kept = _kept_path(folder, session_id, group)
+    found = [*last, *([kept] if kept.exists() else [])]
     for path in found:
         path.unlink(missing_ok=True)
     return len(found)
@@ -171,7 +216,8 @@ def _take_out(folder: Path, message_ids: Set[str], texts: Set[str], group: str) 
             table = load_json(path.read_bytes().decode())
             messages = list(map(_checked, table["messages"]))
             table["messages"] = [one for one in messages if one["id"] not in message_ids]
-            private_files.replace(path, dump_json(table).encode())
+            if len(table["messages"]) != len(messages):
+                private_files.replace(path, dump_json(table).encode())
 
 
 def _session_of(path: Path) -> str | None:
@@ -253,9 +299,21 @@ def _chat_path(user_id: str, place: str, provider: str, group: str) -> Path:
     return _folder(user_id) / f"{name}{_mark(group)}.json"
 
 
+def _kept_path(folder: Path, session_id: str, group: str) -> Path:
+    return folder / f"{digest_of(session_id)}{_mark(group)}{KEPT}.json"
+
+
 def _chats_of(folder: Path, group: str) -> list[Path]:
     """The saved chats of a group; by their names, so that one that cannot be read has a group too."""
-    mark = _mark(group)
+    return [*_last_chats_of(folder, group), *_named(folder, f"{_mark(group)}{KEPT}")]
+
+
+def _last_chats_of(folder: Path, group: str) -> list[Path]:
+    """Those that `--continue` goes on with, one for each folder and provider."""
+    return _named(folder, _mark(group))
+
+
+def _named(folder: Path, mark: str) -> list[Path]:
     return [path for path in folder.glob("*.json") if path.name.removesuffix(".json")[_DIGEST:] == mark]
 
 

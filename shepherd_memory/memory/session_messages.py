@@ -82,15 +82,19 @@ class SessionMessages:
         return int(row[0]) if row else 0
 
     def preview(self) -> str:
-        """The beginning of the first thing that the user said, on one line."""
+        """The beginning of the first thing that the user said, else of a greeting, on one line."""
+        text = self._beginning(" and role = 'user'") or self._beginning()
+        line = " ".join(visible_text(text).split())
+        return line if len(line) <= PREVIEW_CHARS else f"{line[: PREVIEW_CHARS - 1]}…"
+
+    def _beginning(self, condition: str = "") -> str:
         row = self._connection.row(
-            f"select substr(text, 1, {4 * PREVIEW_CHARS}) {self._among} and role = 'user'"
+            f"select substr(text, 1, {4 * PREVIEW_CHARS}) {self._among}{condition}"
             " order by created_at, id limit 1",
             **self._values,
             **self._bounds,
         )
-        line = " ".join(visible_text(row[0]).split()) if row else ""
-        return line if len(line) <= PREVIEW_CHARS else f"{line[: PREVIEW_CHARS - 1]}…"
+        return str(row[0]) if row else ""
 
     def page(self, first: int, count: int) -> MessagePage:
         """So many messages from the `first` on, or fewer if they are very long."""

@@ -10,7 +10,8 @@ from shepherd_memory.text.groups import MAIN_GROUP
 class Scope:
     """Where to look; what is empty or None limits nothing. Times are in microseconds.
 
-    `by_session`: what was said in two sessions is found in both; else the same words are one hit.
+    `of_session`: at most so many hits of each session, and what was said in two is found in both; 0: however
+    many, and the same words are one hit.
     """
 
     kinds: tuple[str, ...] | None = None
@@ -18,7 +19,7 @@ class Scope:
     source: str = ""
     since: int | None = None
     until: int | None = None
-    by_session: bool = False
+    of_session: int = 0
 
 
 @dataclass(frozen=True)

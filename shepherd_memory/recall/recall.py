@@ -35,6 +35,7 @@ from shepherd_memory.text.redaction import redact
 from shepherd_memory.text.words import words
 
 if TYPE_CHECKING:
+    from shepherd_memory.recall.filters import Bools
     from shepherd_memory.recall.user_index import Floats, Ints
 
 NOTHING_STORED = "nothing is stored for this user"
@@ -169,7 +170,7 @@ class RecallEngine:
         dated = {term: said_within(index, [span]) for span, named in dates for term in terms_of(named)}
         keywords = score(index, postings, short, shared_lengths(index, short), dated)
         among = allowed(connection, user_id, index, scope)
-        return rank(index, question, keywords, short, among, max(POOL, 4 * limit)), terms
+        return rank(index, question, keywords, short, among, _pool(index, limit, scope)), terms
 
     def _rank_then(
         self,
@@ -195,7 +196,7 @@ class RecallEngine:
         then = said_within(index, times)
         inside = then if among is None else then * among
         keywords = Keywords(nothing, nothing)
-        ranked = rank(index, question, keywords, shortness(index), inside, max(POOL, 4 * limit))
+        ranked = rank(index, question, keywords, shortness(index), inside, _pool(index, limit, scope))
         return ranked if ranked.scores.size else None
 
     def _hits(
@@ -211,6 +212,8 @@ class RecallEngine:
         explain: bool,
     ) -> list[Hit]:
         passing = np.flatnonzero(certain >= threshold)
+        if scope.of_session:
+            passing = passing[_first_of_each(index.sessions[ranked.places[passing]], scope.of_session)]
         hits: list[Hit] = []
         seen: set[tuple[str, ...]] = set()
         for chunk in _chunks(passing, limit):
@@ -218,12 +221,27 @@ class RecallEngine:
             rows = fetch(connection, user_id, [(KINDS[index.kinds[p]], int(index.ids[p])) for p in places])
             for position, place in zip(chunk, places, strict=True):
                 found = rows.get(int(index.ids[place]))
-                if found is None or _is_repeated(found, seen, scope.by_session):
+                if found is None or _is_repeated(found, seen, bool(scope.of_session)):
                     continue
                 hits.append(_hit(found, ranked, int(position), float(certain[position]), explain))
                 if len(hits) == limit:
                     return hits
         return hits
+
+
+def _pool(index: UserIndex, limit: int, scope: Scope) -> int:
+    """How many are looked at closely; by session all are: one may have more that fit than a pool holds."""
+    return index.size if scope.of_session else max(POOL, 4 * limit)
+
+
+def _first_of_each(sessions: "Ints", count: int) -> "Bools":
+    """Which are among the first `count` of their session."""
+    order = np.argsort(sessions, kind="stable")
+    starts = np.flatnonzero(np.diff(sessions[order], prepend=-1))
+    within = np.arange(len(order)) - np.repeat(starts, np.diff(np.r_[starts, len(order)]))
+    first = np.empty(len(order), dtype=bool)
+    first[order] = within < count
+    return first
 
 
 def _chunks(passing: "Ints", limit: int) -> Iterable["Ints"]:

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from shepherd_memory.errors import InvalidInput
 from shepherd_memory.memory import (
+    group_catalog,
     session_catalog,
     session_history,
     session_lives,
@@ -11,6 +12,7 @@ from shepherd_memory.memory import (
     threads,
 )
 from shepherd_memory.memory.entries import DOCUMENT, terms_of
+from shepherd_memory.memory.group_catalog import GroupSummary
 from shepherd_memory.memory.session_catalog import SessionCatalog, SessionList, SessionMatch
 from shepherd_memory.memory.session_history import HistoryEntry, ResumedSession, ResumeRequest
 from shepherd_memory.memory.session_lives import SessionLife
@@ -32,8 +34,11 @@ from shepherd_memory.text.tokens import UNITS
 from shepherd_memory.text.visible import visible_text
 
 SEARCH_SECONDS = 10.0
-MAX_HITS = 500
+MAX_HITS = 1000
 """Messages that a search looks at, the best."""
+
+MAX_HITS_OF_SESSION = 50
+"""Of these, so that a long session leaves room for others."""
 
 MIN_CONFIDENCE = 0.6
 """Of a hit that has not all the words: whoever searches wants no list of what comes nearest."""
@@ -62,6 +67,13 @@ class SessionHistoryService(SessionService, RecallService):
         with self.database.read() as connection:
             return session_history.entries(connection, user_id, place)
 
+    @empty_for_unknown_user(list)
+    def groups(self, user_id: str, *, group: str = MAIN_GROUP) -> list[GroupSummary]:
+        """The user's groups that the group may see: all for `main`, itself and `global` for another."""
+        place = checked_group(group)
+        with self.database.read() as connection:
+            return group_catalog.listing(connection, user_id, self._idle_rule(), place)
+
     @empty_for_unknown_user(SessionList)
     def search_sessions(
         self,
@@ -80,7 +92,7 @@ class SessionHistoryService(SessionService, RecallService):
         _check_page(limit, 0)
 
         def search() -> SessionList:
-            scope = Scope(kinds=(DOCUMENT,), by_session=True)
+            scope = Scope(kinds=(DOCUMENT,), of_session=MAX_HITS_OF_SESSION)
             recalled = self._find(user_id, as_text(query), MAX_HITS, 0.0, None, scope, False, place)
             hits = [hit for hit in recalled.hits if _is_about(hit, recalled.words)]
             with self.database.read() as connection:

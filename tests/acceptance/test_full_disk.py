@@ -1,7 +1,9 @@
 """A full disk: said clearly, nothing half stored, and everything goes on when there is space again."""
 
 import resource
+import shlex
 import subprocess
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -10,7 +12,8 @@ from pathlib import Path
 import psutil
 import pytest
 
-from shepherd_memory.errors import DatabaseUnavailable
+from shepherd_memory.archives.mirror import LOCK, UNFINISHED
+from shepherd_memory.errors import DatabaseUnavailable, InvalidInput
 from shepherd_memory.service import Service
 from shepherd_memory.work.jobs import RUNNING
 from tests.acceptance.processes import Processes, wait_until
@@ -196,3 +199,69 @@ def test_a_worker_process_on_a_full_file_system_goes_on_later(
         return processes.shepherd(settings.path, "worker"), disk
 
     work_through_a_full_disk(settings, endpoint, start, processes)
+
+
+def talk(service: Service, session_id: str, messages: int) -> None:
+    """A session that has ended; a hundred messages do not fit into what a full disk has left."""
+    service.start_session("ada", session_id=session_id)
+    said = [{"role": "user", "content": f"{session_id} {number} {'x' * 1000}"} for number in range(messages)]
+    service.remember("ada", said, session_id, extract=False)
+    service.end_session("ada", session_id)
+
+
+def archived(folder: Path) -> dict[str, str]:
+    """What is in the files of a folder, but in that which locks it."""
+    found = (path for path in folder.rglob("*") if path.is_file() and path.name != LOCK)
+    return {str(path.relative_to(folder)): path.read_text() for path in found}
+
+
+def test_a_folder_of_archives_on_a_full_file_system_is_behind_and_catches_up(
+    tmp_path: Path, small_disk: Path, endpoint: ScriptedEndpoint
+) -> None:
+    folder, export = small_disk / "archives", tmp_path / "export"
+    settings = SettingsFile(tmp_path / "config.toml", f"sqlite:///{tmp_path}/memory.db", endpoint.url)
+    settings.set(archive_folder=folder)
+    disk = small_file_system(small_disk)
+    with settings.service() as service:
+        talk(service, "before", 200)
+        assert service.archive_keeper.beat()
+        disk.fill()
+        talk(service, "after", 200)
+        assert not service.archive_keeper.beat()
+        (problem,) = service.problems()
+        assert "files in archive_folder are behind" in problem
+        assert [text.count("**User**") for text in archived(folder).values()] == [200]
+        with pytest.raises(InvalidInput, match=r"cannot write to .*No space left"):
+            service.export_archives("ada", small_disk / "export")
+        assert not archived(small_disk / "export").get(UNFINISHED)
+        # What is forgotten leaves at once, though the rest of its session finds no room.
+        gone = service.documents("ada", session_id="before")[0]
+        assert service.forget("ada", document=gone.id, only=True).documents == 1
+        assert not any(gone.text in text for text in archived(folder).values())
+        assert "".join(b"".join(service.archive("ada", "after")).decode()).count("**User**") == 200
+        disk.free()
+        assert service.archive_keeper.beat()
+        assert service.problems() == ()
+        service.export_archives("ada", export)
+        assert archived(folder / "ada") == archived(export)
+        assert sorted(text.count("**User**") for text in archived(export).values()) == [199, 200]
+
+
+def test_an_export_that_may_not_write_so_much_says_so_and_leaves_nothing_half_written(
+    tmp_path: Path, endpoint: ScriptedEndpoint
+) -> None:
+    settings = SettingsFile(tmp_path / "config.toml", f"sqlite:///{tmp_path}/memory.db", endpoint.url)
+    with settings.service() as service:
+        talk(service, "small", 1)
+        talk(service, "large", 200)
+    export = tmp_path / "export"
+    command = [sys.executable, "-m", "shepherd_memory", "--config", str(settings.path)]
+    command += ["sessions", "export", str(export), "--user", "ada"]
+    limited = ["bash", "-c", f"ulimit -f {FREE_BYTES // 1024}; exec {shlex.join(command)}"]
+    done = subprocess.run(limited, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 2
+    assert "cannot write to" in done.stderr
+    assert "File too large" in done.stderr
+    assert [text.count("**User**") for text in archived(export).values()] in ([1], [])
+    assert subprocess.run(command, capture_output=True, timeout=120).returncode == 0
+    assert sorted(text.count("**User**") for text in archived(export).values()) == [1, 200]

@@ -162,6 +162,7 @@ READS: dict[str, list[Case]] = {
     "profile": [method("profile", shows=NEAREST)],
     "list_sessions": [method("list_sessions", shows=ALL)],
     "session_history": [method("session_history")],
+    "groups": [method("groups")],
     "search_sessions": [method("search_sessions", ASKED, limit=50, shows=ALL)],
     "read_session": [method("read_session", SESSION, shows=NEAREST)],
     "rebuild_chat": [method("rebuild_chat", SESSION, 1000, shows=NEAREST)],

@@ -68,6 +68,7 @@ from shepherd_memory.memory import (
     entries,
     facts,
     global_memory,
+    group_catalog,
     rejections,
     responses,
     restatements,
@@ -755,6 +756,9 @@ CORE: dict[str, list[Case]] = {
     "memory.saved_chats.of_session": [
         with_saved_chats(lambda user_id: saved_chats.of_session(user_id, "chat"))
     ],
+    "memory.saved_chats.put_aside": [
+        with_saved_chats(lambda user_id: saved_chats.put_aside(user_id, "chat"))
+    ],
     "memory.saved_chats.save": [
         with_saved_chats(lambda user_id: saved_chats.save(user_id, "/work", "lab", SavedChat("chat", [])))
     ],
@@ -765,6 +769,7 @@ CORE: dict[str, list[Case]] = {
     "maintenance.session_lines.insert_session": [in_transaction(session_lines.insert_session, SESSION_LINE)],
     "maintenance.session_lines.session_rows": [in_transaction(session_lines.session_rows, "main")],
     "maintenance.session_lines.life_rows": [in_transaction(session_lines.life_rows, "main")],
+    "memory.group_catalog.listing": [in_transaction(group_catalog.listing, AT_NOW)],
     "memory.session_catalog.listing": [in_transaction(session_catalog.listing, 100)],
     "memory.session_history.clear": [
         on_database(session_history.clear, "Put aside", AT_NOW),
@@ -987,6 +992,7 @@ SERVICE: dict[str, list[Case]] = {
     "resume_session": [on_service("resume_session", "chat", save_current_as="Put aside", at="m1")],
     "search_sessions": [on_service("search_sessions", "city")],
     "session_history": [on_service("session_history")],
+    "groups": [on_service("groups")],
     "end_session": [on_service("end_session", "life")],
     "recover_session": [on_service("recover_session")],
     "previous_session": [

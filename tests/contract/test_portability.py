@@ -268,6 +268,24 @@ def test_what_was_deleted_there_is_deleted_here_unless_it_was_said_after_that(
         assert len(texts_of(service, "bystander")) > 1
 
 
+def test_deletions_that_are_imported_into_a_group_take_nothing_of_another(
+    url: str, clock: ManualClock
+) -> None:
+    with memory(url, clock) as service:
+        furnish(service, clock, "ada")
+        before = export(service, "ada")
+        for group in ("main", "work"):
+            service.import_lines("copy", io.BytesIO(before), group=group)
+        clock.advance(1)
+        service.forget("ada", fact="city")
+        service.forget("ada", session="chat")
+        service.import_lines("copy", io.BytesIO(export(service, "ada")), group="work")
+        assert facts_of(service, "copy") == {"city": "Rome"}
+        assert service.facts("copy", group="work") == []
+        assert [one.text for one in service.documents("copy", group="work")] == ["a plan"]
+        assert [one.group_name for one in service.documents("copy", session_id="chat")] == ["main", "main"]
+
+
 @pytest.mark.every_scheme
 @pytest.mark.parametrize("by", ["fact", "document"])
 def test_what_rests_on_a_statement_of_which_one_row_was_deleted_moves_with_the_user(

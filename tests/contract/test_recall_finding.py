@@ -388,6 +388,28 @@ def test_a_question_about_a_time_alone_finds_what_was_said_then_and_nothing_else
     assert service.recall("nobody", query, now=asked_at).abstained
 
 
+EVENTS = ("the boiler broke", "we went skiing", "the kitchen was fitted", "I sold the car", "a storm came")
+
+
+def test_a_question_about_a_time_alone_finds_all_that_was_said_then(url: str, clock: ManualClock) -> None:
+    with memory(url, clock, embedding_engine="onnx") as service:
+        saturdays = ("2027-01-30", "2027-02-06", "2027-02-27", "2027-03-06", "2027-03-13")
+        for who, day in zip(("Ann", "Ben", "Cem", "Dora", "Eva"), saturdays, strict=True):
+            said = [user_says(f"{event}, {who} said", created_at=f"{day}T12:00:00Z") for event in EVENTS]
+            service.remember("ada", said, day)
+        service.embed_own("ada")
+        asked_at = datetime(2027, 3, 20, tzinfo=UTC)
+        for query, days in {
+            "what happened in March?": {"2027-03-06", "2027-03-13"},
+            "what happened last month?": {"2027-02-06", "2027-02-27"},
+            "what happened last Saturday?": {"2027-03-13"},
+            "Was war im März?": {"2027-03-06", "2027-03-13"},
+        }.items():
+            found = service.recall("ada", query, limit=50, now=asked_at).hits
+            assert {hit.session_id for hit in found} == days, query
+            assert len(found) == len(days) * len(EVENTS), query
+
+
 def test_a_time_in_which_nothing_was_said_is_told(service: Service) -> None:
     said_each_month(service, "ada")
     found = service.recall("ada", "what happened in 2019?")

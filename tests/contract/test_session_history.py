@@ -274,6 +274,11 @@ def test_a_list_comes_in_pages_with_the_newest_message_first(service: Service, c
     assert service.list_sessions(ADA, limit=2).total == 5
 
 
+def test_a_session_in_which_only_the_agent_spoke_is_listed_with_its_greeting(service: Service) -> None:
+    service.remember(ADA, [{"role": "assistant", "content": "Good morning,\nAda"}], "greeted")
+    assert [one.preview for one in listed(service)] == ["Good morning, Ada"]
+
+
 def test_a_search_goes_by_session_with_its_best_hit_and_their_number(
     service: Service, clock: ManualClock
 ) -> None:
@@ -299,6 +304,13 @@ def test_what_was_said_in_several_sessions_is_found_in_each(service: Service, cl
     found = service.search_sessions(ADA, "bicycle tyre")
     assert {one.session_id for one in found.sessions} == set(ids)
     assert [one.session_id for one in service.search_sessions(ADA, "tyre", group="team").sessions] == ids[2:]
+
+
+def test_a_long_session_hides_no_other(service: Service, clock: ManualClock) -> None:
+    service.remember(ADA, [user_says(f"The bicycle {number} is ready") for number in range(1100)], "long")
+    service.remember(ADA, [user_says("A shop that sold me the bicycle and lots of bells")], "short")
+    found = service.search_sessions(ADA, "bicycle").sessions
+    assert {one.session_id: one.match and one.match.hits for one in found} == {"long": 50, "short": 1}
 
 
 @pytest.mark.parametrize("query", ["%", "_", "bicyc%", "100\\%", "", "'; drop table sessions"])
@@ -444,3 +456,27 @@ def test_the_beginning_of_an_id_stands_for_it_within_user_and_group(
     with pytest.raises(InvalidInput, match="boat-one_1, boat-one_2"):
         service.resume_session(ADA, "boat-one")
     assert rows(service) == before
+
+
+def test_main_sees_all_groups_of_its_user_and_others_themselves_and_global(
+    service: Service, clock: ManualClock
+) -> None:
+    active = service.start_session("ada", group="work").session_id
+    service.remember("ada", [user_says("The release is on Friday")], active, group="work")
+    service.remember("ada", [user_says("My bike is green")], "bikes")
+    service.set_fact("ada", "town", "Porto", group="home")
+    service.remember("bob", [user_says("I am Bob")], "bobs", group="bobs")
+    assert [(one.name, one.session_id, one.sessions) for one in service.groups("ada")] == [
+        ("main", "", 1),
+        ("global", "", 0),
+        ("home", "", 0),
+        ("work", active, 1),
+    ]
+    said = service.documents("ada", group="work")[-1].created_at
+    assert [one.last_activity_at for one in service.groups("ada", group="work")] == [said, None]
+    for group in ("work", "home", "nobodys"):
+        assert [one.name for one in service.groups("ada", group=group)] == [group, "global"]
+    assert [one.name for one in service.groups("ada", group="global")] == ["global"]
+    assert [one.name for one in service.groups("eve")] == ["main", "global"]
+    clock.advance(16 * 60)
+    assert [one.session_id for one in service.groups("ada", group="work")] == ["", ""]

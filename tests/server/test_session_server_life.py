@@ -1,5 +1,6 @@
 """The shared session has a life once a client starts it; ended, it takes nothing until the next start."""
 
+import json
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -11,7 +12,7 @@ from shepherd_memory import open_service
 from shepherd_memory.config import load_config
 from shepherd_memory.storage.lease_owner import new_owner
 from tests.acceptance.processes import wait_until
-from tests.provider import ScriptedProvider, openai_stream
+from tests.provider import ScriptedProvider, ToolCall, openai_stream
 from tests.server.calling import Reply, bearer, call, error_of, new_key
 from tests.server.serving import write_config
 from tests.server.shared_session import USER, Sharing, StartSharing, sharing, watching
@@ -175,3 +176,54 @@ def test_a_session_ends_with_its_server_and_goes_on_when_its_chat_does(
     with sharing(path, resume=True) as second:
         assert second.ask("Who is my dog?").json["session_id"] == session_id
         assert life_of(second, session_id) == ("active", "")
+
+
+def of_tool(name: str, /, **arguments: str) -> list[Any]:
+    """An answer in which the model calls one of the tools."""
+    return [openai_stream(ToolCall("c1", name, json.dumps(arguments))), openai_stream("Done.")]
+
+
+@pytest.mark.parametrize("is_started", [True, False], ids=["started", "unstarted"])
+def test_the_session_follows_when_the_model_clears_or_resumes_one(
+    share: StartSharing, provider: ScriptedProvider, is_started: bool
+) -> None:
+    shared = share(memtools=True)
+    if is_started:
+        assert shared.post("/session/start").status == 201
+    assert shared.ask("My dog is Rex.").status == 200
+    dogs = shared.show()["session_id"]
+    with watching(shared.url, "/updates") as watcher:
+        provider.script(*of_tool("clear_session", name="Dogs"))
+        cleared = shared.ask("Put it aside")
+        assert (cleared.status, cleared.json["session_id"]) == (200, dogs)
+        other = shared.show()["session_id"]
+        assert other != dogs
+        assert shared.contents() == []
+        assert shared.ask("Something else").json["session_id"] == other
+        provider.script(*of_tool("resume_session", session_id="Dogs"))
+        assert shared.ask("Back to the dogs").json["session_id"] == other
+        assert shared.show()["session_id"] == dogs
+        assert shared.contents()[0] == "My dog is Rex."
+        wait_until(lambda: "session_resumed" in [one.name for one in watcher.told], "it is told")
+        moved = [
+            (one.name, one.fields["session_id"]) for one in watcher.told if one.name.startswith("session_")
+        ]
+        assert moved == [("session_cleared", other), ("session_resumed", dogs)]
+    assert shared.ask("Who is my dog?").json["session_id"] == dogs
+    said = [one["content"] for one in provider.requests[-1].json["messages"] if one["role"] == "user"]
+    assert said[0].startswith("My dog is Rex.")
+    assert "Something else" not in "".join(said)
+    assert life_of(shared, dogs) == ("active", "")
+
+
+def test_a_session_that_is_active_elsewhere_is_left_alone_when_the_model_clears_this_one(
+    share: StartSharing, provider: ScriptedProvider
+) -> None:
+    shared = share(memtools=True)
+    assert shared.ask("My dog is Rex.").status == 200
+    elsewhere = shared.service.start_session(USER).session_id
+    provider.script(*of_tool("clear_session", name="Dogs"))
+    assert shared.ask("Put it aside").status == 200
+    assert shared.show()["session_id"] != elsewhere
+    assert life_of(shared, elsewhere) == ("active", "")
+    assert shared.ask("Hello").status == 200

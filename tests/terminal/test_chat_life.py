@@ -10,6 +10,7 @@ import pytest
 
 from shepherd_memory.chat import events
 from shepherd_memory.chat.session import Options, open_chat
+from shepherd_memory.config import state_folder
 from shepherd_memory.errors import SessionRunning
 from shepherd_memory.frontends.repl.renderer import Printer
 from shepherd_memory.frontends.tui.chat.recall_panel import explained
@@ -209,3 +210,35 @@ def test_a_model_puts_the_conversation_aside_and_goes_on_with_it_again(lab: Lab)
         assert said[-1].startswith("Where were we?")
         assert "Something else" not in "".join(said)
         assert "Where were we?" in texts_of(service, "ann", session_id=bikes)
+
+
+def test_a_resumed_chat_has_all_its_messages_whatever_was_chatted_in_this_folder_since(lab: Lab) -> None:
+    about = {"context_window": 3000}
+    with lab.service(about=about, rag_relevance_threshold=1.0, chat_max_tokens=100) as service:
+        with talking(service) as talk:
+            for number in range(4):
+                # More than the half of the window that is brought back from what is remembered.
+                talk.answer(f"{number} " + "green bikes " * 200)
+            first, before = talk.session.session_id, talk.session.messages
+            talk.session.clear(name="Bikes")
+            talk.answer(BIKE)
+            second, bikes = talk.session.session_id, talk.session.messages
+        with talking(service, resume=True) as talk:
+            assert (talk.session.session_id, talk.session.messages) == (second, bikes)
+        with talking(service) as talk:
+            talk.answer("Something else")
+            assert talk.session.switch_to("Bikes").left_out == 0
+            assert (talk.session.session_id, talk.session.messages) == (first, before)
+            talk.session.switch_to(second)
+            assert talk.session.messages == bikes
+
+
+def test_a_chat_that_was_cleared_leaves_no_exact_messages_once_it_is_forgotten(lab: Lab) -> None:
+    with lab.service() as service:
+        with talking(service) as talk:
+            talk.answer(BIKE)
+            cleared = talk.session.session_id
+            talk.session.clear()
+            talk.answer("Something else")
+        service.forget("ann", session=cleared)
+    assert not any(BIKE in path.read_text() for path in state_folder().rglob("*.json"))

@@ -45,6 +45,7 @@ READING = {
     "memory health-check": False,
     "transcript": True,
     "sessions list": True,
+    "groups list": False,
     "sessions search": False,
     "sessions show": True,
     "memory rejected list": True,

@@ -56,6 +56,7 @@ COMMANDS = {
     "memory health-check": [],
     "transcript": ["s"],
     "sessions list": [],
+    "groups list": [],
     "sessions search": [MARK],
     "sessions show": ["s"],
     "sessions resume": ["s"],

@@ -44,6 +44,7 @@ PRINTS = {
     "memory unconfirmed confirm": ["CONFIRMED"],
     "memory unconfirmed refuse": ["REFUSED"],
     "sessions list": [],
+    "groups list": [],
     "sessions search": ["vet"],
     "sessions show": ["t"],
     "sessions rename": ["t", f"name {HOSTILE}"],

@@ -117,3 +117,26 @@ def test_hostile_names_neither_drive_nor_overflow_a_terminal(columns: int) -> No
     table = [line for line in seen.splitlines() if line.startswith((TAX[:7], BOAT[:7]))]
     assert len(table) == 2
     assert max(map(width, table)) <= columns
+
+
+def test_groups_are_listed_and_written_for_programs_without_the_database(tmp_path: Path) -> None:
+    good("facts", "set", "--group", "work", "town", "Porto")
+    good("facts", "set", "--group", "home", "town", "Porto")
+    assert [one["name"] for one in data("groups")] == ["main", "global", "home", "work"]
+    out = tmp_path / "available_groups.json"
+    for name in ("before", "again"):
+        assert good("groups", "list", "--group", "work", "--json", "--out", str(out)).stdout == "", name
+    written = json.loads(out.read_text())
+    assert [one["name"] for one in written] == ["work", "global"]
+    assert set(written[0]) == {"name", "session_id", "sessions", "last_activity_at"}
+    assert out.stat().st_mode & 0o777 == 0o600
+    assert [path.name for path in tmp_path.iterdir() if path.suffix == ".json"] == [out.name]
+    before = out.read_bytes()
+    for options, words in (
+        (("--out", str(out)), "give --json too"),
+        (("--json", "--out", str(tmp_path / "no" / "x.json")), "cannot write"),
+        (("--json", "--out", str(tmp_path)), "is not a regular file"),
+    ):
+        refused = run("groups", "list", *options)
+        assert (refused.exit_code, words in refused.stderr) == (2, True)
+    assert out.read_bytes() == before

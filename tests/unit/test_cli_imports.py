@@ -7,6 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from shepherd_memory.config import default_database_path
+from shepherd_memory.storage.database import open_database
+
 HEAVY = {
     "sqlite3",
     "sqlite_utils",
@@ -89,6 +92,25 @@ def test_nothing_of_the_memory_is_imported_before_an_agent_has_its_first_answer(
     assert set(modules) & HEAVY <= {"asyncio", "logging", "orjson", "socket", "ssl", "tempfile", "uvicorn"}
     rooms = {name.removeprefix("shepherd_memory.") for name in modules if name.startswith("shepherd_memory.")}
     assert [room for room in sorted(rooms - {"text"}) if not room.startswith(MAY_GREET)] == []
+
+
+OF_A_STAYING_PROCESS = {
+    *("numpy", "onnxruntime", "textual", "uvicorn", "asyncio", "requests", "mcp", "starlette"),
+    *("shepherd_memory.extraction.guard", "shepherd_memory.text.grounding", "shepherd_postgres"),
+}
+
+
+def test_a_hook_imports_nothing_that_only_a_process_that_stays_needs() -> None:
+    # A database that has its tables: to make them takes more, once.
+    open_database(str(default_database_path())).close()
+    told = json.dumps({"hook_event_name": "SessionStart", "session_id": "s", "cwd": "/"})
+    hook = ("hooks", "run", "claude-code", "--max-seconds", "600", "--user", "ana")
+    result = subprocess.run(
+        [sys.executable, "-c", MODULES_AFTER, *hook], input=told, capture_output=True, text=True, check=True
+    )
+    loaded = set(json.loads(result.stdout.splitlines()[-1]))
+    assert "shepherd_memory.service" in loaded
+    assert loaded & OF_A_STAYING_PROCESS == set()
 
 
 def test_help_imports_no_command() -> None:

@@ -15,6 +15,7 @@ from shepherd_memory.errors import InvalidInput, ShepherdError
 from shepherd_memory.memory import saved_chats
 from shepherd_memory.memory.saved_chats import MAX_HISTORY_LINES, VERSION, InputHistory, SavedChat
 from shepherd_memory.text.canonical import dump_json, load_json
+from shepherd_memory.text.ids import digest_of
 
 PLACE = "/home/ada/work"
 SECRET = "sk-ant-api03-" + "Zx9Yw8Vu7Ts6" * 7 + "-AA"
@@ -44,6 +45,14 @@ CHAT = SavedChat(
 
 def files() -> list[Path]:
     return [path for path in state_folder().rglob("*") if path.is_file()]
+
+
+def chat_files() -> list[Path]:
+    return [path for path in files() if path.suffix == ".json"]
+
+
+def kept_name(session_id: str) -> str:
+    return f"{digest_of(session_id)}{saved_chats.KEPT}.json"
 
 
 def only_file() -> Path:
@@ -230,6 +239,71 @@ def test_forgetting_a_session_removes_its_chats_and_what_cannot_be_read() -> Non
     assert saved_chats.load("ada", PLACE, "lab") is None
     assert saved_chats.load("ada", PLACE, "cloud") is not None
     assert saved_chats.load("bob", PLACE, "lab") == CHAT
+
+
+def named(session_id: str, text: str = "hello") -> SavedChat:
+    return SavedChat(session_id, [said("user", text, 1)])
+
+
+def test_an_earlier_chat_of_the_same_folder_is_still_found_by_its_session() -> None:
+    for chat in (CHAT, named("s2"), named("s3")):
+        saved_chats.save("ada", PLACE, "lab", chat)
+    assert saved_chats.load("ada", PLACE, "lab") == named("s3")
+    assert saved_chats.of_session("ada", "s1") == CHAT
+    assert saved_chats.of_session("ada", "s2") == named("s2")
+    for user_id, group in (("bob", "main"), ("ada", "team")):
+        assert saved_chats.of_session(user_id, "s1", group) is None
+    saved_chats.save("ada", PLACE, "lab", CHAT)
+    assert saved_chats.load("ada", PLACE, "lab") == saved_chats.of_session("ada", "s1") == CHAT
+    assert sorted(load_json(path.read_text())["session_id"] for path in chat_files()) == ["s1", "s2", "s3"]
+    assert all(stat.S_IMODE(path.stat().st_mode) == 0o600 for path in chat_files())
+
+
+def test_one_that_is_put_aside_is_not_the_one_to_continue() -> None:
+    saved_chats.put_aside("ada", "s1")
+    assert files() == []
+    saved_chats.save("ada", PLACE, "lab", CHAT)
+    saved_chats.save("ada", PLACE, "lab", CHAT, "team")
+    saved_chats.put_aside("ada", "s1")
+    assert saved_chats.load("ada", PLACE, "lab") is None
+    assert saved_chats.of_session("ada", "s1") == CHAT
+    assert saved_chats.load("ada", PLACE, "lab", "team") == CHAT
+
+
+def test_what_is_forgotten_leaves_earlier_chats_too() -> None:
+    for group in ("main", "team"):
+        saved_chats.save("ada", PLACE, "lab", CHAT, group)
+        saved_chats.save("ada", PLACE, "lab", named("s2"), group)
+    saved_chats.forget_said("ada", {"m1"}, {"hello"})
+    kept = saved_chats.of_session("ada", "s1")
+    assert kept is not None
+    assert [one["id"] for one in kept.messages] == ["m2", "m3", "m4"]
+    assert saved_chats.of_session("ada", "s1", "team") == CHAT
+    assert saved_chats.forget("ada", "s1") == 1
+    assert saved_chats.of_session("ada", "s1") is None
+    assert saved_chats.of_session("ada", "s1", "team") == CHAT
+    assert saved_chats.forget("ada") == 3
+    assert files() == []
+
+
+def test_of_earlier_chats_the_newest_are_kept_and_no_last_one_goes() -> None:
+    saved_chats.save("ada", "/another/folder", "lab", named("elsewhere"))
+    for number in range(saved_chats.MAX_KEPT_CHATS + 3):
+        saved_chats.save("ada", PLACE, "lab", named(f"s{number}"))
+    assert len(chat_files()) == saved_chats.MAX_KEPT_CHATS + 2
+    assert [saved_chats.of_session("ada", f"s{number}") is None for number in range(4)] == [True] * 2 + [
+        False
+    ] * 2
+    assert saved_chats.of_session("ada", "elsewhere") == named("elsewhere")
+    kept = [path for path in chat_files() if saved_chats.KEPT in path.name]
+    large = max(kept, key=lambda path: path.stat().st_mtime_ns)
+    times = large.stat().st_atime_ns, large.stat().st_mtime_ns
+    os.truncate(large, saved_chats.MAX_KEPT_BYTES)
+    os.utime(large, ns=times)
+    saved_chats.save("ada", PLACE, "lab", named("last"))
+    assert not large.exists()
+    assert {path for path in kept if path.exists()} == {*kept} - {large}
+    assert kept_name("s52") in {path.name for path in chat_files()}
 
 
 def test_a_groups_chats_and_what_was_typed_are_its_own() -> None:

@@ -21,6 +21,7 @@ from shepherd_memory.frontends.api.memory_shapes import (
     ForgettingOf,
     GlobalMemoryDeleted,
     GlobalText,
+    Groups,
     History,
     Injections,
     Page,
@@ -275,6 +276,10 @@ def stats(given: BodyInput[ForUser, None]) -> Stats:
     return Stats(user_id, rows, service.unembedded(user_id, group=group), usage)
 
 
+def groups(given: BodyInput[ForUser, None]) -> Groups:
+    return Groups(given.service.groups(given.user_id, group=given.group))
+
+
 def rejected(given: BodyInput[ForUser, None]) -> Rejected:
     return Rejected(given.service.rejected(given.user_id, group=given.group))
 
@@ -404,6 +409,7 @@ MEMORY_OPERATIONS = [
         ForgettingOf,
         refusals=(404,),
     ),
+    Operation("GET", f"{ROOT}/groups", "The groups that a group may see.", Groups, groups, ForUser),
     Operation("GET", f"{ROOT}/stats", "How much is stored, and its cost.", Stats, stats, ForUser),
     Operation("GET", f"{ROOT}/rejected", "What the guard refused.", Rejected, rejected, ForUser),
     Operation(

@@ -13,6 +13,7 @@ from shepherd_memory.memory.context import Context
 from shepherd_memory.memory.documents import CATEGORIES, SPEAKER_TYPES, TYPES, Document
 from shepherd_memory.memory.facts import Fact, PastFact
 from shepherd_memory.memory.global_memory import MAX_CHARS
+from shepherd_memory.memory.group_catalog import GroupSummary
 from shepherd_memory.memory.rejections import Rejection
 from shepherd_memory.memory.unconfirmed import Unconfirmed
 from shepherd_memory.work.ledger import Usage
@@ -245,6 +246,13 @@ class DocumentStored:
     """No id: the user deleted this message of this session before, and it stays deleted."""
 
     id: int | None
+
+
+@dataclass(frozen=True)
+class Groups:
+    """The groups that a group may see, itself first."""
+
+    groups: list[GroupSummary]
 
 
 @dataclass(frozen=True)

@@ -27,6 +27,7 @@ COMMANDS = {
     "transcript": (".transcript:transcript", "Print what was said in a session, as markdown."),
     "sessions": (".sessions:sessions", SHARED["sessions"]),
     "global": (".global_memory:global_memory", "Show and change the text that every session begins with."),
+    "groups": (".memory_groups:groups", "List the groups of a memory."),
     "forget": (".forget:forget", SHARED["forget"]),
     "memory": (".memory:memory", "Count, embed, explain, move and erase memories."),
     "queue": (".queue:queue", SHARED["queue"]),

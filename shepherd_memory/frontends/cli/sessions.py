@@ -18,7 +18,7 @@ from shepherd_memory.frontends.cli.opening import (
 )
 from shepherd_memory.frontends.terminal.invocation import Invocation, pass_invocation
 from shepherd_memory.frontends.terminal.output import emit, emit_json, emit_result, json_option, print_note
-from shepherd_memory.frontends.terminal.safe_text import escape_line, safe_json
+from shepherd_memory.frontends.terminal.safe_text import escape_line
 from shepherd_memory.frontends.terminal.session_words import ago, message_words, session_line
 from shepherd_memory.frontends.terminal.tables import emit_table
 from shepherd_memory.frontends.terminal.times import local
@@ -235,14 +235,11 @@ def clear(
 
 
 def _write_snapshot(path: Path, entries: "Iterable[HistoryEntry]") -> None:
-    """What was put aside, for a program without the database: whole, or as it was before."""
-    import json
-
-    from shepherd_memory.frontends.cli.transfer import replacing
+    """What was put aside, for a program without the database."""
+    from shepherd_memory.frontends.cli.transfer import write_snapshot
 
     found = [_snapshot(plain(entry)) for entry in entries]
-    with replacing(path, force=True) as file:
-        file.write(safe_json(json.dumps(found, ensure_ascii=False, indent=2)).encode() + b"\n")
+    write_snapshot(path, found)
     print_note(f"{len(found)} sessions are in {path}")
 
 

@@ -1,12 +1,13 @@
 """`shepherd memory export` and `import`: a user's memory as a file."""
 
+import json
 import os
 import stat
 import sys
 from collections.abc import Callable, Generator, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, BinaryIO
+from typing import IO, TYPE_CHECKING, Any, BinaryIO
 
 import click
 
@@ -137,6 +138,12 @@ def replacing(path: Path, force: bool) -> Iterator[IO[bytes]]:
                 raise
     except OSError as error:
         raise InvalidInput(f"cannot write {path}: {error.strerror}") from error
+
+
+def write_snapshot(path: Path, found: Any) -> None:
+    """JSON for programs without the database, in a private file: whole, or as it was before."""
+    with replacing(path, force=True) as file:
+        file.write(safe_json(json.dumps(found, ensure_ascii=False, indent=2)).encode() + b"\n")
 
 
 def _check_target(target: Path, force: bool) -> None:

@@ -78,6 +78,17 @@ class SharedLife:
             begun = self._chat.next_session().start(clears=self._chat.session_id)
             self._chat.clear(begun.session_id)
 
+    def follow(self) -> None:
+        """A tool has put the session aside: begin anew, or go on with the one that was resumed."""
+        self._chat.follow(self._begin_anew)
+
+    def _begin_anew(self) -> None:
+        try:
+            self.clear()
+        except SessionConflict:
+            # Another is active elsewhere: this chat goes on beside it, in none that was started.
+            self._chat.clear()
+
     @contextmanager
     def use(self) -> Iterator[None]:
         """While this lasts, the session is not silent; SessionEnded if it has ended."""

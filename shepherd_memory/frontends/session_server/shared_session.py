@@ -26,6 +26,7 @@ from shepherd_memory.frontends.session_server.updates import (
     BROKEN,
     CLEARED,
     ENDED,
+    RESUMED,
     STARTED,
     STOPPING,
     Update,
@@ -226,7 +227,7 @@ class SharedSession:
     def _note(self, update: Update) -> None:
         if update.name == "message_added":
             self.messages.append(_counted(update.fields["message"]))
-        elif update.name in (CLEARED, STARTED):
+        elif update.name in (CLEARED, STARTED, RESUMED):
             self.session_id, self.messages = update.fields["session_id"], []
             self._is_full, self._ended = False, ""
         elif update.name == ENDED:
@@ -311,7 +312,19 @@ class SharedSession:
                 asked.prompt, emit, max_tokens=asked.max_tokens, memory=asked.memory, recalls=turn.recalls
             )
 
-        return self._told(turn, ask)
+        last = self._told(turn, ask)
+        if self._chat.switched_by:
+            self._follow(turn)
+        return last
+
+    def _follow(self, turn: QueuedTurn) -> None:
+        """A tool has put the session aside: clients are told which one it is now, before the answer's end."""
+        self._life.follow()
+        chat = self._chat
+        messages = [_counted(message) for message in chat.messages]
+        fields = {"session_id": chat.session_id, **({"problem": chat.problem} if chat.problem else {})}
+        self._tell(turn, Update(RESUMED if messages else CLEARED, fields, goes_on=True))
+        self._in_loop(lambda: self.messages.extend(messages))
 
     def _told(self, turn: QueuedTurn, ask: Callable[[Emit], None]) -> Update:
         """Ask, and let clients know of all that follows; how that ended."""

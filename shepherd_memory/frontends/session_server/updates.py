@@ -12,6 +12,9 @@ from shepherd_memory.errors import InvalidInput, NotFound, SessionEnded, Session
 from shepherd_memory.frontends.web.http_errors import SESSION_ACTIVE, SESSION_ENDED, kind_of
 
 CLEARED, STARTED, ENDED = "session_cleared", "session_started", "session_ended"
+RESUMED = "session_resumed"
+"""A tool of the model's has made an earlier session the one that is gone on with."""
+
 LAST = (COMPLETE, ERROR, CLEARED, STARTED, ENDED)
 """One of these ends a request."""
 
