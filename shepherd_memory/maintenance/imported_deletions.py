@@ -6,9 +6,10 @@ from shepherd_memory.maintenance import forgetting
 from shepherd_memory.maintenance.line_kinds import KINDS, Line
 from shepherd_memory.maintenance.related import Bundle
 from shepherd_memory.memory import context, facts, session_documents
+from shepherd_memory.phases import withholding
 from shepherd_memory.storage.clock import to_us
 from shepherd_memory.storage.database import Connection
-from shepherd_memory.storage.tombstones import CONTEXT, DOCUMENT, FACT, SESSION, STATEMENT
+from shepherd_memory.storage.tombstones import CONTEXT, DOCUMENT, FACT, SESSION, STATEMENT, VALUE
 
 TOMBSTONE = "tombstone"
 NEVER = -1
@@ -74,9 +75,24 @@ def _delete_session(tx: Connection, user_id: str, deletion: Line) -> None:
         forgetting.forget_part(tx, user_id, session_id, deletion["deleted_at"], group)
 
 
+def _withhold_note(tx: Connection, user_id: str, deletion: Line) -> None:
+    """Nothing more is made of a message: what was made of its conversation is made anew."""
+    group = deletion["group_name"]
+    found = session_documents.get_message(tx, user_id, deletion["session_id"], deletion["key"], group)
+    if found is not None:
+        withholding.withhold_messages(tx, user_id, [found], group)
+
+
+def _withhold_notes_with(tx: Connection, user_id: str, deletion: Line) -> None:
+    mark, when, group = deletion["key"], deletion["deleted_at"], deletion["group_name"]
+    withholding.withhold_marked(tx, user_id, mark, when, group)
+
+
 _TAKEN: Mapping[str, Callable[[Connection, str, Line], None]] = {
     FACT: _delete_fact,
     CONTEXT: _delete_pair,
     DOCUMENT: _delete_document,
     SESSION: _delete_session,
+    STATEMENT: _withhold_note,
+    VALUE: _withhold_notes_with,
 }

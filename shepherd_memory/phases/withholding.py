@@ -8,8 +8,9 @@ from shepherd_memory.conversations.conversation import Conversation
 from shepherd_memory.memory import twins
 from shepherd_memory.memory.documents import Document
 from shepherd_memory.phases import outputs
-from shepherd_memory.phases.candidates import job_key
+from shepherd_memory.phases.candidates import MAX_LOOKED_AT, job_key
 from shepherd_memory.phases.outputs import FORGOTTEN, WITHHELD
+from shepherd_memory.storage import tombstones
 from shepherd_memory.storage.clock import to_us
 from shepherd_memory.storage.database import Connection
 from shepherd_memory.text.groups import MAIN_GROUP
@@ -85,6 +86,16 @@ def withhold_value(tx: Connection, user_id: str, value: str, group: str = MAIN_G
     """Withhold every output that says the value of a fact that is forgotten, wherever it was said."""
     for output in outputs.that_say(tx, user_id, value, group):
         outputs.set_aside(tx, user_id, output, WITHHELD)
+
+
+def withhold_marked(tx: Connection, user_id: str, mark: str, when: int, group: str = MAIN_GROUP) -> None:
+    """The same for a value that only its mark is known of; not where it was said after it was deleted."""
+    marks = frozenset({mark})
+    for output in outputs.listing(tx, user_id, MAX_LOOKED_AT, group):
+        said = f"{output.raw_memory}\n{output.summary}\n{output.slug}"
+        is_older = output.group_name == group and to_us(output.source_updated_at) <= when
+        if is_older and tombstones.has_value(said, marks):
+            outputs.set_aside(tx, user_id, output, WITHHELD)
 
 
 def forget_session(tx: Connection, user_id: str, session_id: str, group: str = MAIN_GROUP) -> None:

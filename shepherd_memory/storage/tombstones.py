@@ -191,7 +191,9 @@ def has_value(text: str, marks: frozenset[str]) -> bool:
     said = words(text)
     return any(
         f"{length}:{digest_of(' '.join(said[at : at + length]))}" in marks
-        for length in {int(mark.partition(":")[0]) for mark in marks}
+        for length in {
+            int(length) for length in (mark.partition(":")[0] for mark in marks) if length.isdigit()
+        }
         for at in range(len(said) - length + 1)
     )
 

@@ -7,14 +7,15 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from shepherd_memory.service import Service
-from tests.acceptance.combinations import BACKENDS, every_value
+from tests.acceptance.combinations import BACKENDS, every_value, first_backend
 from tests.acceptance.kills import KILLS, SEED
 from tests.acceptance.processes import Processes, kill, wait_until
 from tests.acceptance.settings import SettingsFile
 from tests.endpoint import Body, ScriptedEndpoint, Step, by_content, close, user_text
 from tests.note_endpoint import note
 
-POINTS = ("claimed", "answered", "storing", "committing", "stored")
+POINTS = ("claimed", "answered", "storing")
+LATER_POINTS = ("committing", "stored")
 USERS = ("ada", "bob")
 WORKERS = 2
 
@@ -78,6 +79,20 @@ def check_each_once(service: Service, number: int) -> None:
 def test_a_worker_that_dies_at_a_named_point_leaves_each_note_once(
     point: str, settings: SettingsFile, processes: Processes, endpoint: ScriptedEndpoint
 ) -> None:
+    check_dying_at(point, settings, processes, endpoint)
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("point", LATER_POINTS)
+def test_nor_does_one_that_dies_when_it_has_stored_leave_one_twice(
+    point: str, settings: SettingsFile, processes: Processes, endpoint: ScriptedEndpoint
+) -> None:
+    check_dying_at(point, settings, processes, endpoint)
+
+
+def check_dying_at(
+    point: str, settings: SettingsFile, processes: Processes, endpoint: ScriptedEndpoint
+) -> None:
     wanting_notes(settings, endpoint)
     with settings.service() as service:
         converse(service, 2)
@@ -90,12 +105,13 @@ def test_a_worker_that_dies_at_a_named_point_leaves_each_note_once(
 
 
 @pytest.mark.kills
+@first_backend
 def test_two_workers_of_which_one_is_killed_again_and_again_make_each_note_once(
     settings: SettingsFile, processes: Processes, endpoint: ScriptedEndpoint
 ) -> None:
     wanting_notes(settings, endpoint)
     settings.set(memory_phase1_concurrency=2)
-    chance, number = random.Random(SEED), 10 * KILLS
+    chance, number = random.Random(SEED), 6 * KILLS
     with settings.service() as service:
         converse(service, number)
         workers = [processes.python("tests.acceptance.note_worker", settings.path) for _ in range(WORKERS)]

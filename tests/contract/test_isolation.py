@@ -1222,6 +1222,9 @@ PHASES: dict[str, list[Case]] = {
     "phases.withholding.call_off": [in_transaction(withholding.call_off, ["chat"])],
     "phases.withholding.forget_session": [in_transaction(withholding.forget_session, "chat")],
     "phases.withholding.withhold_messages": [_withhold_messages],
+    "phases.withholding.withhold_marked": [
+        in_transaction(withholding.withhold_marked, tombstones.value_mark("AdasWord"), NOW * 2)
+    ],
     "phases.withholding.withhold_value": [in_transaction(withholding.withhold_value, "Word")],
     "storage.tombstones.deleted_values": [in_transaction(tombstones.deleted_values, 0)],
     "work.jobs.put_anew": [in_transaction(jobs.put_anew, 9000, KIND, "chat", NOW, 5)],

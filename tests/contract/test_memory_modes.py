@@ -18,7 +18,6 @@ def service(url: str, clock: ManualClock) -> Iterator[Service]:
         yield opened
 
 
-@pytest.mark.every_scheme
 @pytest.mark.parametrize(
     ("mode", "is_stored", "is_told"),
     [("", True, True), ("on", True, True), ("read-only", False, True), ("off", False, False)],
@@ -39,6 +38,7 @@ def test_a_session_keeps_and_is_told_what_its_mode_allows(
     assert service.remember(ADA, said, "another").stored == 1, "only this session's"
 
 
+@pytest.mark.every_scheme
 def test_a_mode_holds_for_its_group_and_user_only(service: Service) -> None:
     service.start_session(ADA, session_id="s", memory_mode="off")
     for user, group in (("bob", "main"), (ADA, "a")):

@@ -295,7 +295,6 @@ def test_an_empty_answer_is_no_output_and_takes_an_old_one_away(
     assert reasons(service, clock) == {"chat": "up to date"}
 
 
-@pytest.mark.every_scheme
 def test_an_output_is_replaced_only_by_one_that_was_made_of_as_much(
     service: Service, clock: ManualClock
 ) -> None:
@@ -313,7 +312,6 @@ def test_an_output_is_replaced_only_by_one_that_was_made_of_as_much(
     assert kept.last_used_at is not None
 
 
-@pytest.mark.every_scheme
 def test_users_and_groups_see_their_own_notes_only(
     service: Service, clock: ManualClock, endpoint: ScriptedEndpoint
 ) -> None:
@@ -348,7 +346,6 @@ def forgetting(service: Service, clock: ManualClock) -> None:
     make_notes(service, clock)
 
 
-@pytest.mark.every_scheme
 @pytest.mark.parametrize("target", ["fact", "document", "only"])
 def test_what_is_forgotten_in_a_conversation_withholds_its_note_until_it_is_made_anew(
     service: Service, clock: ManualClock, endpoint: ScriptedEndpoint, target: str
@@ -370,6 +367,24 @@ def test_what_is_forgotten_in_a_conversation_withholds_its_note_until_it_is_made
     assert [one.detail for one in make_notes(service, clock)] == ["succeeded"]
     assert "walrus" not in user_text(bodies(endpoint)[-1])
     assert texts_of(service, ADA, type="learning") == ["They chose tea."]
+
+
+def test_a_withheld_note_leaves_running_conversations_and_recall_at_once(
+    url: str, clock: ManualClock, endpoint: ScriptedEndpoint
+) -> None:
+    with noting(url, clock, endpoint, rag_relevance_threshold=0.0, rag_max_results=9) as service:
+        endpoint.default = facts_and_notes(note("The samovar is from Tula.", "- Tula"))
+        say(service)
+        settle(service, clock)
+        make_notes(service, clock)
+        asked = [user_says("Where is the samovar from?")]
+        for is_told in (True, False):
+            told = service.inject(ADA, asked)
+            assert ("Tula" in repr(told.messages)) == is_told
+            assert ("Tula" in repr(service.recall(ADA, "samovar"))) == is_told
+            first = next((one for one in service.documents(ADA) if one.message_id == "chat-0"), None)
+            if first is not None:
+                service.forget(ADA, document=first.id)
 
 
 def everything_but_messages(service: Service) -> str:
@@ -418,7 +433,6 @@ def test_a_note_that_is_forgotten_itself_is_not_made_again(
     assert make_notes(service, clock) == []
 
 
-@pytest.mark.every_scheme
 def test_a_forgotten_session_leaves_nothing_of_its_notes(service: Service, clock: ManualClock) -> None:
     say(service)
     say(service, "other")
@@ -455,6 +469,25 @@ def test_forgetting_while_a_call_runs_discards_its_result(
     else:
         assert [one.detail for one in more] == ["succeeded"], "made anew without it"
         assert "chat line 0" not in user_text(bodies(endpoint)[-1])
+
+
+def test_deletions_that_are_imported_withhold_notes_too(service: Service, clock: ManualClock) -> None:
+    """Two copies of a memory: what is forgotten in one, with `only` or by hand, is told to the other."""
+    said = [user_says("my pet is Tula", id="pet"), *(user_says(f"tea {at}") for at in range(6))]
+    service.remember(ADA, said, "chat", provider="lab")
+    service.set_fact(ADA, "town", "They chose tea")
+    settle(service, clock)
+    make_notes(service, clock)
+    exported = b"".join(service.export(ADA))
+    for at, forgotten in enumerate(({"fact": "pet", "only": True}, {"fact": "town"})):
+        other, copy = f"other{at}", f"copy{at}"
+        for user in (other, copy):
+            service.import_lines(user, io.BytesIO(exported))
+        service.forget(other, **forgotten)
+        assert len(outputs_of(service, copy)) == 1
+        service.import_lines(copy, io.BytesIO(b"".join(service.export(other))))
+        assert outputs_of(service, copy) == []
+        assert texts_of(service, copy, type="learning") == []
 
 
 @pytest.mark.every_scheme
