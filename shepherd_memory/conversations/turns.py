@@ -114,11 +114,13 @@ _UNQUEUED = (
 """Something in it is wanted by its session's watermark and not queued yet."""
 
 
-_BEING_MADE = (
-    "exists (select 1 from jobs where jobs.user_id = c.user_id and jobs.key = c.group_name || :mark || c.id"
-    f" and jobs.status in ('waiting', 'running') and {OF_CONVERSATIONS})"
+_BEING_MADE = " or ".join(
+    f"exists (select 1 from jobs where jobs.user_id = c.user_id and {of_kind}"
+    " and jobs.key = c.group_name || :mark || c.id"
+    " and (jobs.status = 'running' or (jobs.status = 'waiting' and jobs.run_at = 0)))"
+    for of_kind in OF_CONVERSATIONS
 )
-"""A note of it, or what another strategy makes of it, is on the way. What has failed holds nothing up."""
+"""A note of it, or what a strategy makes of it, is on the way. What failed or is put off holds nothing up."""
 
 
 def to_archive(connection: Connection, kind: str, limit: int) -> list[tuple[str, Conversation]]:
@@ -129,7 +131,7 @@ def to_archive(connection: Connection, kind: str, limit: int) -> list[tuple[str,
         " and jobs.kind = :kind and jobs.key = c.work_key"
         " and jobs.status in ('waiting', 'running', 'failed')"
         " and jobs.watermark_from < c.last_document and jobs.watermark_through >= c.first_document)"
-        f" and not {_UNQUEUED} and not {_BEING_MADE}",
+        f" and not {_UNQUEUED} and not ({_BEING_MADE})",
         limit,
         kind=kind,
         mark=KEY_MARK,

@@ -65,14 +65,15 @@ def _withhold(tx: Connection, user_id: str, conversation: Conversation) -> None:
 def _break_off(tx: Connection, user_id: str, conversation: Conversation) -> None:
     """Have what runs for a conversation begin anew."""
     key = job_key(conversation)
-    running = tx.rows(
-        "select distinct kind from jobs where user_id = :user_id and key = :key and status = 'running'"
-        f" and {OF_CONVERSATIONS}",
-        user_id=user_id,
-        key=key,
-    )
-    for (kind,) in running:
-        jobs.requeue(tx, user_id, kind, key)
+    for of_kind in OF_CONVERSATIONS:
+        running = tx.rows(
+            f"select distinct kind from jobs where user_id = :user_id and {of_kind} and key = :key"
+            " and status = 'running'",
+            user_id=user_id,
+            key=key,
+        )
+        for (kind,) in running:
+            jobs.requeue(tx, user_id, kind, key)
 
 
 def call_off(tx: Connection, user_id: str, session_ids: Iterable[str], group: str = MAIN_GROUP) -> None:
@@ -101,10 +102,11 @@ def withhold_marked(tx: Connection, user_id: str, mark: str, when: int, group: s
 def forget_session(tx: Connection, user_id: str, session_id: str, group: str = MAIN_GROUP) -> None:
     """A session is forgotten: nothing that was made of it is left, and nothing is being made."""
     for one in conversations.of_session(tx, user_id, session_id, group):
-        tx.execute(
-            f"delete from jobs where user_id = :user_id and key = :key and {OF_CONVERSATIONS}",
-            user_id=user_id,
-            key=job_key(one),
-        )
+        for of_kind in OF_CONVERSATIONS:
+            tx.execute(
+                f"delete from jobs where user_id = :user_id and {of_kind} and key = :key",
+                user_id=user_id,
+                key=job_key(one),
+            )
     for output in outputs.of_session(tx, user_id, session_id, group):
         outputs.delete(tx, user_id, output)

@@ -9,8 +9,11 @@ from shepherd_memory.work.ledger import TokenCost
 
 _STRATEGY = "strategy:"
 
-OF_CONVERSATIONS = f"(kind = 'phase1' or substr(kind, 1, {len(_STRATEGY)}) = '{_STRATEGY}')"
-"""A condition for the jobs whose key is that of a conversation: its group and its id."""
+OF_CONVERSATIONS = ("kind = 'phase1'", f"kind > '{_STRATEGY}' and kind < 'strategy;'")
+"""Conditions for the jobs whose key is that of a conversation: of notes, and of all strategies.
+
+An index begins with user and kind: each of them reads a few of its rows, and an `or` of them all of a user.
+"""
 
 
 def strategy_kind(strategy: str) -> str:
