@@ -1,19 +1,22 @@
 """Strategies of other packages: what they are given, and what their results and faults reach."""
 
 import re
+import threading
 from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from shepherd_memory.config import Config
-from shepherd_memory.service import Service
+from shepherd_memory.service import Service, open_service
 from shepherd_memory.strategies.installed import usable
 from shepherd_memory.strategies.lanes import strategy_lanes
 from shepherd_memory.work.lane import UPKEEP_SECONDS, Lane, Outcome
-from tests.contract.given import ManualClock, facts_of, memory, user_says, work
+from tests.contract.given import ManualClock, config_for, facts_of, memory, user_says, work
 from tests.contract.test_phases import ADA, BOB, HOUR
+from tests.contract.test_recall_embedding import wait_for
 from tests.endpoint import ScriptedEndpoint
 
 GUIDE = Path(__file__).parents[2] / "docs" / "writing-a-strategy.md"
@@ -174,3 +177,24 @@ def test_a_session_whose_memory_is_off_is_not_handed_to_it(service: Service, clo
     assert [one.detail for one in run(service, clock, "decisions")] == ["skipped: memory off"]
     assert run(service, clock, "decisions") == []
     assert notes(service) == []
+
+
+def test_a_worker_hands_conversations_to_it(url: str, installed: None) -> None:
+    config = config_for(url, memory_strategies="decisions", embedding_engine="none", poll_interval=0.2)
+    yesterday = (datetime.now(UTC) - timedelta(days=1)).isoformat()
+    with open_service(config, worker=True) as service:
+        service.remember(ADA, [{**user_says("we decided to walk"), "created_at": yesterday}], "chat")
+        wait_for(lambda: len(notes(service)) == 1)
+    assert not [one.name for one in threading.enumerate() if one.name.startswith("shepherd-strategy")]
+
+
+def test_a_strategy_that_hangs_holds_no_worker_back_from_its_end(url: str, installed: None) -> None:
+    config = config_for(url, memory_strategies="hangs", embedding_engine="none", poll_interval=0.2)
+    yesterday = (datetime.now(UTC) - timedelta(days=1)).isoformat()
+    with open_service(config, worker=True) as service:
+        service.remember(ADA, [{**user_says("hello"), "created_at": yesterday}], "chat")
+        wait_for(lambda: service.status().phases[1].items["running"] == 1)
+    with open_service(config, worker=False) as service:
+        assert service.status().phases[1].items["waiting"] == 1, (
+            "it lost no try, and waits for the next start"
+        )
