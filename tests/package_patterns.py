@@ -15,6 +15,7 @@ import shepherd_memory
 import shepherd_postgres
 import shepherd_sqlite
 from shepherd_memory.extraction import prompt
+from shepherd_memory.frontends.api import operations
 from shepherd_memory.text.grounding import agreement, foreign, languages, reading, scanning
 from tests.attack_strings import AnyPattern
 
@@ -33,6 +34,7 @@ BUILDERS: dict[tuple[ModuleType, str], list[tuple[object, ...]]] = {
     (reading, "_owned_start"): [(languages.LANGUAGES,)],
     (reading, "_clause_end"): [(languages.LANGUAGES,)],
     (scanning, "_act"): [(languages.LANGUAGES,)],
+    (operations, "_of_whole_path"): [("^/v1/memory/sessions/(?P<id>[^/]+)/archive.md$",)],
 }
 """Functions that build patterns out of the tables of words, and what they are called with here.
 

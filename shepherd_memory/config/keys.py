@@ -134,6 +134,15 @@ class Config(_Checked):
         "Most tokens that the global memory may take in the first message of a conversation; never more than "
         "a quarter of the model's context window, where that is known. 0: it is not handed on.",
     )
+    memory_use: bool = setting(
+        True, FLAG, "Begin conversations with a summary of what was talked about before. Off: without one."
+    )
+    memory_summary_tokens: int = setting(
+        800,
+        COUNT,
+        "Most tokens that the summary may take in the first message of a conversation; never more than a "
+        "quarter of the model's context window, where that is known. 0: there is none.",
+    )
     archive_folder: str = setting(
         "",
         FOLDER,

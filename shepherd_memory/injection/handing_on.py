@@ -1,14 +1,13 @@
-"""What a session begins with: the global memory, the session before it, and what else is asked for."""
+"""What a new session is handed on: the session before it, and what is known, as far as is asked for."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from shepherd_memory.config import Config
-from shepherd_memory.injection.global_text import tell_global
 from shepherd_memory.injection.previous_session import ContextSection, PreviousSession, tell_session
 from shepherd_memory.injection.session_reader import SessionReader, read_context, read_handed_in
 from shepherd_memory.intake.handed_in import read_transcript
-from shepherd_memory.memory import global_memory, session_lives, session_openings, threads
+from shepherd_memory.memory import session_lives, session_openings, threads
 from shepherd_memory.memory.session_lives import SessionLife
 from shepherd_memory.storage import prompt_blocks
 from shepherd_memory.storage.database import Connection
@@ -41,7 +40,8 @@ CONTEXTS = {
 class HandedOn:
     """What stands above the facts of a block: its text, the documents in it, and marks of what is none.
 
-    `global_id` is that of the global memory, if the text begins with it.
+    `global_id` is that of the global memory, if the text begins with it; `notes` are those of
+    conversations that it tells, by group, session and their id there.
     """
 
     text: str = ""
@@ -49,6 +49,7 @@ class HandedOn:
     shortened_ids: tuple[int, ...] = ()
     marks: tuple[str, ...] = ()
     global_id: int = 0
+    notes: tuple[tuple[str, str, str], ...] = ()
 
     @property
     def whole_ids(self) -> frozenset[int]:
@@ -67,8 +68,9 @@ NOTHING = HandedOn()
 class HandingRules:
     """How much is handed on, what an agent is called who has no name, and which categories are asked for.
 
-    `resumed_tokens`: how much of a session that is resumed is brought back. `global_tokens`: how much of the
-    global memory; with the rest it takes no more than `all_tokens`, None where nobody knows the window.
+    `resumed_tokens`: how much of a session that is resumed is brought back; `global_tokens` and
+    `summary_tokens`: how much of the global memory, and of the summary, which lists no conversation of fewer
+    messages than `min_messages`. All together take at most `all_tokens`; None: nobody knows the window.
     """
 
     tokens: int
@@ -77,6 +79,8 @@ class HandingRules:
     resumed_tokens: int = 0
     global_tokens: int = 0
     all_tokens: int | None = None
+    summary_tokens: int = 0
+    min_messages: int = 1
 
 
 def handing_rules(config: Config, context_window: int = 0, max_tokens: int | None = None) -> HandingRules:
@@ -87,7 +91,17 @@ def handing_rules(config: Config, context_window: int = 0, max_tokens: int | Non
     resumed = wanted if max_tokens is not None else _resumed_tokens(wanted, context_window)
     categories = CONTEXTS[config.session_rehydration_context]
     shared = config.global_memory_tokens if most is None else min(config.global_memory_tokens, most)
-    return HandingRules(tokens, config.agent_name, categories, resumed, shared, most)
+    summary = config.memory_summary_tokens if config.memory_use else 0
+    return HandingRules(
+        tokens,
+        config.agent_name,
+        categories,
+        resumed,
+        shared,
+        most,
+        summary if most is None else min(summary, most),
+        config.min_conversation_messages,
+    )
 
 
 def _resumed_tokens(wanted: int, context_window: int) -> int:
@@ -95,26 +109,14 @@ def _resumed_tokens(wanted: int, context_window: int) -> int:
     return min(room, MAX_RESUMED_TOKENS) if wanted else 0
 
 
-def begin(connection: Connection, user_id: str, life: SessionLife | None, rules: HandingRules) -> HandedOn:
-    """What the first message of a conversation is told, of a session that was started (`life`) or of none."""
-    shared = _global(connection, user_id, rules)
-    if life is None or not rules.tokens:
-        return shared
-    left = rules.tokens if rules.all_tokens is None else min(rules.tokens, rules.all_tokens - shared.tokens)
-    handed_on = hand_on(connection, user_id, life, replace(rules, tokens=left))
-    text = "\n".join(filter(None, (shared.text, handed_on.text)))
-    return replace(handed_on, text=text, global_id=shared.global_id)
-
-
-def _global(connection: Connection, user_id: str, rules: HandingRules) -> HandedOn:
-    """The global memory, which all groups begin with."""
-    found = global_memory.get(connection, user_id) if rules.global_tokens else None
-    text = tell_global(found.text, found.updated_at, rules.global_tokens) if found else ""
-    return HandedOn(text, global_id=found.id) if found and text else NOTHING
-
-
-def hand_on(connection: Connection, user_id: str, life: SessionLife, rules: HandingRules) -> HandedOn:
-    """What a session that was started is told of what was before it, in its group."""
+def hand_on(
+    connection: Connection,
+    user_id: str,
+    life: SessionLife,
+    rules: HandingRules,
+    summary: ContextSection | None = None,
+) -> HandedOn:
+    """What a session that was started is told of what was before it, in its group, below a summary."""
     group = life.group_name
     found = [
         read_context(connection, user_id, category, rules.tokens // CONTEXT_SHARE, group)
@@ -123,7 +125,7 @@ def hand_on(connection: Connection, user_id: str, life: SessionLife, rules: Hand
     sections = [section for section in found if section is not None]
     left = rules.tokens - sum(estimate_tokens(f"{section.text}\n") for section in sections)
     previous = tell_previous(connection, user_id, life, replace(rules, tokens=left))
-    return _joined(previous, sections)
+    return joined([*([summary] if summary else []), *sections, *([previous] if previous else [])])
 
 
 def is_handed_in(
@@ -193,14 +195,15 @@ def tell_named(
     return None if record is None else tell_session(record, rules.tokens)
 
 
-def _joined(previous: PreviousSession | None, sections: Sequence[ContextSection]) -> HandedOn:
-    if previous is None and not sections:
+def joined(parts: Sequence[ContextSection | PreviousSession]) -> HandedOn:
+    """These parts as one record."""
+    if not parts:
         return NOTHING
-    parts: list[ContextSection | PreviousSession] = [*sections, *([previous] if previous else [])]
     texts = [part.text.removeprefix(f"{RECORD_NOTE}\n") for part in parts]
     return HandedOn(
         "\n".join([RECORD_NOTE, *texts]),
         tuple(dict.fromkeys(number for part in parts for number in part.document_ids)),
         tuple(dict.fromkeys(number for part in parts for number in part.shortened_ids)),
-        previous.marks if previous is not None else (),
+        tuple(mark for part in parts if isinstance(part, PreviousSession) for mark in part.marks),
+        notes=tuple(note for part in parts if isinstance(part, ContextSection) for note in part.notes),
     )

@@ -58,11 +58,15 @@ class PreviousSession:
 
 @dataclass(frozen=True)
 class ContextSection:
-    """Documents of one category as a new session is told of them, some of which are cut."""
+    """Documents of one category, or a summary, as a new session is told of them; some of them are cut.
+
+    `notes` are those of conversations in it, by group, session and their id there.
+    """
 
     text: str
     document_ids: tuple[int, ...]
     shortened_ids: tuple[int, ...] = ()
+    notes: tuple[tuple[str, str, str], ...] = ()
 
 
 @dataclass

@@ -10,9 +10,10 @@ from typing import NamedTuple
 
 from shepherd_memory.errors import DatabaseError
 from shepherd_memory.injection import log, stored_blocks
+from shepherd_memory.injection.beginning import Beginning, begin
 from shepherd_memory.injection.block import MemoryBlock
 from shepherd_memory.injection.follow_up import TurnQuery, query_of
-from shepherd_memory.injection.handing_on import NOTHING, HandedOn, begin, handing_rules, is_handed_in
+from shepherd_memory.injection.handing_on import NOTHING, HandedOn, handing_rules, is_handed_in
 from shepherd_memory.injection.injector import InjectionRequest, Injector
 from shepherd_memory.injection.log import LoggedPrompt
 from shepherd_memory.injection.prompt import inject
@@ -69,6 +70,7 @@ class PromptInjection:
         self._after = request.after
         self._session_id = request.session_id
         self._life: SessionLife | None = None
+        self._is_stored = False
         self._is_off = False
         self._is_abandoned = False
 
@@ -123,6 +125,7 @@ class PromptInjection:
         """Where the chain of turns begins: each session that was started has a chain of its own."""
         asked, session_id = self._request, self._stored_session_id
         life = session_lives.get(connection, asked.user_id, session_id, asked.group) if session_id else None
+        self._is_stored = life is not None
         if life is None or life.status == session_lives.UNSTARTED:
             return str(number)
         self._life = life
@@ -245,7 +248,8 @@ class PromptInjection:
         if self._after or turn is not self._turns[0]:
             return NOTHING
         rules = handing_rules(self._injector.config(), self._request.context_window)
-        return begin(connection, self._request.user_id, self._life, rules)
+        place = Beginning(self._request.group, self._stored_session_id, self._life, self._is_stored)
+        return begin(connection, self._request.user_id, place, rules)
 
     def _recalled(self, query: TurnQuery, limit: int) -> Recalled:
         """What is found for a query: for one that means little alone, together with what came before it."""

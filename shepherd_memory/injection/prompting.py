@@ -15,8 +15,10 @@ from shepherd_memory.memory.documents import PHASE1
 from shepherd_memory.memory.entries import FACT
 from shepherd_memory.memory.facts import Fact
 from shepherd_memory.recall import Hit, Recalled
+from shepherd_memory.recall.rows import NOTE
 from shepherd_memory.storage.database import Connection
 from shepherd_memory.text.block_seal import strip_content
+from shepherd_memory.text.citations import without_citation
 from shepherd_memory.text.groups import GLOBAL_GROUP, MAIN_GROUP
 from shepherd_memory.text.reasoning import without_reasoning
 from shepherd_memory.text.redaction import redact
@@ -146,6 +148,7 @@ def _stored(
         handed_on.marks,
         handed_on.tokens,
         handed_on.global_id,
+        (*handed_on.notes, *_notes_in(shown)),
     )
 
 
@@ -174,6 +177,13 @@ def _is_unseen(hit: Hit, shown: set[str], elsewhere: str, group: str) -> bool:
     return hit.text.strip() not in shown
 
 
+def _notes_in(hits: Iterable[Hit]) -> Iterator[tuple[str, str, str]]:
+    """The notes of conversations among these: group, session, and their id there."""
+    for hit in hits:
+        if hit.role == NOTE:
+            yield hit.group, hit.session_id, hit.message_id
+
+
 def _with_one_note(hits: Iterable[Hit]) -> Iterator[Hit]:
     """The hits with the best of the notes of conversations: these go beside what was said, never instead."""
     has_note = False
@@ -199,8 +209,8 @@ def _shown(messages: Sequence[Any], redacted: bool) -> set[str]:
     said = [message for message in messages if isinstance(message, Mapping)]
     contents = [(message.get("role"), strip_content(message.get("content"))) for message in said]
     texts = {typed_by_user(content) if role == "user" else text_of(content) for role, content in contents}
-    # Clients send a local model's thoughts along with its answer; stored is the answer.
-    answers = set(map(without_reasoning, texts))
+    # Clients send a model's thoughts and citations along with its answer; stored is the answer.
+    answers = {without_citation(without_reasoning(text)) for text in texts}
     return {(redact(text) if redacted else text).strip() for text in texts | answers}
 
 

@@ -7,6 +7,7 @@ from shepherd_memory.injection.handing_on import is_handed_in
 from shepherd_memory.injection.log import LoggedPrompt
 from shepherd_memory.injection.stored_blocks import GivenBlock, StoredBlock
 from shepherd_memory.injection.turns import UserTurn
+from shepherd_memory.phases import usage
 from shepherd_memory.recall import Hit
 from shepherd_memory.storage import users
 from shepherd_memory.storage.database import Connection
@@ -39,5 +40,8 @@ def record(
         return given
     stored_blocks.save(tx, user_id, group, turn, kept, new.seq, new.used_at)
     if kept.block is not None:
+        told = [(session_id, note) for of, session_id, note in kept.notes if of == group]
+        if told:
+            usage.count_notes(tx, user_id, told, new.used_at, group)
         log.add(tx, user_id, first_id, prompt, fact_keys, used, kept.recorded, new.used_at, kept.global_id)
     return new

@@ -59,6 +59,8 @@ class StoredBlock:
     """What the record takes of the block."""
     global_id: int = 0
     """Of the global memory, if it is told."""
+    notes: tuple[tuple[str, str, str], ...] = ()
+    """Those of conversations, in the record and among the entries: group, session, and their id there."""
 
     @property
     def told(self) -> tuple[tuple[str, int], ...]:
@@ -94,6 +96,7 @@ class StoredBlock:
         known = [*self._grouped_facts(), *self.recalled_facts]
         told = [mark for one in known for mark in prompt_blocks.fact_marks(*one)]
         told += [prompt_blocks.global_mark(self.global_id)] if self.global_id else []
+        told += [prompt_blocks.note_mark(session_id, note, group) for group, session_id, note in self.notes]
         numbers = [*(number for _, number in self.entries), *self.recorded]
         return prompt_blocks.joined([*told, *map(prompt_blocks.entry_mark, numbers), *self.handed_in])
 
@@ -225,4 +228,5 @@ def _read(kept: dict[str, Any]) -> StoredBlock:
         tuple(kept.get("handed_in", ())),
         kept.get("record_tokens", 0),
         kept.get("global_id", 0),
+        tuple((group, session_id, note) for group, session_id, note in kept.get("notes", ())),
     )

@@ -14,6 +14,7 @@ from shepherd_memory.intake.messages import (
 )
 from shepherd_memory.text.block_seal import strip_content, strip_injection
 from shepherd_memory.text.canonical import canonical_text
+from shepherd_memory.text.citations import without_citation
 from shepherd_memory.text.groups import MAIN_GROUP
 from shepherd_memory.text.ids import digest_of, storable_id
 from shepherd_memory.text.redaction import redact
@@ -57,10 +58,11 @@ class Exchange:
         user_id = self.message_id(session_id)
         user_id = repeated_id(user_id, now) if is_said_again else user_id
         said = [self._said(user_id, now)] if self.has_words else []
-        if not answer:
+        text = without_citation(_without_block(answer)) if answer else ""
+        if not text:
             return said
         answer_id = digest_of(f"{user_id}\0{answer}")
-        return [*said, Message(answer_id, "assistant", _without_block(answer), None, "", "agent", "", now)]
+        return [*said, Message(answer_id, "assistant", text, None, "", "agent", "", now)]
 
     def _said(self, message_id: str, now: int) -> Message:
         extra = kept_as_extra({"name": self.name})

@@ -8,6 +8,7 @@ from shepherd_memory.intake.tool_results import MEMORY_RESULT, called_tools, wit
 from shepherd_memory.storage.clock import parse_us
 from shepherd_memory.text.block_seal import strip_content
 from shepherd_memory.text.canonical import as_text, canonical_json, canonical_text, dump_canonical
+from shepherd_memory.text.citations import without_cited_content
 from shepherd_memory.text.ids import MAX_ID_LENGTH, digest_of, storable_id
 from shepherd_memory.text.program_text import WAKE_UP, ProgramText, typed_text, without_expansions
 from shepherd_memory.text.redaction import redact, redact_json
@@ -93,7 +94,8 @@ def _refusal(raw: object) -> str | None:
 def _read(raw: Mapping[Any, Any], session_id: str, now: int) -> Message:
     role = str(raw["role"])
     # Stripped before it is redacted: a block that redaction has changed is no longer known for ours.
-    raw = {**raw, "content": strip_content(raw.get("content"))}
+    content = strip_content(raw.get("content"))
+    raw = {**raw, "content": without_cited_content(content) if role == "assistant" else content}
     text = redact(text_of(raw["content"]))
     extra = _extra(raw)
     created_at = parse_us(raw.get("created_at"))

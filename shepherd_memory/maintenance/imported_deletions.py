@@ -5,11 +5,20 @@ from collections.abc import Callable, Mapping
 from shepherd_memory.maintenance import forgetting
 from shepherd_memory.maintenance.line_kinds import KINDS, Line
 from shepherd_memory.maintenance.related import Bundle
-from shepherd_memory.memory import context, facts, session_documents
+from shepherd_memory.memory import context, facts, global_memory, session_documents
 from shepherd_memory.phases import withholding
 from shepherd_memory.storage.clock import to_us
 from shepherd_memory.storage.database import Connection
-from shepherd_memory.storage.tombstones import CONTEXT, DOCUMENT, FACT, SESSION, STATEMENT, VALUE
+from shepherd_memory.storage.tombstones import (
+    CONTEXT,
+    DOCUMENT,
+    FACT,
+    GLOBAL_MEMORY,
+    SESSION,
+    STATEMENT,
+    VALUE,
+)
+from shepherd_memory.text.groups import GLOBAL_GROUP
 
 TOMBSTONE = "tombstone"
 NEVER = -1
@@ -75,6 +84,12 @@ def _delete_session(tx: Connection, user_id: str, deletion: Line) -> None:
         forgetting.forget_part(tx, user_id, session_id, deletion["deleted_at"], group)
 
 
+def _delete_global_memory(tx: Connection, user_id: str, deletion: Line) -> None:
+    found = global_memory.get(tx, user_id) if deletion["group_name"] == GLOBAL_GROUP else None
+    if found is not None and to_us(found.updated_at) <= deletion["deleted_at"]:
+        global_memory.delete(tx, user_id, deletion["deleted_at"])
+
+
 def _withhold_note(tx: Connection, user_id: str, deletion: Line) -> None:
     """Nothing more is made of a message: what was made of its conversation is made anew."""
     group = deletion["group_name"]
@@ -93,6 +108,7 @@ _TAKEN: Mapping[str, Callable[[Connection, str, Line], None]] = {
     CONTEXT: _delete_pair,
     DOCUMENT: _delete_document,
     SESSION: _delete_session,
+    GLOBAL_MEMORY: _delete_global_memory,
     STATEMENT: _withhold_note,
     VALUE: _withhold_notes_with,
 }

@@ -158,6 +158,7 @@ def empty(tx: Connection, user_id: str, output: Output, state: str) -> None:
         strategy=output.strategy,
         state=state,
     )
+    _take_back(tx, user_id, output)
 
 
 def delete(tx: Connection, user_id: str, output: Output) -> None:
@@ -170,23 +171,44 @@ def delete(tx: Connection, user_id: str, output: Output) -> None:
         strategy=output.strategy,
     )
     remove_note_of(tx, user_id, output)
+    _take_back(tx, user_id, output)
+
+
+def _take_back(tx: Connection, user_id: str, output: Output) -> None:
+    """Out of prompts that were told the note, also as it was before it was made anew."""
+    mark = prompt_blocks.note_mark(output.session_id, output.note, output.group_name)
+    prompt_blocks.withdraw(tx, user_id, [mark])
 
 
 def remove_note_of(tx: Connection, user_id: str, output: Output) -> None:
     """The same for the note of an output, if it has one."""
-    place = (output.session_id, output.note, output.group_name)
-    note = session_documents.get_message(tx, user_id, *place) if output.note else None
+    note = _note_of(tx, user_id, output)
     if note is not None:
         remove_note(tx, user_id, note)
 
 
+def _note_of(connection: Connection, user_id: str, output: Output) -> Document | None:
+    place = (output.session_id, output.note, output.group_name)
+    return session_documents.get_message(connection, user_id, *place) if output.note else None
+
+
 def remove_note(tx: Connection, user_id: str, note: Document) -> None:
     """Delete the document that says a summary: it is found and told no more, and may be made again."""
-    group = note.group_name
-    documents.delete(tx, user_id, note.id, group)
-    entries.remove(tx, user_id, note.id, note.text)
-    marks = [prompt_blocks.entry_mark(note.id), prompt_blocks.text_mark(note.text, group)]
+    _delete_note(tx, user_id, note)
+    marks = [prompt_blocks.entry_mark(note.id), prompt_blocks.text_mark(note.text, note.group_name)]
     prompt_blocks.withdraw(tx, user_id, marks)
+
+
+def make_room(tx: Connection, user_id: str, output: Output) -> None:
+    """Delete the document of a note that is made anew. Conversations that run keep what they were told."""
+    note = _note_of(tx, user_id, output)
+    if note is not None:
+        _delete_note(tx, user_id, note)
+
+
+def _delete_note(tx: Connection, user_id: str, note: Document) -> None:
+    documents.delete(tx, user_id, note.id, note.group_name)
+    entries.remove(tx, user_id, note.id, note.text)
     users.bump_version(tx, user_id)
 
 
@@ -252,20 +274,3 @@ def note_name(conversation: Conversation, before: Output | None, strategy: str =
     begun = to_us(conversation.first_message_at)
     place = "phase1" if strategy == STRATEGY else strategy_kind(strategy)
     return before.note if before is not None and before.note else f"{place}:{begun}"
-
-
-def count_use(tx: Connection, user_id: str, used: list[tuple[str, int]], now: int) -> None:
-    """Note that these outputs, each by its group and conversation, were told or read."""
-    tx.execute_many(
-        f"update conversation_outputs set use_count = use_count + 1, last_used_at = :now {_ONE}",
-        [
-            {
-                "user_id": user_id,
-                "group": group,
-                "conversation_id": conversation_id,
-                "strategy": STRATEGY,
-                "now": now,
-            }
-            for group, conversation_id in used
-        ],
-    )

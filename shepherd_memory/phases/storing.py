@@ -47,7 +47,7 @@ def store_note(
     if not outputs.put(tx, user_id, output):
         return "skipped: there is a newer one"
     if before is not None:
-        outputs.remove_note_of(tx, user_id, before)
+        outputs.make_room(tx, user_id, before)
     if output.outcome == SUCCEEDED and not _store_document(
         tx, user_id, conversation, output, written, note_id, now
     ):
@@ -102,7 +102,7 @@ def _store_document(
         source=documents.PHASE1,
         cwd=conversation.cwd,
     )
-    outputs.remove_note_of(tx, user_id, output)
+    outputs.make_room(tx, user_id, output)
     if not documents.insert(tx, user_id, note_id, [document], now):
         return False
     entry = entries.Entry(

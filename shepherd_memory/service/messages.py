@@ -2,22 +2,24 @@
 
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
 from shepherd_memory.config import Config
 from shepherd_memory.embedding import backlog
-from shepherd_memory.errors import InvalidInput
+from shepherd_memory.errors import DatabaseError, InvalidInput
 from shepherd_memory.extraction import queue
 from shepherd_memory.extraction.worker import extraction_endpoint
 from shepherd_memory.intake import store
 from shepherd_memory.intake.exchange import AnsweredExchange, read_answered
-from shepherd_memory.intake.messages import storable_name
+from shepherd_memory.intake.messages import storable_name, text_of
 from shepherd_memory.intake.store import IntakeOptions, Remembered, storable_place
 from shepherd_memory.memory import documents, sessions
 from shepherd_memory.memory.documents import NewDocument
+from shepherd_memory.phases import usage
 from shepherd_memory.service.arguments import (
     UNKNOWN_USER,
     check_known_user,
@@ -26,7 +28,9 @@ from shepherd_memory.service.arguments import (
     time_us,
 )
 from shepherd_memory.service.parts import ServiceParts
+from shepherd_memory.storage import users
 from shepherd_memory.storage.clock import SECOND
+from shepherd_memory.text.citations import MAX_CITED, cited_ids
 from shepherd_memory.text.groups import MAIN_GROUP, checked_group
 from shepherd_memory.text.ids import storable_id
 from shepherd_memory.work import jobs
@@ -60,9 +64,12 @@ class MessageService(ServiceParts):
             return Remembered(session_id or "", reason=UNKNOWN_USER)
         how = replace(self._intake_options(rest_seconds), place=storable_place(provider, cwd))
         given, place = _message_list(messages), checked_group(group)
-        return self._stored(
+        result = self._stored(
             store.remember(self.database, user_id, given, session_id, place, how, extract, self._clock())
         )
+        if result.stored:
+            self._count_cited(user_id, _answers(given), place)
+        return result
 
     def _intake_options(self, rest_seconds: float = 0.0) -> IntakeOptions:
         config = self.config
@@ -106,9 +113,20 @@ class MessageService(ServiceParts):
         if not is_known_user(user_id):
             return Remembered(answered.session_id, reason=UNKNOWN_USER)
         how = self._intake_options()
-        return self._stored(
+        result = self._stored(
             store.remember_exchange(self.database, user_id, answered, how, self._clock(), is_wanted)
         )
+        if result.stored and answered.answer:
+            self._count_cited(user_id, [answered.answer], answered.group)
+        return result
+
+    def _count_cited(self, user_id: str, answers: Iterable[str], group: str) -> None:
+        """What an answer cites is used. The answer itself is stored already, whatever becomes of this."""
+        ids = [one for answer in answers for one in cited_ids(answer)][:MAX_CITED]
+        if ids:
+            with suppress(DatabaseError), self.database.write() as tx:
+                if users.lock_existing(tx, user_id) is not None:
+                    usage.count_cited(tx, user_id, ids, self._clock(), group)
 
     def add_document(
         self,
@@ -200,6 +218,12 @@ def _message_list(messages: Sequence[Mapping[str, Any]]) -> Sequence[object]:
     if isinstance(messages, str | bytes | Mapping) or not isinstance(messages, Sequence):
         raise InvalidInput("messages must be a list of dicts with role and content")
     return messages
+
+
+def _answers(messages: Sequence[object]) -> Iterator[str]:
+    for message in messages:
+        if isinstance(message, Mapping) and message.get("role") == "assistant":
+            yield text_of(message.get("content"))
 
 
 def _check_choice(name: str, value: str, choices: Sequence[str]) -> None:

@@ -26,6 +26,7 @@ from shepherd_memory.service.phases import PhaseService
 from shepherd_memory.service.recall import RecallService
 from shepherd_memory.service.session_history import SessionHistoryService
 from shepherd_memory.service.sessions import SessionService
+from shepherd_memory.service.summary import SummaryService
 from shepherd_memory.service.user_data import UserDataService
 from shepherd_memory.service.work import WorkService
 from shepherd_memory.spool.replay import Replayer
@@ -45,6 +46,7 @@ class Service(
     RecallService,
     MemoryService,
     GlobalMemoryService,
+    SummaryService,
     ConversationService,
     PhaseService,
     WorkService,

@@ -42,6 +42,11 @@ def global_mark(global_id: int) -> str:
     return f"g{global_id}"
 
 
+def note_mark(session_id: str, note: str, group: str = MAIN_GROUP) -> str:
+    """What stands in `told` for the note of a conversation, whatever it says, in whichever document."""
+    return f"n{_digest(_within(group, f'{session_id}/{note}'))}"
+
+
 def joined(marks: Iterable[str]) -> str:
     """The column `told` of a block with these marks."""
     return " ".join(marks)

@@ -18,7 +18,7 @@ GLOBAL_NOTE = "What follows was written down by the user for every session."
 # No line of these begins with `<` but those of the elements: whatever else has one in it is escaped.
 _INSIDE = r"(?:[^<\n][^\n]*\n)*+"
 _GLOBAL = rf"{re.escape(GLOBAL_NOTE)}\n<global-memory [^\n]*>\n{_INSIDE}</global-memory>"
-_ELEMENT = rf"<(?:previous-session|context) [^\n]*>\n{_INSIDE}</[a-z-]+>"
+_ELEMENT = rf"<(?:previous-session|context|memory-summary) [^\n]*>\n{_INSIDE}</[a-z-]+>"
 _RECORD = rf"(?:{_GLOBAL}\n)?(?:{re.escape(RECORD_NOTE)}\n(?:{_ELEMENT}\n)+)?"
 _UNSEALED = re.compile(
     rf"^(?:{_GLOBAL}(?:\n|\Z)|{re.escape(RECORD_NOTE)}\n(?:{_ELEMENT}(?:\n|\Z))+)", re.MULTILINE

@@ -61,6 +61,7 @@ def recall(service: "Service", user_id: str, given: Arguments) -> ToolOutput:
     data = {"abstained": found.abstained, "reason": found.reason, "hits": hits}
     if not hits:
         return ToolOutput(f"Nothing recalled for {query!r}: {found.reason}.", data)
+    service.note_reading(user_id, found.hits, group=given.group)
     heading = f"Found {counted(len(hits), 'memory', 'memories')}, best first:"
     return ToolOutput(
         "\n".join([heading, *(_explained(place, hit) for place, hit in enumerate(hits, 1))]), data

@@ -34,6 +34,7 @@ def search_memory(service: "Service", user_id: str, given: Arguments) -> ToolOut
     )
     if not found.hits:
         return ToolOutput(f"No memories match {query!r}: {found.reason}.")
+    service.note_reading(user_id, found.hits, group=given.group)
     heading = f"Found {counted(len(found.hits), 'memory', 'memories')}:"
     return ToolOutput("\n".join([heading, *(_shown(place, hit) for place, hit in enumerate(found.hits, 1))]))
 

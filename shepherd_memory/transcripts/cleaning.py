@@ -7,6 +7,7 @@ from typing import Any
 
 from shepherd_memory.memory.documents import NewDocument
 from shepherd_memory.storage.clock import to_us
+from shepherd_memory.text.citations import without_citation
 from shepherd_memory.text.ids import storable_id
 from shepherd_memory.text.redaction import redact, redact_each
 from shepherd_memory.transcripts.files import File
@@ -20,9 +21,13 @@ _PLAIN_ID = re.compile(
 
 
 def clean(read: Sequence[TranscriptEntry]) -> list[TranscriptEntry]:
-    """As they are stored: redacted, before anything is written."""
-    texts = redact_each([entry.text for entry in read])
+    """As they are stored: redacted, before anything is written, and answers without their citations."""
+    texts = redact_each([_said(entry) for entry in read])
     return [_with_text(entry, text) for entry, text in zip(read, texts, strict=True)]
+
+
+def _said(entry: TranscriptEntry) -> str:
+    return (without_citation(entry.text) or entry.text) if entry.role == "assistant" else entry.text
 
 
 def _with_text(entry: TranscriptEntry, text: str) -> TranscriptEntry:

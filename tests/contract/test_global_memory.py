@@ -276,3 +276,23 @@ def test_it_is_exported_imported_and_erased(service: Service, other_url: str, cl
         for broken in (b"", b"x" * (MAX_CHARS + 1)):
             with pytest.raises(InvalidInput, match="line"):
                 other.import_lines("bob", io.BytesIO(lines.replace(written, broken)))
+
+
+@pytest.mark.every_scheme
+def test_a_deletion_that_is_imported_takes_what_is_older_and_only_from_main(
+    service: Service, other_url: str, clock: ManualClock
+) -> None:
+    with memory(other_url, clock) as other:
+        for user_id in ("ada", "bob"):
+            other.set_global_memory(user_id, HOUSE)
+        clock.advance(60)
+        service.set_global_memory("ada", HOUSE)
+        service.delete_global_memory("ada")
+        deletion = b"".join(service.export("ada"))
+        clock.advance(60)
+        other.set_global_memory("eve", "Newer than the deletion.")
+        other.import_lines("bob", io.BytesIO(deletion), group="club")
+        for user_id in ("ada", "eve"):
+            other.import_lines(user_id, io.BytesIO(deletion))
+        found = {user_id: other.global_memory(user_id) is not None for user_id in ("ada", "bob", "eve")}
+        assert found == {"ada": False, "bob": True, "eve": True}

@@ -125,6 +125,7 @@ READS: dict[str, list[Case]] = {
     "fact_history": [method("fact_history", KEY, shows=NEAREST)],
     "context": [method("context", shows=ALL)],
     "global_memory": [method("global_memory")],
+    "memory_summary": [method("memory_summary", shows=NEAREST), method("memory_summary", project="/work")],
     "global_opening": [method("global_opening")],
     "get_context": [method("get_context", PAIR)],
     "documents": [
@@ -187,6 +188,13 @@ WRITES: dict[str, list[Case]] = {
     "add_document": [method("add_document", "a new note", session_id=SESSION)],
     "add_context": [method("add_context", QUESTION, "none")],
     "set_fact": [method("set_fact", KEY, "none")],
+    "note_reading": [
+        Case(
+            lambda visit: visit.service.note_reading(
+                USER, visit.service.recall(USER, ASKED, group=visit.group).hits, group=visit.group
+            )
+        )
+    ],
     "set_global_memory": [method("set_global_memory", "none", reaches_all=True)],
     "delete_global_memory": [method("delete_global_memory", reaches_all=True)],
     "replace_answer": [method("replace_answer", PAIR, "none")],

@@ -40,6 +40,7 @@ from shepherd_memory.injection import (
     session_reader,
     stored_blocks,
 )
+from shepherd_memory.injection.beginning import Beginning, begin
 from shepherd_memory.injection.block import MemoryBlock
 from shepherd_memory.injection.handing_on import HandingRules, PreviousRequest
 from shepherd_memory.injection.log import LoggedPrompt
@@ -52,6 +53,7 @@ from shepherd_memory.intake.store import IntakeOptions
 from shepherd_memory.maintenance import (
     erasure,
     forgetting,
+    imported_deletions,
     portability,
     reindexing,
     related,
@@ -59,7 +61,7 @@ from shepherd_memory.maintenance import (
 )
 from shepherd_memory.maintenance.exported_conversations import conversation_rows, insert_conversation
 from shepherd_memory.maintenance.exported_outputs import output_rows
-from shepherd_memory.maintenance.related import Forgettable
+from shepherd_memory.maintenance.related import Bundle, Forgettable
 from shepherd_memory.maintenance.same_said import find_same
 from shepherd_memory.memory import (
     api_keys,
@@ -92,11 +94,21 @@ from shepherd_memory.memory.saved_chats import InputHistory, SavedChat
 from shepherd_memory.memory.session_history import ResumeRequest
 from shepherd_memory.memory.session_lives import IdleRule, NewSession
 from shepherd_memory.memory.unconfirmed import NewUnconfirmed
-from shepherd_memory.phases import candidates, outputs, planning, refusal, storing, withholding
+from shepherd_memory.phases import (
+    candidates,
+    outputs,
+    planning,
+    refusal,
+    storing,
+    summary_rows,
+    usage,
+    withholding,
+)
 from shepherd_memory.phases.answer import NoteAnswer
 from shepherd_memory.phases.outputs import Output
 from shepherd_memory.phases.rules import PhaseRules
 from shepherd_memory.phases.storing import WrittenNote
+from shepherd_memory.phases.summary_rows import SummaryScope
 from shepherd_memory.recall import Hit, Recalled, rows, user_index
 from shepherd_memory.recall import filters as recall_within
 from shepherd_memory.recall.hits import Scope
@@ -376,7 +388,9 @@ SESSION_LINE = {
     "created_at": NOW,
     "updated_at": NOW,
 }
+DELETION = {"group_name": "main", "deleted_at": NOW * 2}
 HANDING = HandingRules(2000, "", ("knowledge",))
+BEGINNING = replace(HANDING, global_tokens=500, summary_tokens=800)
 AT_NOW, MUCH_LATER = IdleRule(NOW, 1_000_000), IdleRule(NOW * 2, 1_000_000)
 
 
@@ -565,6 +579,36 @@ CORE: dict[str, list[Case]] = {
     "memory.facts.put_by_hand": [in_transaction(facts.put_by_hand, "city", "Rome", WHERE, NOW, 9000)],
     "storage.erasures.record": [in_transaction(erasures.record, NOW)],
     "storage.erasures.is_erased_since": [in_transaction(erasures.is_erased_since, NOW)],
+    "maintenance.forgetting.forget_part": [in_transaction(forgetting.forget_part, "chat", NOW, "main")],
+    "maintenance.forgetting.forget_rows": [
+        in_transaction(forgetting.forget_rows, Bundle(keys={"city"}), NOW, "main")
+    ],
+    "maintenance.imported_deletions.carry_out": [
+        in_transaction(
+            imported_deletions.carry_out, {**DELETION, "kind": kind, "key": key, "session_id": within}
+        )
+        for kind, key, within in (
+            ("fact", "city", ""),
+            ("context", context.digest("The same?", "the same"), ""),
+            ("document", "m1", "chat"),
+            ("session", "empty", ""),
+        )
+    ]
+    + [
+        in_transaction(
+            imported_deletions.carry_out,
+            {
+                "group_name": "global",
+                "kind": "global_memory",
+                "key": "",
+                "session_id": "",
+                "deleted_at": NOW * 2,
+            },
+        )
+    ],
+    "memory.context.of_digest": [
+        in_transaction(context.of_digest, context.digest("The same?", "the same"), "main")
+    ],
     "maintenance.forgetting.forget": [
         on_database(forgetting.forget, target, NOW, "main", only, same)
         for target in FORGETTABLE
@@ -668,10 +712,19 @@ CORE: dict[str, list[Case]] = {
     "memory.global_memory.put": [in_transaction(global_memory.put, 9000, "new", NOW)],
     "memory.global_memory.delete": [in_transaction(global_memory.delete, NOW)],
     "memory.global_memory.is_there": [in_transaction(global_memory.is_there, 9000)],
-    "injection.handing_on.begin": [
-        with_life(handing_on.begin, replace(HANDING, global_tokens=500)),
-        in_transaction(handing_on.begin, None, replace(HANDING, global_tokens=500)),
+    "injection.beginning.begin": [
+        in_transaction(begin, Beginning("main"), BEGINNING),
+        in_transaction(begin, Beginning("main", "new", is_stored=True), BEGINNING),
+        with_life(
+            lambda tx, me, life: begin(tx, me, Beginning("main", "life", life, is_stored=True), BEGINNING)
+        ),
     ],
+    "phases.summary_rows.folder_of": [in_transaction(summary_rows.folder_of, "chat", "main")],
+    "phases.summary_rows.read_conversations": [
+        in_transaction(summary_rows.read_conversations, SummaryScope("main")),
+        in_transaction(summary_rows.read_conversations, SummaryScope("main", Pair.others)),
+    ],
+    "phases.summary_rows.read_profile": [in_transaction(summary_rows.read_profile, SummaryScope("main"))],
     "injection.handing_on.find_previous": [
         in_transaction(handing_on.find_previous, PreviousRequest(session_id="chat"), HANDING, "main"),
         in_transaction(handing_on.find_previous, PreviousRequest(current="life"), HANDING, "main"),
@@ -935,6 +988,11 @@ SERVICE: dict[str, list[Case]] = {
         on_service("forget", question="Where?"),
     ],
     "global_memory": [on_service("global_memory")],
+    "note_reading": [on_service("note_reading", [replace(HIT, role="note", message_id="m2")])],
+    "memory_summary": [
+        on_service("memory_summary"),
+        on_service("memory_summary", project=Pair.others, current="chat"),
+    ],
     "global_opening": [on_service("global_opening")],
     "set_global_memory": [
         on_service("set_global_memory", "new"),
@@ -1192,8 +1250,10 @@ PHASES: dict[str, list[Case]] = {
         in_transaction(candidates.listing),
         in_transaction(candidates.listing, conversation_id=CONVERSATION),
     ],
+    "phases.usage.count_cited": [in_transaction(usage.count_cited, ["chat", str(CONVERSATION)], NOW, "main")],
+    "phases.usage.count_notes": [in_transaction(usage.count_notes, [("chat", "m2")], NOW, "main")],
+    "phases.outputs.make_room": [with_output(outputs.make_room)],
     "phases.candidates.open_jobs": [in_transaction(candidates.open_jobs)],
-    "phases.outputs.count_use": [in_transaction(outputs.count_use, [("main", CONVERSATION)], NOW)],
     "phases.outputs.delete": [with_output(outputs.delete)],
     "phases.outputs.drop_orphans": [in_transaction(outputs.drop_orphans)],
     "phases.outputs.empty": [with_output(outputs.empty, "withheld")],

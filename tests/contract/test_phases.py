@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from shepherd_memory.config import Provider
-from shepherd_memory.phases import candidates, outputs
+from shepherd_memory.phases import candidates, outputs, usage
 from shepherd_memory.phases.eligibility import why_not
 from shepherd_memory.phases.outputs import Output
 from shepherd_memory.phases.rules import phase_rules
@@ -244,7 +244,9 @@ def test_a_note_is_not_handed_on_to_the_next_session(
 def test_a_prompt_is_told_of_one_note_beside_what_was_said(
     url: str, clock: ManualClock, endpoint: ScriptedEndpoint
 ) -> None:
-    with noting(url, clock, endpoint, rag_relevance_threshold=0.0, rag_max_results=9) as service:
+    # Without the summary, which has them all.
+    settings = {"rag_relevance_threshold": 0.0, "rag_max_results": 9, "memory_use": False}
+    with noting(url, clock, endpoint, **settings) as service:
         for at in range(3):
             said = [user_says(f"samovar {at} leaks"), *(user_says(f"tea {line}") for line in range(5))]
             service.remember(ADA, said, f"s{at}", provider="lab")
@@ -303,7 +305,7 @@ def test_an_output_is_replaced_only_by_one_that_was_made_of_as_much(
     make_notes(service, clock)
     (made,) = outputs_of(service)
     with service.database.write() as tx:
-        outputs.count_use(tx, ADA, [("main", made.conversation_id)], clock())
+        usage.count_notes(tx, ADA, [(made.session_id, made.note)], clock(), "main")
         for through, summary in ((-1, "older"), (0, "same"), (1, "newer"), (0, "older again")):
             newer = replace(made, source_through=made.source_through + through, summary=summary)
             assert outputs.put(tx, ADA, newer) == (not summary.startswith("older"))

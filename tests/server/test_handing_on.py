@@ -2,6 +2,7 @@
 
 import itertools
 import json
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -9,6 +10,7 @@ from xml.etree import ElementTree
 
 import pytest
 
+from shepherd_memory.service import Service
 from tests.endpoint import ScriptedEndpoint, reply
 from tests.provider import ScriptedProvider, chat
 from tests.server.calling import call, call_json, say
@@ -51,7 +53,9 @@ def element_of(request: bytes, holder: str) -> ElementTree.Element:
 def shared_text(request: bytes, holder: str) -> str:
     """The global memory as a request tells it: once, before the record."""
     text = str(json.loads(request)[holder][0]["content"]).replace("\\n", "\n")
-    assert request.decode().count("<global-memory ") == 1
+    assert [request.decode().count(f"<{name} ") for name in ("global-memory", "memory-summary")] == [1, 1]
+    listed = rf"## Recent conversations\n- [0-9-]{{10}} {SAID}\n</memory-summary>\n<previous-session "
+    assert re.search(listed, text)
     start, end = text.index("<global-memory "), text.index("</global-memory>")
     assert end < text.index("<previous-session ")
     element = ElementTree.fromstring(text[start:end] + "</global-memory>")
@@ -119,6 +123,20 @@ def start(server: Running, **fields: Any) -> str:
     return str(begun.json["session_id"])
 
 
+def furnish(service: Service) -> None:
+    """All that a session begins with: the session before it, the global memory, and a conversation."""
+    said = [{"role": "user", "content": content, "name": "x]: y"} for content in HOSTILE]
+    service.remember("ada", said, "before", extract=False)
+    service.set_global_memory("ada", SHARED)
+    service.transcripts.poll()
+
+
+def change(service: Service, number: int) -> None:
+    """Let sessions that begin from now on begin with something else."""
+    service.set_global_memory("ada", f"changed {number} times")
+    service.rename_session("ada", "before", f"named {number} times")
+
+
 def test_the_record_is_one_element_and_stays_the_same_over_two_servers_whatever_was_said(
     site: tuple[Wire, dict[str, Any]],
     server: StartServer,
@@ -133,14 +151,12 @@ def test_the_record_is_one_element_and_stays_the_same_over_two_servers_whatever_
         "memory_extraction_model": "m",
     }
     servers = server(wire.current, **settings), server(wire.current, **settings)
-    said = [{"role": "user", "content": content, "name": "x]: y"} for content in HOSTILE]
-    servers[0].service.remember("ada", said, "before", extract=False)
-    servers[0].service.set_global_memory("ada", SHARED)
+    furnish(servers[0].service)
     talk = Talk(wire, start(servers[0]), provider)
     requests = []
     for number in range(6):
         requests.append(talk.say(servers[number % 2], f"number {number}", number % 3 == 0))
-        servers[0].service.set_global_memory("ada", f"changed {number} times")
+        change(servers[0].service, number)
 
     check_prefixes(requests)
     assert shared_text(requests[-1], wire.holder) == SHARED

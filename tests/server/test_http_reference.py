@@ -32,6 +32,7 @@ def running(folder: Path) -> Iterator[Running]:
         write_config(folder / "config.toml", provider.url, OPENAI, others={ANTHROPIC: other})
         with serving(folder / "config.toml") as server:
             (folder / "ann.jsonl").write_bytes(b"".join(server.service.export("ann")))
+            server.service.set_global_memory("ann", "Answer in British English.")
             yield server
 
 

@@ -139,6 +139,8 @@ def cases(ids: Mapping[str, Any]) -> list[Case]:
             shows=True,
         ),
         Case("GET", f"{memory}/stats", f"{memory}/stats"),
+        Case("GET", f"{memory}/summary", f"{memory}/summary", shows=True),
+        Case("GET", f"{memory}/summary", f"{memory}/summary?project=/quokka", shows=True),
         Case("GET", f"{memory}/groups", f"{memory}/groups"),
         Case("GET", f"{memory}/conversations", f"{memory}/conversations?source=live", shows=True),
         Case("GET", f"{memory}/phases", f"{memory}/phases", shows=True),

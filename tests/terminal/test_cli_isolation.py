@@ -48,6 +48,7 @@ COMMANDS = {
     "memory import": ["{file}"],
     "memory forget": ["--session", "s"],
     "memory why": [],
+    "memory summary": [],
     "memory ingest": ["--file", "{file}", "--no-embed"],
     "memory conversations": [],
     "memory process": [],
@@ -188,6 +189,7 @@ def test_bob_neither_sees_nor_changes_what_is_anns(
 def test_the_mark_is_where_ann_looks(anns: dict[str, str]) -> None:
     listed = (
         "global show",
+        "memory summary",
         "facts list",
         "context list",
         "documents list",

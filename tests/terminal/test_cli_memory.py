@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from shepherd_memory.service import Service
 from tests.endpoint import ScriptedEndpoint, raw_reply, reply
 from tests.terminal.shell import COMMAND, data, good, on_terminal, process, rows, run, with_service
 
@@ -229,3 +230,21 @@ def test_a_person_is_asked_on_the_terminal() -> None:
     assert "there is no way back" in seen
     assert "Type the user id to go on" in seen
     assert with_service(lambda service: service.row_counts("ann")["facts"]) == 0
+
+
+def test_the_summary_is_that_of_a_folder(tmp_path: Path) -> None:
+    assert good("memory", "summary").stderr == "nothing is known of ann yet\n"
+    good("facts", "set", "city", "Oslo")
+    assert good("memory", "summary").stdout == "v1\n\n## Profile\n\n- city: Oslo\n"
+
+    def talk(service: Service) -> None:
+        said = [{"role": "user", "content": "How do I seal the hull?"}]
+        said += [{"role": "assistant", "content": f"Answer {number}"} for number in range(5)]
+        service.remember("ann", said, "boat", cwd=str(tmp_path))
+        service.transcripts.poll()
+
+    with_service(talk)
+    assert "hull" not in good("memory", "summary").stdout
+    found = data("memory", "summary", "--project", str(tmp_path))
+    assert "How do I seal the hull?" in found["text"]
+    assert "<memory-summary " in found["handed_on"]

@@ -39,6 +39,7 @@ PRINTS = {
     "memory phases list": [],
     "memory phases show": ["CONVERSATION"],
     "memory why": [],
+    "memory summary": ["--project", "/tmp/\x1b[31m"],
     "memory rejected list": [],
     "memory unconfirmed list": [],
     "memory unconfirmed confirm": ["CONFIRMED"],

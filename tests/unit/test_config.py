@@ -30,6 +30,8 @@ DESIGNED = {
     "session_rehydration_tokens": 2000,
     "session_rehydration_context": "none",
     "global_memory_tokens": 500,
+    "memory_use": True,
+    "memory_summary_tokens": 800,
     "archive_folder": "",
     "memory_database": "",
     "memory_documents": True,

@@ -36,6 +36,7 @@ from shepherd_memory.frontends.api.memory_shapes import (
     SessionToForget,
     SharedText,
     Stats,
+    SummaryOf,
     UnconfirmedList,
     Why,
 )
@@ -60,6 +61,7 @@ from shepherd_memory.memory.facts import Fact
 from shepherd_memory.memory.rejections import Rejection
 from shepherd_memory.memory.unconfirmed import Unconfirmed
 from shepherd_memory.recall import Recalled
+from shepherd_memory.service.summary import MemorySummary
 from shepherd_memory.text.groups import GLOBAL_GROUP, MAIN_GROUP, may_act_in
 
 USER_ROW = "users"
@@ -276,6 +278,10 @@ def stats(given: BodyInput[ForUser, None]) -> Stats:
     return Stats(user_id, rows, service.unembedded(user_id, group=group), usage)
 
 
+def summary(given: BodyInput[SummaryOf, None]) -> MemorySummary:
+    return given.service.memory_summary(given.user_id, project=given.parameters.project, group=given.group)
+
+
 def groups(given: BodyInput[ForUser, None]) -> Groups:
     return Groups(given.service.groups(given.user_id, group=given.group))
 
@@ -411,6 +417,14 @@ MEMORY_OPERATIONS = [
     ),
     Operation("GET", f"{ROOT}/groups", "The groups that a group may see.", Groups, groups, ForUser),
     Operation("GET", f"{ROOT}/stats", "How much is stored, and its cost.", Stats, stats, ForUser),
+    Operation(
+        "GET",
+        f"{ROOT}/summary",
+        "What is known of the user, in short.",
+        MemorySummary,
+        summary,
+        SummaryOf,
+    ),
     Operation("GET", f"{ROOT}/rejected", "What the guard refused.", Rejected, rejected, ForUser),
     Operation(
         "POST", f"{ROOT}/rejected/{{id}}/accept", "Store it all the same.", Rejection, accept, RowId, ForUser

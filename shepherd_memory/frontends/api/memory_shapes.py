@@ -174,6 +174,13 @@ class DocumentGiven(ForUser, frozen=True, kw_only=True):
     extra: Annotated[Any, Meta(description="Any JSON, kept with it.")] = None
 
 
+class SummaryOf(ForUser, frozen=True, kw_only=True):
+    project: Annotated[
+        str,
+        Meta(max_length=4096, description="With what is of this folder; empty: only what is of none."),
+    ] = ""
+
+
 class Why(ForUser, frozen=True, kw_only=True):
     request: Annotated[
         str, Meta(pattern="^[0-9a-f]{0,32}$", description="A chat's `X-Shepherd-Request`; empty: the last.")

@@ -212,6 +212,11 @@ def _route(path: str, methods: Mapping[str, Operation]) -> Route:
 Endpoint = Callable[[Request], Awaitable[Response]]
 
 
+def _of_whole_path(pattern: str) -> re.Pattern[str]:
+    """A route's pattern for which a line break at the end of an id is a part of it."""
+    return re.compile(f"{pattern.removesuffix('$')}\\Z", re.DOTALL)
+
+
 class _NamedRoute(Route):
     """A route below which nothing is taken for an id of any form to be changed or deleted.
 
@@ -220,7 +225,7 @@ class _NamedRoute(Route):
 
     def __init__(self, path: str, endpoint: Endpoint, methods: list[str]) -> None:
         super().__init__(path, endpoint, methods=methods)
-        self.path_regex = re.compile(f"{self.path_regex.pattern.removesuffix('$')}\\Z", re.DOTALL)
+        self.path_regex = _of_whole_path(self.path_regex.pattern)
 
     def matches(self, scope: Scope) -> tuple[Match, Scope]:
         match, child = super().matches(scope)

@@ -19,6 +19,7 @@ from shepherd_memory.frontends.cli.phases import phases
 from shepherd_memory.frontends.cli.processing.command import process
 from shepherd_memory.frontends.cli.reembed import reembed
 from shepherd_memory.frontends.cli.set_aside import rejected, unconfirmed
+from shepherd_memory.frontends.cli.summary import summary
 from shepherd_memory.frontends.cli.transcripts.conversations import conversations
 from shepherd_memory.frontends.cli.transcripts.health import health_check
 from shepherd_memory.frontends.cli.transcripts.ingest import ingest
@@ -52,6 +53,7 @@ memory.add_command(rejected)
 memory.add_command(unconfirmed)
 memory.add_command(reembed)
 memory.add_command(why)
+memory.add_command(summary)
 memory.add_command(ingest)
 memory.add_command(watch)
 memory.add_command(conversations)

@@ -43,13 +43,13 @@ class HookAnswer:
             self._service.begin_archive(self._user_id, self._event.session_id, group=self._group)
 
     def _tell(self, offer: Callable[[str], None]) -> None:
-        shared = self._service.global_opening(self._user_id, group=self._group)
+        opening = self._opening()
         profile = self._profile()
         previous = self._previous()
-        offer(_as_context(shared, previous, profile))
+        offer(_as_context(opening, previous, profile))
         if self._take_in_all():
             previous = self._previous()
-            offer(_as_context(shared, previous, profile))
+            offer(_as_context(opening, previous, profile))
         if previous is not None:
             logger.info(
                 "%s: told of %d messages of the session before", self._event.name, previous.message_count
@@ -79,6 +79,15 @@ class HookAnswer:
         logger.info("%s: %d messages taken in (%s)", self._event.name, found.entries, found.outcome)
         return found.entries
 
+    def _opening(self) -> str:
+        """The global memory, and what was talked about before."""
+        user_id, group, event = self._user_id, self._group, self._event
+        shared = self._service.global_opening(user_id, group=group)
+        found = self._service.memory_summary(
+            user_id, project=event.cwd, current=event.session_id, group=group
+        )
+        return "\n\n".join(filter(None, (shared, found.handed_on)))
+
     def _previous(self) -> "PreviousSession | None":
         event = self._event
         return self._service.previous_session(
@@ -98,7 +107,7 @@ def _newest_beside(path: Path) -> list[Path]:
     return []
 
 
-def _as_context(shared: str, previous: "PreviousSession | None", profile: str) -> str:
-    text = "\n\n".join(part for part in (shared, previous.text if previous else "", profile) if part)
+def _as_context(opening: str, previous: "PreviousSession | None", profile: str) -> str:
+    text = "\n\n".join(part for part in (opening, previous.text if previous else "", profile) if part)
     told = {"hookEventName": SESSION_START, "additionalContext": text}
     return json.dumps({"suppressOutput": True, "hookSpecificOutput": told}) if text else ""

@@ -368,16 +368,20 @@ class _Case:
         names = [] if _CHOSEN.search(self._about) else self._cued_attributes()
         if names and self._is_of_another_thing(names):
             yield Doubt(OTHER_ATTRIBUTE, is_firm=False)
-        sentence = self._reading.sentences_in(self._place.span)
-        texts = [self._reading.text[slice(*span)] for span in sentence]
+        texts = self._own_clauses() if "age" in names else self._own_sentences()
         cues = [pattern("cues", name, self._reading.languages) for name in names] + list(
             map(pattern_of_key, names)
         )
-        is_bare = "age" in names and any(
-            self._reading.text[one.start : one.end].strip().isdigit() for one in self._clauses
-        )
+        is_bare = "age" in names and any(text.strip().isdigit() for text in texts)
         if names and not is_bare and not any(cue.search(text) for cue in cues for text in texts):
             yield Doubt(OTHER_ATTRIBUTE, is_firm=False)
+
+    def _own_clauses(self) -> list[str]:
+        """Numbers are easily another thing's: "he takes size 38 and is in year six" is no age."""
+        return [self._reading.text[one.start : one.end] for one in self._clauses]
+
+    def _own_sentences(self) -> list[str]:
+        return [self._reading.text[slice(*span)] for span in self._reading.sentences_in(self._place.span)]
 
     def _plainness(self) -> Iterator[Doubt]:
         """To be stored takes more than nothing against it: one of the clauses has to say it plainly."""
@@ -388,8 +392,7 @@ class _Case:
 
     def _is_cut_from_denial(self) -> bool:
         """Whether the quote leaves out of its clause what denies it: "たばこは" of "たばこはやめました"."""
-        texts = tuple(self._reading.text[one.start : one.end] for one in self._clauses)
-        pieces = pieces_of(texts, self._reading.languages, self._said_on)
+        pieces = pieces_of(tuple(self._own_clauses()), self._reading.languages, self._said_on)
         for term in self._terms:
             holding = [piece for piece in pieces if is_in(term, piece)]
             if holding and not any(is_of_polarity(term, piece) for piece in holding):
