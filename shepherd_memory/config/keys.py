@@ -265,6 +265,15 @@ class Config(_Checked):
         "Programs that ask without a person, such as `codex_exec` or `sdk-cli`, whose conversations get a "
         "note too, with commas between; `*`: all.",
     )
+    memory_strategies: str = setting(
+        "",
+        TEXT,
+        "Strategies of other packages that are handed each conversation that is over, by their names, with "
+        "commas between; read when a process starts.",
+    )
+    memory_strategy_timeout: float = setting(
+        600.0, SECONDS, "A strategy that takes longer for one conversation is ended."
+    )
     memory_health_max_lag: float = setting(
         900.0, SECONDS, "Health turns red when the oldest item has waited longer and nothing moves."
     )

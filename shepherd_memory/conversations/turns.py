@@ -13,10 +13,12 @@ from shepherd_memory.conversations.conversation import (
     of_session,
     set_status,
 )
+from shepherd_memory.memory.sessions import KEY_MARK
 from shepherd_memory.storage.database import Connection, Row
 from shepherd_memory.storage.rows import build
 from shepherd_memory.text.groups import MAIN_GROUP
 from shepherd_memory.work import jobs, ledger
+from shepherd_memory.work.kinds import OF_CONVERSATIONS
 
 
 @dataclass(frozen=True)
@@ -112,6 +114,15 @@ _UNQUEUED = (
 """Something in it is wanted by its session's watermark and not queued yet."""
 
 
+_BEING_MADE = " or ".join(
+    f"exists (select 1 from jobs where jobs.user_id = c.user_id and {of_kind}"
+    " and jobs.key = c.group_name || :mark || c.id"
+    " and (jobs.status = 'running' or (jobs.status = 'waiting' and jobs.run_at = 0)))"
+    for of_kind in OF_CONVERSATIONS
+)
+"""A note of it, or what a strategy makes of it, is on the way. What failed or is put off holds nothing up."""
+
+
 def to_archive(connection: Connection, kind: str, limit: int) -> list[tuple[str, Conversation]]:
     """(user, conversation) pairs of which every job is done: for the poll. One that failed may be retried."""
     return _everybodys(
@@ -120,9 +131,10 @@ def to_archive(connection: Connection, kind: str, limit: int) -> list[tuple[str,
         " and jobs.kind = :kind and jobs.key = c.work_key"
         " and jobs.status in ('waiting', 'running', 'failed')"
         " and jobs.watermark_from < c.last_document and jobs.watermark_through >= c.first_document)"
-        f" and not {_UNQUEUED}",
+        f" and not {_UNQUEUED} and not ({_BEING_MADE})",
         limit,
         kind=kind,
+        mark=KEY_MARK,
     )
 
 

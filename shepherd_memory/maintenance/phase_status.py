@@ -7,8 +7,10 @@ from shepherd_memory.phases.candidates import KIND
 from shepherd_memory.phases.rules import phase1_endpoint
 from shepherd_memory.storage.clock import SECOND
 from shepherd_memory.storage.database import Connection
+from shepherd_memory.strategies.installed import usable, wanted
 from shepherd_memory.work import endpoint_state, jobs, ledger
 from shepherd_memory.work.endpoint_state import EndpointState
+from shepherd_memory.work.kinds import strategy_kind
 
 MAX_COUNTED = 1_000
 """Of the items in one state no more are counted."""
@@ -47,6 +49,24 @@ def read_phase(connection: Connection, config: Config, now: int) -> PhaseState:
         ledger.spent_on(connection, user_id, ledger.PHASE1, now) if user_id else 0,
         config.memory_phase_daily_tokens,
     )
+
+
+def read_strategies(connection: Connection, config: Config) -> list[PhaseState]:
+    """The strategies of other packages: on or not installed, and what was last wrong with one."""
+    installed = usable(config)
+    return [
+        PhaseState(
+            strategy_kind(name),
+            "on" if name in installed else "not installed",
+            EndpointState(reason=jobs.last_failure(connection, strategy_kind(name))),
+            jobs.count(connection, strategy_kind(name), MAX_COUNTED),
+            0.0,
+            "",
+            0,
+            0,
+        )
+        for name in wanted(config)
+    ]
 
 
 def phase_problem(connection: Connection, config: Config, now: int) -> str:

@@ -94,6 +94,13 @@ def _text(value: Value) -> str:
     return value if isinstance(value, str) else ""
 
 
+def storable_note(raw_memory: str, summary: str) -> NoteAnswer:
+    """A note that something else than a model wrote, made storable in the same way."""
+    return NoteAnswer(
+        shorten(_storable(raw_memory), MAX_RAW_CHARS), shorten(_storable(summary), MAX_SUMMARY_CHARS)
+    )
+
+
 def _storable(text: str) -> str:
     """Canonical, without secrets, and without what could pass for a block of ours."""
     plain = canonical_text(text).replace("\r\n", "\n").replace("\r", "\n")

@@ -14,6 +14,7 @@ from shepherd_memory.storage.database import Connection, Row
 from shepherd_memory.storage.rows import build
 from shepherd_memory.storage.visibility import seen_from
 from shepherd_memory.text.groups import MAIN_GROUP
+from shepherd_memory.work.kinds import strategy_kind
 
 KEPT, WITHHELD, FORGOTTEN = "kept", "withheld", "forgotten"
 SUCCEEDED, NO_OUTPUT = "succeeded", "succeeded_no_output"
@@ -45,25 +46,41 @@ class Output:
     generated_at: datetime
     use_count: int = 0
     last_used_at: datetime | None = None
+    strategy: str = STRATEGY
 
 
 COLUMNS = ", ".join(field.name for field in fields(Output))
 
 _ONE = (
     "where user_id = :user_id and group_name = :group and conversation_id = :conversation_id"
-    f" and strategy = '{STRATEGY}'"
+    " and strategy = :strategy"
 )
 
 
-def get(connection: Connection, user_id: str, conversation_id: int, group: str) -> Output | None:
+def get(
+    connection: Connection, user_id: str, conversation_id: int, group: str, strategy: str = STRATEGY
+) -> Output | None:
     """The output of one conversation of a group, whatever its state."""
     row = connection.row(
         f"select {COLUMNS} from conversation_outputs {_ONE}",
         user_id=user_id,
         group=group,
         conversation_id=conversation_id,
+        strategy=strategy,
     )
     return None if row is None else build(Output, row)
+
+
+def of_conversation(connection: Connection, user_id: str, conversation_id: int, group: str) -> list[Output]:
+    """The outputs of one conversation of a group by all strategies, whatever their states."""
+    rows = connection.rows(
+        f"select {COLUMNS} from conversation_outputs where user_id = :user_id and group_name = :group"
+        " and conversation_id = :conversation_id",
+        user_id=user_id,
+        group=group,
+        conversation_id=conversation_id,
+    )
+    return [build(Output, row) for row in rows]
 
 
 def listing(connection: Connection, user_id: str, limit: int = 1000, group: str = MAIN_GROUP) -> list[Output]:
@@ -108,10 +125,10 @@ def put(tx: Connection, user_id: str, output: Output) -> bool:
     for moment in ("source_updated_at", "generated_at"):
         values[moment] = to_us(values[moment])
     made = [name for name in values if name not in ("use_count", "last_used_at")]
-    changed = [name for name in made if name not in ("group_name", "conversation_id")]
+    changed = [name for name in made if name not in ("group_name", "conversation_id", "strategy")]
     row = tx.row(
-        f"insert into conversation_outputs (user_id, strategy, {', '.join(made)})"
-        f" values (:user_id, '{STRATEGY}', {', '.join(f':{name}' for name in made)})"
+        f"insert into conversation_outputs (user_id, {', '.join(made)})"
+        f" values (:user_id, {', '.join(f':{name}' for name in made)})"
         " on conflict (user_id, group_name, conversation_id, strategy) do update set"
         f" {', '.join(f'{name} = excluded.{name}' for name in changed)}"
         " where conversation_outputs.source_through <= excluded.source_through"
@@ -138,6 +155,7 @@ def empty(tx: Connection, user_id: str, output: Output, state: str) -> None:
         user_id=user_id,
         group=output.group_name,
         conversation_id=output.conversation_id,
+        strategy=output.strategy,
         state=state,
     )
     _take_back(tx, user_id, output)
@@ -150,6 +168,7 @@ def delete(tx: Connection, user_id: str, output: Output) -> None:
         user_id=user_id,
         group=output.group_name,
         conversation_id=output.conversation_id,
+        strategy=output.strategy,
     )
     remove_note_of(tx, user_id, output)
     _take_back(tx, user_id, output)
@@ -250,7 +269,8 @@ def drop_orphans(tx: Connection, user_id: str) -> None:
             delete(tx, user_id, output)
 
 
-def note_name(conversation: Conversation, before: Output | None) -> str:
+def note_name(conversation: Conversation, before: Output | None, strategy: str = STRATEGY) -> str:
     """What the document is called in its session: the same in every database that has the conversation."""
     begun = to_us(conversation.first_message_at)
-    return before.note if before is not None and before.note else f"phase1:{begun}"
+    place = "phase1" if strategy == STRATEGY else strategy_kind(strategy)
+    return before.note if before is not None and before.note else f"{place}:{begun}"

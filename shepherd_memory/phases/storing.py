@@ -1,7 +1,7 @@
 """Storing a note: as the output of its conversation, and as a document that recall finds."""
 
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from shepherd_memory.conversations import conversation as conversations
 from shepherd_memory.conversations.conversation import Conversation
@@ -9,6 +9,7 @@ from shepherd_memory.memory import documents, entries
 from shepherd_memory.memory.documents import NewDocument
 from shepherd_memory.phases import outputs
 from shepherd_memory.phases.answer import NoteAnswer
+from shepherd_memory.phases.candidates import STRATEGY
 from shepherd_memory.phases.outputs import FORGOTTEN, KEPT, NO_OUTPUT, SUCCEEDED, Output
 from shepherd_memory.phases.refusal import REFUSED, says_deleted
 from shepherd_memory.storage.clock import from_us, to_us
@@ -24,6 +25,7 @@ class WrittenNote:
     note: NoteAnswer = field(default_factory=NoteAnswer)
     model: str = ""
     terms: Counter[str] = field(default_factory=Counter)
+    strategy: str = STRATEGY
 
 
 def store_note(
@@ -36,11 +38,12 @@ def store_note(
     current = conversations.get(tx, user_id, conversation.id)
     if current is None or current.group_name != conversation.group_name:
         return f"skipped: {GONE}"
-    before = outputs.get(tx, user_id, conversation.id, conversation.group_name)
+    before = outputs.get(tx, user_id, conversation.id, conversation.group_name, written.strategy)
     said = (written.note.raw_memory, written.note.summary, written.note.slug)
     ended_at = to_us(conversation.last_message_at)
     is_refused = says_deleted(tx, user_id, said, ended_at, conversation.group_name)
-    output = _output(conversation, before, NoteAnswer() if is_refused else written.note, written.model, now)
+    kept = replace(written, note=NoteAnswer()) if is_refused else written
+    output = _output(conversation, before, kept, now)
     if not outputs.put(tx, user_id, output):
         return "skipped: there is a newer one"
     if before is not None:
@@ -53,9 +56,8 @@ def store_note(
     return f"{NO_OUTPUT}: {REFUSED}" if is_refused else output.outcome
 
 
-def _output(
-    conversation: Conversation, before: Output | None, note: NoteAnswer, model: str, now: int
-) -> Output:
+def _output(conversation: Conversation, before: Output | None, written: WrittenNote, now: int) -> Output:
+    note = written.note
     kept = NoteAnswer() if note.is_empty else note
     return Output(
         conversation.group_name,
@@ -69,9 +71,10 @@ def _output(
         kept.task_outcome,
         NO_OUTPUT if note.is_empty else SUCCEEDED,
         KEPT,
-        outputs.note_name(conversation, before),
-        model,
+        outputs.note_name(conversation, before, written.strategy),
+        written.model,
         from_us(now),
+        strategy=written.strategy,
     )
 
 

@@ -8,13 +8,14 @@ from shepherd_memory.conversations.conversation import Conversation
 from shepherd_memory.memory import twins
 from shepherd_memory.memory.documents import Document
 from shepherd_memory.phases import outputs
-from shepherd_memory.phases.candidates import KIND, MAX_LOOKED_AT, job_key
+from shepherd_memory.phases.candidates import MAX_LOOKED_AT, job_key
 from shepherd_memory.phases.outputs import FORGOTTEN, WITHHELD
 from shepherd_memory.storage import tombstones
 from shepherd_memory.storage.clock import to_us
 from shepherd_memory.storage.database import Connection
 from shepherd_memory.text.groups import MAIN_GROUP
 from shepherd_memory.work import jobs
+from shepherd_memory.work.kinds import OF_CONVERSATIONS
 
 
 def withhold_messages(
@@ -55,17 +56,31 @@ def _spans(conversation: Conversation, moment: int) -> bool:
 
 
 def _withhold(tx: Connection, user_id: str, conversation: Conversation) -> None:
-    jobs.requeue(tx, user_id, KIND, job_key(conversation))
-    output = outputs.get(tx, user_id, conversation.id, conversation.group_name)
-    if output is not None and output.state != FORGOTTEN:
-        outputs.set_aside(tx, user_id, output, WITHHELD)
+    _break_off(tx, user_id, conversation)
+    for output in outputs.of_conversation(tx, user_id, conversation.id, conversation.group_name):
+        if output.state != FORGOTTEN:
+            outputs.set_aside(tx, user_id, output, WITHHELD)
+
+
+def _break_off(tx: Connection, user_id: str, conversation: Conversation) -> None:
+    """Have what runs for a conversation begin anew."""
+    key = job_key(conversation)
+    for of_kind in OF_CONVERSATIONS:
+        running = tx.rows(
+            f"select distinct kind from jobs where user_id = :user_id and {of_kind} and key = :key"
+            " and status = 'running'",
+            user_id=user_id,
+            key=key,
+        )
+        for (kind,) in running:
+            jobs.requeue(tx, user_id, kind, key)
 
 
 def call_off(tx: Connection, user_id: str, session_ids: Iterable[str], group: str = MAIN_GROUP) -> None:
     """The memory of sessions is no longer added to: a call that runs for a note of one is in vain."""
     for session_id in session_ids:
         for one in conversations.of_session(tx, user_id, session_id, group):
-            jobs.requeue(tx, user_id, KIND, job_key(one))
+            _break_off(tx, user_id, one)
 
 
 def withhold_value(tx: Connection, user_id: str, value: str, group: str = MAIN_GROUP) -> None:
@@ -87,10 +102,11 @@ def withhold_marked(tx: Connection, user_id: str, mark: str, when: int, group: s
 def forget_session(tx: Connection, user_id: str, session_id: str, group: str = MAIN_GROUP) -> None:
     """A session is forgotten: nothing that was made of it is left, and nothing is being made."""
     for one in conversations.of_session(tx, user_id, session_id, group):
-        tx.execute(
-            f"delete from jobs where user_id = :user_id and kind = '{KIND}' and key = :key",
-            user_id=user_id,
-            key=job_key(one),
-        )
+        for of_kind in OF_CONVERSATIONS:
+            tx.execute(
+                f"delete from jobs where user_id = :user_id and {of_kind} and key = :key",
+                user_id=user_id,
+                key=job_key(one),
+            )
     for output in outputs.of_session(tx, user_id, session_id, group):
         outputs.delete(tx, user_id, output)

@@ -96,7 +96,7 @@ def open_service(
             service.session_keeper.start_ending()
             stack.callback(replayer.stop)
             stack.callback(watcher.stop)
-            _run_lanes(stack, [thread, *service.phases.lanes])
+            _run_lanes(stack, [thread, *service.phases.lanes, *_strategies(database, live, clock)])
             stack.callback(watcher.ask_to_stop)
             stack.callback(replayer.ask_to_stop)
             stack.callback(embedding.ask_to_stop)
@@ -107,6 +107,15 @@ def _keep_in_step(stack: ExitStack, service: Service) -> None:
     """What follows from what is stored: numbers, and files."""
     stack.enter_context(service.tallies.counting())
     stack.enter_context(service.archive_keeper.keeping())
+
+
+def _strategies(database: Database, live: LiveConfig, clock: Clock) -> list[Lane[Any, Any]]:
+    if not live.current().memory_strategies:
+        return []
+    # Late: most have none, and the guard that they use takes a while to load.
+    from shepherd_memory.strategies.lanes import strategy_lanes
+
+    return strategy_lanes(database, live.current, clock)
 
 
 def _run_lanes(stack: ExitStack, lanes: Sequence[Lane[Any, Any]]) -> None:

@@ -481,6 +481,20 @@ def is_any_waiting(connection: Connection, kind: str) -> bool:
     return _count_few(connection, kind, WAITING, 1) > 0
 
 
+def last_failure(connection: Connection, kind: str) -> str:
+    """What was wrong with the job that failed last, over all users, or with one that waits to be retried."""
+    row = connection.row(
+        "select last_error from jobs where kind = :kind and status = 'failed' and last_error <> ''"
+        " order by ended_at desc limit 1",
+        kind=kind,
+    ) or connection.row(
+        "select last_error from jobs where kind = :kind and status = 'waiting' and run_at > 0"
+        " and last_error <> '' order by run_at limit 1",
+        kind=kind,
+    )
+    return "" if row is None else str(row[0])
+
+
 def progressed_since(connection: Connection, kind: str, since: int) -> bool:
     """Whether any job has been done since then."""
     row = connection.row(

@@ -7,6 +7,19 @@ from shepherd_memory.storage.database import Connection
 from shepherd_memory.work.jobs import Job
 from shepherd_memory.work.ledger import TokenCost
 
+_STRATEGY = "strategy:"
+
+OF_CONVERSATIONS = ("kind = 'phase1'", f"kind > '{_STRATEGY}' and kind < 'strategy;'")
+"""Conditions for the jobs whose key is that of a conversation: of notes, and of all strategies.
+
+An index begins with user and kind: each of them reads a few of its rows, and an `or` of them all of a user.
+"""
+
+
+def strategy_kind(strategy: str) -> str:
+    """The kind of the jobs of a strategy."""
+    return f"{_STRATEGY}{strategy}"
+
 
 @dataclass(frozen=True)
 class Terms:

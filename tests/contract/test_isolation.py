@@ -117,6 +117,7 @@ from shepherd_memory.storage import erasures, prompt_blocks, tombstones, transcr
 from shepherd_memory.storage.clock import from_us
 from shepherd_memory.storage.database import Connection, Database
 from shepherd_memory.storage.rows import Provenance
+from shepherd_memory.strategies import planning as strategy_planning
 from shepherd_memory.text.ids import fits_header
 from shepherd_memory.tools import advanced, basic
 from shepherd_memory.tools import sessions as session_tools
@@ -1259,6 +1260,7 @@ PHASES: dict[str, list[Case]] = {
     "phases.outputs.get": [in_transaction(outputs.get, CONVERSATION, "main")],
     "phases.outputs.listing": [in_transaction(outputs.listing)],
     "phases.outputs.of_conversations": [in_transaction(outputs.of_conversations, [CONVERSATION])],
+    "phases.outputs.of_conversation": [in_transaction(outputs.of_conversation, CONVERSATION, "main")],
     "phases.outputs.of_note": [in_transaction(outputs.of_note, "chat", "m2", "main")],
     "phases.outputs.of_session": [in_transaction(outputs.of_session, "chat", "main")],
     "phases.outputs.orphans": [in_transaction(outputs.orphans)],
@@ -1276,6 +1278,7 @@ PHASES: dict[str, list[Case]] = {
     "phases.planning.queued_since": [in_transaction(planning.queued_since, 0)],
     "phases.refusal.says_deleted": [in_transaction(refusal.says_deleted, ["gone"], 0, "main")],
     "phases.storing.store_note": [with_conversation(storing.store_note, after=(WRITTEN, 9000, NOW))],
+    "strategies.planning.queue": [on_database(strategy_planning.queue, "toy", [CONVERSATION], NOW)],
     "phases.withholding.call_off": [in_transaction(withholding.call_off, ["chat"])],
     "phases.withholding.forget_session": [in_transaction(withholding.forget_session, "chat")],
     "phases.withholding.withhold_messages": [_withhold_messages],

@@ -30,6 +30,9 @@ ROOT = Path(__file__).parents[2]
 README, QUICKSTART, BACKEND = (
     ROOT / p for p in ("README.md", "docs/quickstart.md", "docs/writing-a-backend.md")
 )
+STRATEGY = ROOT / "docs" / "writing-a-strategy.md"
+"""Run by `tests/contract/test_strategies.py`, as an installed package."""
+
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
 AGENTS = ROOT / "docs" / "howto" / "agents"
 """Their programs need packages that are not installed here; `make test-agents` runs them."""
@@ -90,7 +93,7 @@ def promised(block: str) -> list[str]:
 
 
 def run_elsewhere(page: Path) -> bool:
-    return page == BACKEND or page.parent == AGENTS
+    return page in (BACKEND, STRATEGY) or page.parent == AGENTS
 
 
 @pytest.mark.parametrize("page", [page for page in pages_with("python") if not run_elsewhere(page.values[0])])

@@ -65,6 +65,8 @@ DESIGNED = {
     "memory_phase_daily_tokens": 0,
     "memory_phase_providers": "",
     "memory_phase_originators": "",
+    "memory_strategies": "",
+    "memory_strategy_timeout": 600.0,
     "memory_health_max_lag": 900,
     "embedding_engine": "onnx",
     "embedding_model": "",

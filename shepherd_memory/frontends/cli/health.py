@@ -8,6 +8,7 @@ from shepherd_memory.maintenance.status import EmbeddingState, Status
 from shepherd_memory.storage.rows import as_json as plain
 from shepherd_memory.work import endpoint_state
 from shepherd_memory.work.endpoint_state import EndpointState
+from shepherd_memory.work.ledger import PHASE1
 
 
 def status_as_json(status: Status, advice: list[str]) -> dict[str, Any]:
@@ -45,14 +46,16 @@ def _oldest(status: Status) -> list[tuple[str, str]]:
 
 def phase_line(phase: PhaseState) -> str:
     """Whether a phase is on, what waits for it and for whom, and how its endpoint is."""
-    if phase.state == "off":
-        return "off"
+    if phase.state != "on":
+        return phase.state
     items = ", ".join(f"{number} {state}" for state, number in phase.items.items())
     cap = f" of {phase.daily_tokens:,}" if phase.daily_tokens else ""
     oldest = (
         f"; {phase.oldest_user} has waited {age(phase.oldest_waiting_seconds)}"
         f" ({phase.oldest_user_tokens_today:,}{cap} tokens spent today)"
     )
+    if phase.phase != PHASE1:
+        return "; ".join(filter(None, (items, phase.endpoint.reason)))
     return f"{items}{oldest if phase.oldest_user else ''}; endpoint {endpoint_line(phase.endpoint)}"
 
 

@@ -39,6 +39,7 @@ class FactsWork:
         self._endpoint = service.endpoint()
         self.is_on = extraction_endpoint(service.config) is not None
         self.before = self.state = self._read(service)
+        self._has_moved = True
 
     @property
     def left(self) -> int:
@@ -53,7 +54,8 @@ class FactsWork:
         service.transcripts.poll()
         service.worker.wake()
         self._endpoint = service.endpoint()
-        self.state = self._read(service)
+        before, self.state = self.state, self._read(service)
+        self._has_moved = before.archived != self.state.archived
 
     def can_go_on(self, service: "Service") -> bool:
         """Whether waiting helps: not for what has failed or waits for tomorrow, nor for a paused endpoint."""
@@ -62,7 +64,7 @@ class FactsWork:
         if self.state.is_spent:
             return bool(self._count(service, jobs.RUNNING))
         is_queued = bool(self._count(service, jobs.WAITING, jobs.RUNNING))
-        return is_queued or bool(self.state.ready) or not self.state.failed
+        return is_queued or bool(self.state.ready) or (self._has_moved and not self.state.failed)
 
     def as_json(self) -> dict[str, Any]:
         state = self.state
@@ -96,6 +98,8 @@ class FactsWork:
             return f"{state.open} conversations are left: {how}"
         if state.failed:
             return f"{state.open} conversations are left: `shepherd queue list --status failed` says why"
+        if wait is None:
+            return f"{state.open} conversations are left: their notes wait, `shepherd memory phases` says why"
         return f"{state.open} conversations are left after {wait or 0:g} s: the same command goes on"
 
     def say_how(self, invocation: Invocation) -> None:

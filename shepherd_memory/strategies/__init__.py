@@ -1,0 +1,1 @@
+"""Strategies: what code of other packages makes of conversations, found by entry point and run apart."""

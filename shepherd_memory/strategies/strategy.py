@@ -1,0 +1,58 @@
+"""What a strategy is: the protocol, what it is given, and what it gives back."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Protocol
+
+FACTS, SUMMARY = "facts", "summary"
+BUILT_IN = (FACTS, SUMMARY)
+"""Extraction and phase 1: these are ours, and no package can replace them."""
+
+ENTRY_POINT_GROUP = "shepherd_memory.strategies"
+
+
+@dataclass(frozen=True)
+class StrategyConversation:
+    """A conversation that is over; `provider` is empty for a transcript, `source` is `live` for a chat."""
+
+    session_id: str
+    group: str
+    source: str
+    provider: str
+    cwd: str
+    began_at: datetime
+    ended_at: datetime
+
+
+@dataclass(frozen=True)
+class ConversationEntry:
+    """One message of it, without secrets and without what memory had put into it."""
+
+    role: str
+    text: str
+    said_at: datetime
+
+
+@dataclass(frozen=True)
+class StrategyResult:
+    """What came of a conversation; all of it may be empty.
+
+    `facts` are proposals: each must be said in the conversation by the user, or the guard refuses it.
+    """
+
+    summary: str = ""
+    facts: Mapping[str, str] = field(default_factory=dict)
+    notes: Sequence[str] = ()
+
+
+class MemoryStrategy(Protocol):
+    """Makes something of conversations. It is made without arguments, in a process of its own."""
+
+    def wants(self, conversation: StrategyConversation, entries: Sequence[ConversationEntry]) -> bool:
+        """Whether it has any use for this conversation."""
+
+    def process(
+        self, conversation: StrategyConversation, entries: Sequence[ConversationEntry]
+    ) -> StrategyResult:
+        """What it makes of it."""
