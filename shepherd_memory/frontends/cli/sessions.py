@@ -267,10 +267,15 @@ def _found_row(one: "SessionSummary") -> tuple[str, ...]:
     return one.session_id, ago(said_at), hits, words or one.preview
 
 
+def _indented(text: str) -> str:
+    """No line of a message stands where the name of another speaker would."""
+    return "\n".join(f"  {line}".rstrip() for line in text.splitlines())
+
+
 def _emit_messages(page: "MessagePage") -> None:
     for message in page.messages:
         who = escape_line(message.speaker_name or message.role)
-        emit(f"**{who}** {local(message.created_at)}\n\n{message.text}\n")
+        emit(f"**{who}** {local(message.created_at)}\n\n{_indented(message.text)}\n")
     sys.stdout.flush()
     last = page.first + len(page.messages) - 1
     if not page.messages:
