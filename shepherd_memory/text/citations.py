@@ -9,7 +9,7 @@ MAX_CITED = 100
 """No more are counted of one answer."""
 
 # A line with nothing but an id; `MEMORY.md:12-20|note=[…]` is a place in a file.
-_ID = re.compile(r"^\s*([\w.@:-]{1,256})\s*$", re.MULTILINE)
+_ID = re.compile(r"[\w.@:-]{1,256}")
 
 
 def without_citation(text: str) -> str:
@@ -24,7 +24,8 @@ def cited_ids(text: str) -> tuple[str, ...]:
     if start is None:
         return ()
     inside = text[start + len(OPENING) :].rstrip().removesuffix(CLOSING)
-    return tuple(dict.fromkeys(_ID.findall(inside)))[:MAX_CITED]
+    lines = map(str.strip, inside.splitlines())
+    return tuple(dict.fromkeys(line for line in lines if _ID.fullmatch(line)))[:MAX_CITED]
 
 
 def without_cited_content(content: Any) -> Any:

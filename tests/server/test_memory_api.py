@@ -276,6 +276,7 @@ def furnish(client: Client, word: str) -> None:
     ok(client.put("/global", {"text": f"The dog is {word}"}))
     refuse(client, word)
     client.running.service.start_session(client.user, session_id="life", agent_name=word)
+    client.running.service.transcripts.poll()
     client.running.service.inject(client.user, [says(f"What dog is {word}?")])
 
 
@@ -321,6 +322,10 @@ def test_a_user_is_erased_everywhere_with_a_receipt(ada: Client, bob: Client) ->
     assert lines_of(bob) == before
 
 
+def first_conversation(client: Client) -> int:
+    return ok(client.get("/phases"))["conversations"][0]["conversation_id"]
+
+
 def place(path: str, client: Client) -> str:
     """A path with an id in it that exists for the client."""
     ids = {
@@ -331,6 +336,7 @@ def place(path: str, client: Client) -> str:
         "/documents/{id}": f"/documents/{client.running.service.documents(client.user)[0].id}",
         "/rejected/{id}": f"/rejected/{REFUSED}",
         "/unconfirmed/{id}": f"/unconfirmed/{KEPT}",
+        "/phases/{id}": f"/phases/{first_conversation(client)}",
     }
     for name, value in ids.items():
         path = path.replace(name, value)

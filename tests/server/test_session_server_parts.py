@@ -16,7 +16,14 @@ from shepherd_memory.frontends.session_server.routes import ROUTES
 from shepherd_memory.frontends.session_server.shared_session import PromptRequest
 from shepherd_memory.frontends.session_server.streams import observe
 from shepherd_memory.frontends.session_server.update_log import UpdateLog
-from shepherd_memory.frontends.session_server.updates import CLEARED, STATUSES, CodeBlock, CodeBlocks, Update
+from shepherd_memory.frontends.session_server.updates import (
+    CLEARED,
+    RESUMED,
+    STATUSES,
+    CodeBlock,
+    CodeBlocks,
+    Update,
+)
 from shepherd_memory.injection.prompting import Injected
 
 
@@ -158,6 +165,7 @@ def test_the_reference_has_every_route_error_and_event_of_a_shared_session() -> 
         "skipped",
         "codeblock",
         CLEARED,
+        RESUMED,
     }
     fields = {field.encode_name for field in msgspec.structs.fields(PromptRequest)}
     assert sorted(rows) == sorted([*routes, *told, *fields, *STATUSES, "queue_full"])
