@@ -10,5 +10,6 @@ create table global_memory (
     primary key (user_id, group_name)
 );
 
--- The newest conversations of a group, and of one of its projects.
-create index conversations_by_project on conversations (user_id, group_name, cwd, last_message_at);
+-- The newest conversations of a group, and those of no project; a folder may be longer than an index takes.
+create index conversations_by_age on conversations (user_id, group_name, last_message_at);
+create index conversations_of_no_project on conversations (user_id, group_name, last_message_at) where cwd = '';
