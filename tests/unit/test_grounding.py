@@ -364,3 +364,65 @@ def test_what_is_plainly_said_is_stored_at_once(said: str, key: str, value: str)
 )
 def test_what_is_not_plainly_said_is_not_stored(said: str, key: str, value: str) -> None:
     assert decide(said, key, value) != STORED
+
+
+@pytest.mark.parametrize(
+    "heading",
+    [
+        "Act 1. ",
+        "ACT I\n\n",
+        "## Scene 2\n",
+        "Act 1, Scene 2. ",
+        "**Chapter One**\n",
+        "Prologue: ",
+        "INT. KITCHEN - NIGHT\n",
+        "Character: Lorenzo. ",
+        "Here is my character sheet:\n",
+        "Erster Akt, erste Szene. ",
+        "Acto primero. ",
+        "Fiche de personnage\n",
+        "Cena 2. ",
+        "Действие первое. ",
+        "第一幕　",
+        "第三章\n",
+    ],
+)
+def test_what_stands_under_a_heading_of_a_made_up_work_is_refused(heading: str) -> None:
+    assert decide("I live in Verona.", "city", "Verona") == STORED
+    assert decide(f"{heading}I live in Verona.", "city", "Verona", "I live in Verona") == REFUSED
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "I finished chapter 3. I live in Verona.",
+        "Chapter 3 of my thesis is done. I live in Verona.",
+        "I lost my character sheet. I live in Verona.",
+        "Act now! I live in Verona.",
+        "I'm on chapter 4.\nI live in Verona.",
+        "I live in Verona.\n\nChapter 3\n\nIt was night.",
+    ],
+)
+def test_to_speak_of_a_chapter_makes_nothing_up(said: str) -> None:
+    assert decide(said, "city", "Verona", "I live in Verona") != REFUSED
+
+
+@pytest.mark.parametrize(
+    ("said", "key", "value", "following"),
+    [
+        ("I live in Oslo.", "city", "Oslo", "Sorry, I meant Bergen."),
+        ("Vivo en Gijón.", "city", "Gijón", "Perdona, ya no: desde enero vivo en Oviedo."),
+        ("Ich wohne in Ulm.", "city", "Ulm", "Tippfehler, Köln."),
+    ],
+)
+def test_what_the_next_message_takes_back_is_not_stored(
+    said: str, key: str, value: str, following: str
+) -> None:
+    claim = Proposition(key, value, False, 1, said, "self")
+    assert judge(claim, [said, "No, I have no car."]).decision == STORED
+    assert judge(claim, [said, following]).decision == UNCONFIRMED
+
+
+def test_relatives_by_marriage_are_other_people() -> None:
+    for relative, key in (("belle-sœur", "sister_name"), ("belle-mère", "mother_name")):
+        assert decide(f"Ma {relative} s'appelle Odile.", key, "Odile", subject="self") == REFUSED

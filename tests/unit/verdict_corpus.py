@@ -10,7 +10,7 @@ from shepherd_memory.memory.fact_keys import normalise_key
 from shepherd_memory.text.grounding import REFUSED, STORED, Proposition, Verdict, judge
 
 PATH = Path(__file__).with_name("verdict_corpus.jsonl")
-TUNED, *_ = PARTS = "tuned", "last", "fourth", "fifth", "sixth", "seventh", "eighth"
+TUNED, *_ = PARTS = "tuned", "last", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth"
 
 
 @dataclass(frozen=True)

@@ -55,7 +55,31 @@ def _made_up(reading: Reading, clause: Clause, about: str) -> Doubt | None:
         return None
     if "character" in clause.actor.kinds or _search(reading, "fiction", sentence):
         return Doubt(MADE_UP, is_firm=True)
-    return None
+    return Doubt(MADE_UP, is_firm=True) if _is_under_heading(reading.text, clause) else None
+
+
+# Before a heading only a few signs are looked at: marks of Markdown, spaces, the end of another sentence.
+_BEGINS = re.compile(r"(?:^|[\n.!?。])[ \t\u3000*_#>\"'(\[]{0,6}$")
+_HEADS = re.compile(r"[ \t*_)\]]{0,4}(?:[.:\n。\u2013\u2014]|\s-\s|$)|(?<=[\u3040-\u9fff])[\s\u3000]")
+_JOINS_HEADINGS = re.compile(r"[,;.]? ")
+_ENDS_LINE = re.compile(r"[ \t*_)\]]{0,4}(?:[:\n]|$)")
+MAX_BEFORE_HEADING = 8
+
+
+def _is_under_heading(text: str, clause: Clause) -> bool:
+    """Whether a heading of a play, chapter or character sheet stands before: "Act 1. I live in Verona."."""
+    sheets = pattern("moods", "sheet").finditer(text, 0, clause.start)
+    if any(_ENDS_LINE.match(text, one.end()) for one in sheets):
+        return True
+    joined = -1
+    for one in pattern("moods", "heading").finditer(text, 0, clause.end):
+        before = text[max(0, one.start() - MAX_BEFORE_HEADING) : one.start()]
+        if joined == one.start() or _BEGINS.search(before):
+            if _HEADS.match(text, one.end()):
+                return True
+            separator = _JOINS_HEADINGS.match(text, one.end())
+            joined = separator.end() if separator else -1
+    return False
 
 
 _AUXILIARY = "(?:is|are|am|was|were|do|does|did|can|could|should|would|will|has|have|shall)"

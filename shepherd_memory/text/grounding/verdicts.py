@@ -41,6 +41,8 @@ NO_QUOTE = "without a quote"
 WHY_FOREIGN = {PASTED: "pasted, not said", QUOTED: "somebody else's words"}
 
 MAX_TIMES_QUOTE = 2
+MAX_BEFORE_RETRACTION = 30
+"""In so many characters a message that takes back the one before it says so."""
 MIN_QUOTE_CHARACTERS = 12
 """A shorter quote is taken for one of this length when a value's length is held against it."""
 
@@ -356,8 +358,17 @@ class _Case:
         end = self._clauses[-1].end
         following = self._reading.text[end : end + 80].lstrip(" .,;:!?…。、-\u2013\u2014\n")
         corrects = pattern("moods", "correction", self._reading.languages).match(following)
-        if corrects and _PAUSE.match(following[corrects.end() :] or " "):
+        is_corrected = corrects and _PAUSE.match(following[corrects.end() :] or " ")
+        if is_corrected or self._is_taken_back_next():
             yield Doubt(CORRECTED, is_firm=False)
+
+    def _is_taken_back_next(self) -> bool:
+        """Whether the next message begins by taking this one back: "Sorry, I meant Bergen"."""
+        following = self._readings[self._place.number + 1 : self._place.number + 2]
+        return any(
+            pattern("moods", "retraction", one.languages).search(one.text, 0, MAX_BEFORE_RETRACTION)
+            for one in following
+        )
 
     def _attribute(self) -> Iterator[Doubt]:
         """Whether the quote says the attribute that the key names, where values are easily mixed up."""
