@@ -9,15 +9,18 @@ import pytest
 from shepherd_memory.service import Service
 from tests.acceptance.combinations import BACKENDS, every_value, first_backend
 from tests.acceptance.kills import KILLS, SEED
-from tests.acceptance.processes import Processes, kill, wait_until
+from tests.acceptance.processes import BUSY_SECONDS, Processes, kill, wait_until
 from tests.acceptance.settings import SettingsFile
 from tests.endpoint import Body, ScriptedEndpoint, Step, by_content, close, user_text
 from tests.note_endpoint import note
 
 POINTS = ("claimed", "answered", "storing")
 LATER_POINTS = ("committing", "stored")
+ALL_POINTS = (*POINTS, *LATER_POINTS)
 USERS = ("ada", "bob")
 WORKERS = 2
+CONVERSATIONS = 200
+MAX_VISIT = 4
 
 
 def converse(service: Service, number: int) -> None:
@@ -34,7 +37,9 @@ def converse(service: Service, number: int) -> None:
                 for line in range(5)
             ]
             service.remember(user_id, said, f"s{at}", extract=False)
-    service.transcripts.poll()
+    # Each poll takes up so many sessions at most.
+    while sum(len(service.conversations(user_id)) for user_id in USERS) < len(USERS) * number:
+        service.transcripts.poll()
 
 
 def by_mark() -> Step:
@@ -53,6 +58,7 @@ def wanting_notes(settings: SettingsFile, endpoint: ScriptedEndpoint) -> None:
     endpoint.default = by_mark()
     settings.set(
         memory_phases=True,
+        memory_phase2=False,
         memory_phase_providers="*",
         memory_phase1_claims=1000,
         memory_phase1_input_tokens=4000,
@@ -106,20 +112,40 @@ def check_dying_at(
 
 @pytest.mark.kills
 @first_backend
-def test_two_workers_of_which_one_is_killed_again_and_again_make_each_note_once(
+def test_two_workers_that_are_killed_at_named_points_and_at_random_make_each_note_once(
     settings: SettingsFile, processes: Processes, endpoint: ScriptedEndpoint
 ) -> None:
     wanting_notes(settings, endpoint)
     settings.set(memory_phase1_concurrency=2)
-    chance, number = random.Random(SEED), 6 * KILLS
+    chance, number = random.Random(SEED), max(CONVERSATIONS // len(USERS), 12 * KILLS)
     with settings.service() as service:
         converse(service, number)
+        for killed in range(KILLS):
+            die_in_pairs(processes, settings, chance, killed)
+        begun = made(service)
+        assert begun < 2 * number, "some are left for those that are killed at random"
         workers = [processes.python("tests.acceptance.note_worker", settings.path) for _ in range(WORKERS)]
         for killed in range(KILLS):
-            far = min(2 * number - 1, (killed + 1) * 2 * number // (KILLS + 1))
+            far = begun + (killed + 1) * (2 * number - begun) // (KILLS + 1)
             wait_until(lambda far=far: made(service) >= far, f"{far} notes are made", every=0.001)
             place = chance.randrange(WORKERS)
             kill(workers[place])
             workers[place] = processes.python("tests.acceptance.note_worker", settings.path)
         wait_until(lambda: made(service) == 2 * number, "all notes are made")
         check_each_once(service, number)
+
+
+def die_in_pairs(processes: Processes, settings: SettingsFile, chance: random.Random, killed: int) -> None:
+    """Two workers at once, of which each dies at another point, the first or a later time it comes by."""
+    doomed = [
+        processes.python(
+            "tests.acceptance.note_worker",
+            settings.path,
+            "--at",
+            ALL_POINTS[(killed + place) % len(ALL_POINTS)],
+            "--visit",
+            chance.randint(1, MAX_VISIT),
+        )
+        for place in range(WORKERS)
+    ]
+    assert [process.wait(BUSY_SECONDS) for process in doomed] == [-signal.SIGKILL] * WORKERS
