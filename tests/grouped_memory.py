@@ -10,8 +10,9 @@ from shepherd_memory.memory import rejections, unconfirmed
 from shepherd_memory.memory.rejections import NewRejection
 from shepherd_memory.memory.sessions import of_work_key
 from shepherd_memory.memory.unconfirmed import NewUnconfirmed
-from shepherd_memory.phases import outputs
+from shepherd_memory.phases import dirtiness, outputs, sections
 from shepherd_memory.phases.outputs import Output
+from shepherd_memory.phases.sections import NewSection
 from shepherd_memory.service import Service
 from shepherd_memory.storage import users
 from shepherd_memory.storage.clock import SECOND, from_us
@@ -98,6 +99,12 @@ def _note(service: Service, group: str) -> int:
     said = (f"They like the {word}.", f"The animal: {word}.", "animal", "")
     with service.database.write() as tx:
         outputs.put(tx, USER, Output(*about, *said, "succeeded", "kept", "", "scripted", moment))
+        number = users.lock(tx, USER, BEGAN)
+        version = dirtiness.next_version(tx, USER, group, "agent", "written", BEGAN)
+        body = f"The keeper of the {word}."
+        kept = NewSection("MEMORY.md", f"A {word}", body, BEGAN, sources=(conversation.id,))
+        sections.add(tx, USER, group, number, kept, version, BEGAN)
+        dirtiness.mark(tx, USER, group, BEGAN)
     return conversation.id
 
 

@@ -246,11 +246,56 @@ class Config(_Checked):
         "Most tokens in one call for a note; a longer conversation is cut or split. 0: seven tenths of the "
         "model's context window, or 32000 where that is not known.",
     )
+    memory_phase2: bool = setting(
+        True,
+        FLAG,
+        "With `memory_phases` on, have a model consolidate the notes into memory files. Off: notes alone are "
+        "made.",
+    )
+    memory_phase2_endpoint: str = setting(
+        "",
+        ENDPOINT,
+        "Base URL of the OpenAI-compatible server that consolidates; empty: that of the notes.",
+    )
+    memory_phase2_model: str = setting("", TEXT, "The model that consolidates; empty: that of the notes.")
+    memory_phase2_api_key: str = setting(
+        "",
+        SECRET,
+        "Bearer token for memory_phase2_endpoint; empty: none. Without an endpoint of its own that of the "
+        "notes is sent.",
+    )
+    memory_phase2_max_tokens: int = setting(
+        8192, COUNT_FROM_ONE, "Longest answer of the model in one round of consolidation."
+    )
+    memory_phase2_timeout: float = setting(
+        600.0, SECONDS, "Longest that one consolidation may take, over all its rounds."
+    )
+    memory_phase2_max_rounds: int = setting(
+        40, COUNT_FROM_ONE, "Most calls of the model in one consolidation."
+    )
+    memory_phase2_max_inputs: int = setting(
+        256, COUNT_FROM_ONE, "Most notes that are consolidated: those used most, then the newest."
+    )
+    memory_phase2_max_unused_days: int = setting(
+        30, COUNT, "A note that nobody has used for so many days is no longer consolidated."
+    )
+    memory_phase2_cooldown_hours: float = setting(
+        6.0, HOURS, "A group's memory is consolidated again by itself after so many hours at the earliest."
+    )
+    memory_phase2_input_tokens: int = setting(
+        0,
+        TOKENS_OR_DEFAULT,
+        "Most tokens in one call of a consolidation. 0: seven tenths of the model's context window, or 32000 "
+        "where that is not known.",
+    )
     memory_phase_retry: float = setting(
-        3600.0, SECONDS, "Seconds between tries of a note that could not be made."
+        3600.0, SECONDS, "Seconds between tries of a note, or a consolidation, that could not be made."
     )
     memory_phase_daily_tokens: int = setting(
-        0, COUNT, "Tokens for notes per user and day; above it they wait for tomorrow. 0: no cap."
+        0,
+        COUNT,
+        "Tokens for notes per user and day, and as many for consolidation; above it they wait for tomorrow. "
+        "0: no cap.",
     )
     memory_phase_providers: str = setting(
         "",

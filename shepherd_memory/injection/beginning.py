@@ -8,7 +8,7 @@ from shepherd_memory.injection.previous_session import ContextSection
 from shepherd_memory.injection.summary_text import tell_summary
 from shepherd_memory.memory import global_memory
 from shepherd_memory.memory.session_lives import SessionLife
-from shepherd_memory.phases.summary_rows import SummaryScope, folder_of, read_conversations
+from shepherd_memory.phases.summary_rows import SummaryScope, folder_of, read_summary
 from shepherd_memory.storage.database import Connection
 
 
@@ -63,4 +63,4 @@ def _summary(
     session_id, group = place.session_id, place.group
     cwd = folder_of(connection, user_id, session_id, group) if place.is_stored else ""
     scope = SummaryScope(group, cwd, session_id, rules.min_messages)
-    return tell_summary(read_conversations(connection, user_id, scope), rules.summary_tokens)
+    return tell_summary(read_summary(connection, user_id, scope), rules.summary_tokens)

@@ -11,7 +11,7 @@ from shepherd_memory.injection.stored_blocks import GivenBlock, StoredBlock
 from shepherd_memory.injection.turns import UserTurn
 from shepherd_memory.intake.messages import text_of, typed_by_user
 from shepherd_memory.memory import facts
-from shepherd_memory.memory.documents import PHASE1
+from shepherd_memory.memory.documents import NOTE_SOURCES
 from shepherd_memory.memory.entries import FACT
 from shepherd_memory.memory.facts import Fact
 from shepherd_memory.recall import Hit, Recalled
@@ -188,9 +188,9 @@ def _with_one_note(hits: Iterable[Hit]) -> Iterator[Hit]:
     """The hits with the best of the notes of conversations: these go beside what was said, never instead."""
     has_note = False
     for hit in hits:
-        if not (has_note and hit.source == PHASE1):
+        if not (has_note and hit.source in NOTE_SOURCES):
             yield hit
-        has_note = has_note or hit.source == PHASE1
+        has_note = has_note or hit.source in NOTE_SOURCES
 
 
 def _is_foreign(hit: Hit, group: str) -> bool:

@@ -77,6 +77,7 @@ def _endpoint_kind(prefix: str) -> TargetKind:
 EXTRACTION: Final = _endpoint_kind("memory_extraction")
 EMBEDDING: Final = _endpoint_kind("embedding")
 PHASE1: Final = _endpoint_kind("memory_phase1")
+PHASE2: Final = _endpoint_kind("memory_phase2")
 
 # Without an endpoint of its own: key, address and model are extraction's.
 _PHASE1_AT_EXTRACTION: Final = replace(EXTRACTION, max_tokens=PHASE1.max_tokens, timeout=PHASE1.timeout)
@@ -160,6 +161,16 @@ def phase1_target(config: Config) -> Target:
     if config.memory_phase1_endpoint:
         return Target(PHASE1, config.memory_phase1_endpoint, model, config.memory_phase1_api_key)
     return replace(extraction_target(config), kind=_PHASE1_AT_EXTRACTION, model=model)
+
+
+def phase2_target(config: Config) -> Target:
+    """The endpoint that consolidates: its own, or that of the notes. No key goes to another's address."""
+    first = phase1_target(config)
+    model = config.memory_phase2_model or first.model
+    if config.memory_phase2_endpoint:
+        return Target(PHASE2, config.memory_phase2_endpoint, model, config.memory_phase2_api_key)
+    kind = replace(first.kind, max_tokens=PHASE2.max_tokens, timeout=PHASE2.timeout)
+    return replace(first, kind=kind, model=model)
 
 
 def origin_of(url: str) -> tuple[str, str, int | None]:

@@ -1,9 +1,13 @@
 """How the phases are doing: what waits for them, for whom, and why one is stuck."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from shepherd_memory.config import Config
+from shepherd_memory.consolidation.rules import phase2_endpoint
+from shepherd_memory.extraction.extractor import Endpoint
 from shepherd_memory.phases.candidates import KIND
+from shepherd_memory.phases.dirtiness import CONSOLIDATION
 from shepherd_memory.phases.rules import phase1_endpoint
 from shepherd_memory.storage.clock import SECOND
 from shepherd_memory.storage.database import Connection
@@ -36,17 +40,38 @@ class PhaseState:
     daily_tokens: int
 
 
-def read_phase(connection: Connection, config: Config, now: int) -> PhaseState:
-    """How phase 1 is doing: some rows, whatever is stored."""
-    lag, user_id = _oldest(connection, config, now)
+@dataclass(frozen=True)
+class _Phase:
+    """What differs between the phases: the names of its jobs and its endpoint, and what people wait for."""
+
+    kind: str
+    number: int
+    awaited: str
+    endpoint: Callable[[Config], Endpoint | None]
+
+
+_PHASES = (
+    _Phase(KIND, 1, "a note", phase1_endpoint),
+    _Phase(CONSOLIDATION, 2, "consolidation", phase2_endpoint),
+)
+"""The jobs, the endpoint and the ledger of a phase go by the same name."""
+
+
+def read_phases(connection: Connection, config: Config, now: int) -> list[PhaseState]:
+    """How the phases are doing: some rows, whatever is stored."""
+    return [_read(connection, config, phase, now) for phase in _PHASES]
+
+
+def _read(connection: Connection, config: Config, phase: _Phase, now: int) -> PhaseState:
+    lag, user_id = _oldest(connection, config, phase, now)
     return PhaseState(
-        KIND,
-        "on" if phase1_endpoint(config) else "off",
-        endpoint_state.get(connection, endpoint_state.PHASE1),
-        jobs.count(connection, KIND, MAX_COUNTED),
+        phase.kind,
+        "on" if phase.endpoint(config) else "off",
+        endpoint_state.get(connection, phase.kind),
+        jobs.count(connection, phase.kind, MAX_COUNTED),
         lag,
         user_id,
-        ledger.spent_on(connection, user_id, ledger.PHASE1, now) if user_id else 0,
+        ledger.spent_on(connection, user_id, phase.kind, now) if user_id else 0,
         config.memory_phase_daily_tokens,
     )
 
@@ -69,23 +94,27 @@ def read_strategies(connection: Connection, config: Config) -> list[PhaseState]:
     ]
 
 
-def phase_problem(connection: Connection, config: Config, now: int) -> str:
-    """Why notes are not made although some wait, with the user who has waited longest; empty if they are."""
-    if phase1_endpoint(config) is None:
-        return ""
-    lag, user_id = _oldest(connection, config, now)
-    endpoint = endpoint_state.get(connection, endpoint_state.PHASE1)
+def phase_problems(connection: Connection, config: Config, now: int) -> list[str]:
+    """Why a phase does nothing although some wait for it, with the user who has waited longest."""
+    found = (_problem(connection, config, phase, now) for phase in _PHASES if phase.endpoint(config))
+    return [problem for problem in found if problem]
+
+
+def _problem(connection: Connection, config: Config, phase: _Phase, now: int) -> str:
+    lag, user_id = _oldest(connection, config, phase, now)
+    endpoint = endpoint_state.get(connection, phase.kind)
+    waited = f"{user_id!r} has waited {lag:.0f} s for {phase.awaited}"
     if user_id and endpoint.state == endpoint_state.PAUSED:
-        return f"phase 1 is paused: {endpoint.reason}; {user_id!r} has waited {lag:.0f} s for a note"
+        return f"phase {phase.number} is paused: {endpoint.reason}; {waited}"
     max_lag = config.memory_health_max_lag * PATIENCE
-    if lag <= max_lag or jobs.progressed_since(connection, KIND, now - round(max_lag * SECOND)):
+    if lag <= max_lag or jobs.progressed_since(connection, phase.kind, now - round(max_lag * SECOND)):
         return ""
     reason = endpoint.reason or "is a worker running?"
-    return f"phase 1 is stuck: {user_id!r} has waited {lag:.0f} s for a note, and nothing moves: {reason}"
+    return f"phase {phase.number} is stuck: {waited}, and nothing moves: {reason}"
 
 
-def _oldest(connection: Connection, config: Config, now: int) -> tuple[float, str]:
+def _oldest(connection: Connection, config: Config, phase: _Phase, now: int) -> tuple[float, str]:
     """How many seconds the oldest job has waited, and whose it is; without what waits for tomorrow."""
     due_by = now + round(config.memory_phase_retry * SECOND)
-    found = jobs.whose_is_oldest(connection, KIND, due_by)
+    found = jobs.whose_is_oldest(connection, phase.kind, due_by)
     return (0.0, "") if found is None else (max(0, now - found[0]) / SECOND, found[1])

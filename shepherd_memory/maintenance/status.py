@@ -6,7 +6,7 @@ from shepherd_memory.config import Config
 from shepherd_memory.embedding import backlog, model_name
 from shepherd_memory.extraction import queue
 from shepherd_memory.extraction.worker import extraction_endpoint
-from shepherd_memory.maintenance.phase_status import PhaseState, phase_problem, read_phase, read_strategies
+from shepherd_memory.maintenance.phase_status import PhaseState, phase_problems, read_phases, read_strategies
 from shepherd_memory.maintenance.tallies import Numbers, Tokens
 from shepherd_memory.storage.clock import SECOND
 from shepherd_memory.storage.database import Connection, Database, schema_version
@@ -88,8 +88,7 @@ def read_health(connection: Connection, config: Config, config_problem: str | No
         found.append(_failed_problem(failed))
     if problem := _archive_problem(connection, config):
         found.append(problem)
-    if problem := phase_problem(connection, config, now):
-        found.append(problem)
+    found += phase_problems(connection, config, now)
     return HealthReport(endpoint, lag, tuple(found))
 
 
@@ -142,6 +141,6 @@ def read_status(
                 problem=f"recall works by keyword only: {embedding_problem}" if embedding_problem else "",
             ),
             conversations=numbers.conversations,
-            phases=(read_phase(connection, config, now), *read_strategies(connection, config)),
+            phases=(*read_phases(connection, config, now), *read_strategies(connection, config)),
             problems=health.problems,
         )

@@ -18,7 +18,13 @@ SPEAKER_TYPES = ("human", "agent")
 PHASE1 = "phase1"
 """The source of a note that was made of a conversation: it is in the session, and nothing said in it."""
 
-NO_NOTE = f"source <> '{PHASE1}'"
+PHASE2 = "phase2"
+"""The source of a section of consolidated memory: it is in no session that anybody had."""
+
+NOTE_SOURCES = (PHASE1, PHASE2)
+"""What models wrote of what was said: never itself something said."""
+
+NO_NOTE = f"source not in ('{PHASE1}', '{PHASE2}')"
 
 LOOKED_UP = 48
 """Messages that are looked for in one query: with more than 50 parameters psycopg reads it anew each time."""

@@ -1,11 +1,12 @@
 """The lanes of phase 1: threads that plan and make notes beside whatever else a process does."""
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from typing import Any
 
 from shepherd_memory.config import Config
 from shepherd_memory.llm.client import Client
+from shepherd_memory.llm.target import Target
 from shepherd_memory.phases.phase1 import Phase1Kind
 from shepherd_memory.phases.planning import Planner
 from shepherd_memory.storage.clock import Clock
@@ -38,6 +39,12 @@ class PhaseLanes:
         self._planner.hurry(user_id)
         for lane in self.lanes:
             lane.wake()
+
+    def context_window(self, target: Target) -> int:
+        """How many tokens the model has room for; 0 if its server does not tell. Nothing said is sent."""
+        # By a client of its own: those of the lanes may be at work.
+        with closing(Client("the client of phase 1")) as client:
+            return client.context_window(target)
 
     @contextmanager
     def working(self) -> Iterator[None]:

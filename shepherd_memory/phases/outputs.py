@@ -7,6 +7,7 @@ from datetime import datetime
 from shepherd_memory.conversations.conversation import Conversation
 from shepherd_memory.memory import documents, entries, session_documents
 from shepherd_memory.memory.documents import Document
+from shepherd_memory.phases import dirtiness, sections
 from shepherd_memory.phases.candidates import STRATEGY
 from shepherd_memory.storage import prompt_blocks, users
 from shepherd_memory.storage.clock import to_us
@@ -116,12 +117,14 @@ def of_conversations(
     return [build(Output, row) for row in rows]
 
 
-def put(tx: Connection, user_id: str, output: Output) -> bool:
+def put(tx: Connection, user_id: str, output: Output, stored_as: int = 0) -> bool:
     """Store an output, unless there is one that was made of more; whether it was stored.
 
-    How often it was used, and what was last consolidated of it, stay.
+    How often it was used, and what was last consolidated of it, stay. `stored_as` is its place in the order
+    of the user's writes.
     """
     values = {name: getattr(output, name) for name in COLUMNS.split(", ")}
+    values |= {"stored_as": stored_as, "pruned_at": None}
     for moment in ("source_updated_at", "generated_at"):
         values[moment] = to_us(values[moment])
     made = [name for name in values if name not in ("use_count", "last_used_at")]
@@ -139,7 +142,10 @@ def put(tx: Connection, user_id: str, output: Output) -> bool:
     return row is not None
 
 
-_EMPTIED = "raw_memory = '', summary = '', slug = '', task_outcome = ''"
+_EMPTIED = (
+    "raw_memory = '', summary = '', slug = '', task_outcome = '', selected = 0,"
+    " selected_source_updated_at = null"
+)
 
 
 def set_aside(tx: Connection, user_id: str, output: Output, state: str) -> None:
@@ -159,6 +165,8 @@ def empty(tx: Connection, user_id: str, output: Output, state: str) -> None:
         state=state,
     )
     _take_back(tx, user_id, output)
+    sections.withhold_source(tx, user_id, output.conversation_id, output.group_name)
+    dirtiness.mark_existing(tx, user_id, output.group_name)
 
 
 def delete(tx: Connection, user_id: str, output: Output) -> None:
@@ -172,6 +180,8 @@ def delete(tx: Connection, user_id: str, output: Output) -> None:
     )
     remove_note_of(tx, user_id, output)
     _take_back(tx, user_id, output)
+    sections.lose_source(tx, user_id, output.conversation_id, output.group_name)
+    dirtiness.mark_existing(tx, user_id, output.group_name)
 
 
 def _take_back(tx: Connection, user_id: str, output: Output) -> None:

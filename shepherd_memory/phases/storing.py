@@ -7,7 +7,7 @@ from shepherd_memory.conversations import conversation as conversations
 from shepherd_memory.conversations.conversation import Conversation
 from shepherd_memory.memory import documents, entries
 from shepherd_memory.memory.documents import NewDocument
-from shepherd_memory.phases import outputs
+from shepherd_memory.phases import dirtiness, outputs
 from shepherd_memory.phases.answer import NoteAnswer
 from shepherd_memory.phases.candidates import STRATEGY
 from shepherd_memory.phases.outputs import FORGOTTEN, KEPT, NO_OUTPUT, SUCCEEDED, Output
@@ -44,8 +44,11 @@ def store_note(
     is_refused = says_deleted(tx, user_id, said, ended_at, conversation.group_name)
     kept = replace(written, note=NoteAnswer()) if is_refused else written
     output = _output(conversation, before, kept, now)
-    if not outputs.put(tx, user_id, output):
+    if not outputs.put(tx, user_id, output, note_id):
         return "skipped: there is a newer one"
+    had_output = before is not None and before.outcome == SUCCEEDED
+    if written.strategy == STRATEGY and (output.outcome == SUCCEEDED or had_output):
+        dirtiness.mark(tx, user_id, conversation.group_name, now, note_id)
     if before is not None:
         outputs.make_room(tx, user_id, before)
     if output.outcome == SUCCEEDED and not _store_document(

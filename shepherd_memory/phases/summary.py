@@ -79,6 +79,14 @@ def conversation_section(
     return [SummarySection(heading, lines, project)] if lines else []
 
 
+def written_section(heading: str, body: str, document_id: int, project: str = "") -> SummarySection:
+    """A section that consolidation, or a person, wrote: a document that is told line by line."""
+    lines = (visible_text(line).rstrip() for line in body.splitlines())
+    told = tuple(SummaryLine(line, (document_id,)) for line in lines if line.strip())
+    title = f"{one_line(heading)} in {one_line(project)}" if project else one_line(heading)
+    return SummarySection(title, told, project)
+
+
 def render(sections: Sequence[SummarySection]) -> str:
     """The file `memory_summary.md`; empty where nothing is known."""
     parts = [f"## {one.heading}\n\n" + "\n".join(line.text for line in one.lines) for one in sections]

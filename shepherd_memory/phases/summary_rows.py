@@ -1,17 +1,20 @@
 """What a summary is made of: the newest conversations of a group, in no project or in one."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from shepherd_memory.memory import facts
+from shepherd_memory.phases import dirtiness, sections
 from shepherd_memory.phases.candidates import STRATEGY
+from shepherd_memory.phases.sections import SUMMARY_FILE
 from shepherd_memory.phases.summary import (
     SummarisedConversation,
     SummarySection,
     conversation_section,
     profile_sections,
+    written_section,
 )
-from shepherd_memory.storage.clock import from_us
+from shepherd_memory.storage.clock import from_us, to_us
 from shepherd_memory.storage.database import Connection, Row
 
 MAX_LISTED = 8
@@ -33,13 +36,35 @@ _NOTE = (
 class SummaryScope:
     """Whose session is told, and where: `cwd` is its folder, and conversations of that folder are its own.
 
-    `session_id` is left out. Conversations with fewer messages than `min_messages` are not worth a line.
+    `session_id` is left out. Conversations with fewer messages than `min_messages` are not worth a line, and
+    those that ended by `ended_by` are told of otherwise.
     """
 
     group: str
     cwd: str = ""
     session_id: str = ""
     min_messages: int = 1
+    ended_by: int = 0
+
+
+def read_summary(connection: Connection, user_id: str, scope: SummaryScope) -> list[SummarySection]:
+    """What was consolidated, and conversations since then; until there is any of it, conversations alone."""
+    found = sections.in_use(connection, user_id, scope.group, SUMMARY_FILE)
+    written = [
+        written_section(one.heading, one.body, one.id, one.project)
+        for one in found
+        if not one.project or _is_inside(scope.cwd, one.project)
+    ]
+    if not written:
+        return read_conversations(connection, user_id, scope)
+    last = dirtiness.get(connection, user_id, scope.group).consolidated_at
+    later = replace(scope, ended_by=to_us(last) if last else 0)
+    return [*written, *read_conversations(connection, user_id, later)]
+
+
+def _is_inside(folder: str, project: str) -> bool:
+    place = project.rstrip("/") or project
+    return folder == place or folder.startswith(f"{place}/")
 
 
 def read_profile(connection: Connection, user_id: str, scope: SummaryScope) -> list[SummarySection]:
@@ -83,12 +108,13 @@ def _newest(
         " from conversations c left join sessions s on s.user_id = c.user_id"
         " and s.group_name = c.group_name and s.session_id = c.session_id"
         f" where c.user_id = :user_id and c.group_name = :group and {inside}"
-        " and c.entries >= :least and c.session_id <> :current"
+        " and c.entries >= :least and c.session_id <> :current and c.last_message_at > :ended_by"
         " order by c.last_message_at desc, c.id desc limit :most",
         user_id=user_id,
         group=scope.group,
         least=scope.min_messages,
         current=scope.session_id,
+        ended_by=scope.ended_by,
         most=MAX_LISTED,
         **place,
     )

@@ -36,3 +36,11 @@ def count_cited(tx: Connection, user_id: str, ids: Sequence[str], now: int, grou
     return tx.execute(
         f"{_USED} {_OF_GROUP} and ({named})", user_id=user_id, group=group, now=now, **sessions, **numbers
     )
+
+
+def count_outputs(tx: Connection, user_id: str, ids: Sequence[int], now: int, group: str) -> None:
+    """The same for the outputs of these conversations, whose files a tool was given to read."""
+    tx.execute_many(
+        f"{_USED} {_OF_GROUP} and conversation_id = :id",
+        [{"user_id": user_id, "group": group, "id": number, "now": now} for number in ids],
+    )

@@ -6,9 +6,10 @@ from functools import cache
 from shepherd_memory.conversations import conversation as conversations
 from shepherd_memory.conversations.conversation import Conversation
 from shepherd_memory.memory import twins
-from shepherd_memory.memory.documents import Document
-from shepherd_memory.phases import outputs
+from shepherd_memory.memory.documents import PHASE2, Document
+from shepherd_memory.phases import outputs, sections
 from shepherd_memory.phases.candidates import MAX_LOOKED_AT, job_key
+from shepherd_memory.phases.dirtiness import CONSOLIDATION, consolidation_key
 from shepherd_memory.phases.outputs import FORGOTTEN, WITHHELD
 from shepherd_memory.storage import tombstones
 from shepherd_memory.storage.clock import to_us
@@ -25,8 +26,12 @@ def withhold_messages(
 
     A note among them is forgotten itself: it is not made again. Its document is the caller's to delete.
     """
+    break_off_consolidation(tx, user_id, group)
     of_session = cache(lambda session_id: conversations.of_session(tx, user_id, session_id, group))
     for document in forgotten:
+        if document.source == PHASE2:
+            sections.delete(tx, user_id, [document.id], group)
+            continue
         note = outputs.of_note(tx, user_id, document.session_id, document.message_id, group)
         if note is not None:
             outputs.empty(tx, user_id, note, FORGOTTEN)
@@ -57,6 +62,7 @@ def _spans(conversation: Conversation, moment: int) -> bool:
 
 def _withhold(tx: Connection, user_id: str, conversation: Conversation) -> None:
     _break_off(tx, user_id, conversation)
+    sections.withhold_source(tx, user_id, conversation.id, conversation.group_name)
     for output in outputs.of_conversation(tx, user_id, conversation.id, conversation.group_name):
         if output.state != FORGOTTEN:
             outputs.set_aside(tx, user_id, output, WITHHELD)
@@ -76,6 +82,11 @@ def _break_off(tx: Connection, user_id: str, conversation: Conversation) -> None
             jobs.requeue(tx, user_id, kind, key)
 
 
+def break_off_consolidation(tx: Connection, user_id: str, group: str) -> None:
+    """Have a consolidation of the group that runs begin anew: it may have read what is forgotten."""
+    jobs.requeue(tx, user_id, CONSOLIDATION, consolidation_key(group))
+
+
 def call_off(tx: Connection, user_id: str, session_ids: Iterable[str], group: str = MAIN_GROUP) -> None:
     """The memory of sessions is no longer added to: a call that runs for a note of one is in vain."""
     for session_id in session_ids:
@@ -85,6 +96,8 @@ def call_off(tx: Connection, user_id: str, session_ids: Iterable[str], group: st
 
 def withhold_value(tx: Connection, user_id: str, value: str, group: str = MAIN_GROUP) -> None:
     """Withhold every output that says the value of a fact that is forgotten, wherever it was said."""
+    break_off_consolidation(tx, user_id, group)
+    sections.withhold(tx, user_id, sections.that_say(tx, user_id, value, group))
     for output in outputs.that_say(tx, user_id, value, group):
         outputs.set_aside(tx, user_id, output, WITHHELD)
 
@@ -92,6 +105,8 @@ def withhold_value(tx: Connection, user_id: str, value: str, group: str = MAIN_G
 def withhold_marked(tx: Connection, user_id: str, mark: str, when: int, group: str = MAIN_GROUP) -> None:
     """The same for a value that only its mark is known of; not where it was said after it was deleted."""
     marks = frozenset({mark})
+    break_off_consolidation(tx, user_id, group)
+    sections.withhold(tx, user_id, sections.marked(tx, user_id, marks, when, group))
     for output in outputs.listing(tx, user_id, MAX_LOOKED_AT, group):
         said = f"{output.raw_memory}\n{output.summary}\n{output.slug}"
         is_older = output.group_name == group and to_us(output.source_updated_at) <= when
@@ -101,7 +116,9 @@ def withhold_marked(tx: Connection, user_id: str, mark: str, when: int, group: s
 
 def forget_session(tx: Connection, user_id: str, session_id: str, group: str = MAIN_GROUP) -> None:
     """A session is forgotten: nothing that was made of it is left, and nothing is being made."""
+    break_off_consolidation(tx, user_id, group)
     for one in conversations.of_session(tx, user_id, session_id, group):
+        sections.lose_source(tx, user_id, one.id, group)
         for of_kind in OF_CONVERSATIONS:
             tx.execute(
                 f"delete from jobs where user_id = :user_id and {of_kind} and key = :key",

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from shepherd_memory.memory.documents import PHASE1
+from shepherd_memory.memory.documents import NOTE_SOURCES
 from shepherd_memory.memory.entries import OTHER_SPEAKER, context_text, fact_text
 from shepherd_memory.storage.clock import from_us
 from shepherd_memory.storage.database import Connection
@@ -70,7 +70,7 @@ def _document(
     cwd: str,
     group: str,
 ) -> HitRow:
-    said_at, said_by = from_us(at), NOTE if source == PHASE1 else role
+    said_at, said_by = from_us(at), NOTE if source in NOTE_SOURCES else role
     return HitRow(
         row_id, "document", text, said_at, session_id, message_id, said_by, speaker, None, source, cwd, group
     )

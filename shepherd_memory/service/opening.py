@@ -18,10 +18,12 @@ from shepherd_memory.extraction.extractor import extraction_client
 from shepherd_memory.extraction.worker import Worker
 from shepherd_memory.maintenance import legacy, reindexing
 from shepherd_memory.service.archives import ArchiveService
+from shepherd_memory.service.consolidation import ConsolidationService
 from shepherd_memory.service.conversations import ConversationService
 from shepherd_memory.service.deliveries import DeliveryService
 from shepherd_memory.service.global_memory import GlobalMemoryService
 from shepherd_memory.service.memories import MemoryService
+from shepherd_memory.service.memory_files import MemoryFileService
 from shepherd_memory.service.phases import PhaseService
 from shepherd_memory.service.recall import RecallService
 from shepherd_memory.service.session_history import SessionHistoryService
@@ -47,8 +49,10 @@ class Service(
     MemoryService,
     GlobalMemoryService,
     SummaryService,
+    MemoryFileService,
     ConversationService,
     PhaseService,
+    ConsolidationService,
     WorkService,
     UserDataService,
 ):
@@ -85,8 +89,13 @@ def open_service(
         spool = stack.enter_context(closing(_spool(url, database, live, clock)))
         service = Service(database, live, thread, embedding, library, spool, clock)
         replayer = Replayer(spool, service.store_exchange)
-        stack.callback(service.phases.close)
-        for stop in (embedding.stop, service.session_keeper.stop, service.session_searches.stop):
+        for stop in (
+            service.consolidation.close,
+            service.phases.close,
+            embedding.stop,
+            service.session_keeper.stop,
+            service.session_searches.stop,
+        ):
             stack.callback(stop)
         if worker:
             embedding.start()
@@ -96,7 +105,7 @@ def open_service(
             service.session_keeper.start_ending()
             stack.callback(replayer.stop)
             stack.callback(watcher.stop)
-            _run_lanes(stack, [thread, *service.phases.lanes, *_strategies(database, live, clock)])
+            _run_lanes(stack, [thread, *_phases(service), *_strategies(database, live, clock)])
             stack.callback(watcher.ask_to_stop)
             stack.callback(replayer.ask_to_stop)
             stack.callback(embedding.ask_to_stop)
@@ -107,6 +116,10 @@ def _keep_in_step(stack: ExitStack, service: Service) -> None:
     """What follows from what is stored: numbers, and files."""
     stack.enter_context(service.tallies.counting())
     stack.enter_context(service.archive_keeper.keeping())
+
+
+def _phases(service: Service) -> list[Lane[Any, Any]]:
+    return [*service.phases.lanes, service.consolidation.lane]
 
 
 def _strategies(database: Database, live: LiveConfig, clock: Clock) -> list[Lane[Any, Any]]:

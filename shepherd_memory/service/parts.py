@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 from shepherd_memory.archives.keeper import ArchiveKeeper
 from shepherd_memory.config import Config, LiveConfig
+from shepherd_memory.consolidation.lanes import ConsolidationLane
 from shepherd_memory.embedding.thread import EmbeddingThread
 from shepherd_memory.extraction.worker import Worker
 from shepherd_memory.maintenance.tallies import Tallies
@@ -45,6 +46,7 @@ class ServiceParts:
         self.session_searches = TimedCalls("shepherd-session-search", SEARCHES_AT_ONCE)
         self.archive_keeper = ArchiveKeeper(database, live.current, clock)
         self.phases = PhaseLanes(database, live.current, clock)
+        self.consolidation = ConsolidationLane(database, live.current, clock)
         self._live = live
         self._clock = clock
 

@@ -217,8 +217,9 @@ class PhaseService(ServiceParts):
         endpoint = named_endpoint(self.config)
         if endpoint is None or not wanted:
             return []
-        # The server is not asked for the model's context window: looking ahead sends nothing at all.
-        budget = self.config.memory_phase1_input_tokens or budget_in(0)
+        given = self.config.memory_phase1_input_tokens
+        # As the worker does: of the server nothing is asked but how much the model has room for.
+        budget = given or budget_in(self.phases.context_window(endpoint.target))
         return [
             PlannedNote(
                 one,

@@ -10,7 +10,7 @@ from shepherd_memory.injection.summary_text import tell_summary
 from shepherd_memory.intake.store import storable_place
 from shepherd_memory.phases import usage
 from shepherd_memory.phases.summary import render
-from shepherd_memory.phases.summary_rows import SummaryScope, read_conversations, read_profile
+from shepherd_memory.phases.summary_rows import SummaryScope, read_profile, read_summary
 from shepherd_memory.recall import Hit
 from shepherd_memory.recall.rows import NOTE
 from shepherd_memory.service.arguments import empty_for_unknown_user, is_known_user
@@ -44,7 +44,7 @@ class SummaryService(ServiceParts):
         scope = SummaryScope(place, storable_place("", project).cwd, session_id, rules.min_messages)
         with self.database.read() as connection:
             profile = read_profile(connection, user_id, scope)
-            conversations = read_conversations(connection, user_id, scope)
+            conversations = read_summary(connection, user_id, scope)
         told = tell_summary(conversations, rules.summary_tokens)
         return MemorySummary(render([*profile, *conversations]), joined([told]).text if told else "")
 

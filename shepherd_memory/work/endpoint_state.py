@@ -8,6 +8,7 @@ from shepherd_memory.storage.rows import build
 
 EXTRACTION = "extraction"
 PHASE1 = "phase1"
+PHASE2 = "phase2"
 ARCHIVES = "archives"
 """No model's endpoint, but as well a place that can be away: the folder of archives."""
 

@@ -7,6 +7,7 @@ from shepherd_memory.storage.database import Connection
 
 EXTRACTION = "extraction"
 PHASE1 = "phase1"
+PHASE2 = "phase2"
 
 
 @dataclass(frozen=True)

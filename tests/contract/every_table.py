@@ -7,8 +7,9 @@ from tempfile import TemporaryDirectory
 from shepherd_memory.memory import rejections, responses, restatements, twins, unconfirmed
 from shepherd_memory.memory.documents import NewDocument
 from shepherd_memory.memory.responses import StoredResponse
-from shepherd_memory.phases import outputs
+from shepherd_memory.phases import dirtiness, outputs, sections
 from shepherd_memory.phases.outputs import Output
+from shepherd_memory.phases.sections import NewSection
 from shepherd_memory.service import Service
 from shepherd_memory.storage import tombstones, transcript_stops, users
 from shepherd_memory.storage.clock import from_us
@@ -67,6 +68,9 @@ def _insert_last(service: Service, clock: ManualClock, user_id: str, word: str) 
         restatements.add(tx, user_id, row_id, "fact", "motto", word, said)
         transcript_stops.forget_file(tx, user_id, f"{word}.jsonl", 1)
         outputs.put(tx, user_id, _output(word, row_id, clock()))
+        version = dirtiness.next_version(tx, user_id, "main", "agent", word, clock())
+        section = NewSection("MEMORY.md", word, word, clock(), sources=(row_id,))
+        sections.add(tx, user_id, "main", users.lock(tx, user_id, clock()), section, version, clock())
 
 
 def _output(word: str, conversation_id: int, now: int) -> Output:

@@ -299,6 +299,22 @@ def test_an_old_copy_of_a_buried_statement_brings_nothing_back_under_any_key_or_
     assert texts_of(service, ADA) == [STATEMENT]
 
 
+@pytest.mark.every_scheme
+@pytest.mark.parametrize("target", ["document", "fact"])
+def test_a_statement_that_was_edited_since_is_known_by_its_id_to_be_buried(
+    service: Service, clock: ManualClock, endpoint: ScriptedEndpoint, target: str
+) -> None:
+    edited = f"{WORD} has always been the colour that I like best"
+    state(service, clock, STATEMENT, id="m1")
+    chosen = {"fact": "favorite_color", "document": document_of(service, STATEMENT)}
+    service.forget(ADA, **{target: chosen[target]})
+    endpoint.default = answered({"colour_liked_best": WORD}, REWORDED_PAIR)
+    state(service, clock, edited, id="m1", created_at=SAID_AT)
+    assert (facts_of(service, ADA), pairs_of(service, ADA), texts_of(service, ADA)) == ({}, [], [])
+    state(service, clock, edited, id="m2", created_at=SAID_AT)
+    assert texts_of(service, ADA) == [edited], "only its id tells"
+
+
 def test_what_a_model_makes_of_a_statement_that_is_forgotten_meanwhile_is_not_stored(
     service: Service, clock: ManualClock, endpoint: ScriptedEndpoint
 ) -> None:

@@ -24,6 +24,11 @@ from shepherd_memory import tools
 from shepherd_memory.archives import markdown
 from shepherd_memory.archives.catalog import ArchiveCatalog, ArchivedSession
 from shepherd_memory.config.identity import is_known
+from shepherd_memory.consolidation import hand_changes, selection
+from shepherd_memory.consolidation import planning as consolidation_planning
+from shepherd_memory.consolidation.editing import EditedSection
+from shepherd_memory.consolidation.files import read_files
+from shepherd_memory.consolidation.selection import Snapshot
 from shepherd_memory.conversations import conversation, turns
 from shepherd_memory.conversations.grouping import Grouping, Origin, SaidEntry
 from shepherd_memory.embedding import backlog
@@ -96,9 +101,11 @@ from shepherd_memory.memory.session_lives import IdleRule, NewSession
 from shepherd_memory.memory.unconfirmed import NewUnconfirmed
 from shepherd_memory.phases import (
     candidates,
+    dirtiness,
     outputs,
     planning,
     refusal,
+    sections,
     storing,
     summary_rows,
     usage,
@@ -107,6 +114,7 @@ from shepherd_memory.phases import (
 from shepherd_memory.phases.answer import NoteAnswer
 from shepherd_memory.phases.outputs import Output
 from shepherd_memory.phases.rules import PhaseRules
+from shepherd_memory.phases.sections import NewSection
 from shepherd_memory.phases.storing import WrittenNote
 from shepherd_memory.phases.summary_rows import SummaryScope
 from shepherd_memory.recall import Hit, Recalled, rows, user_index
@@ -141,7 +149,7 @@ from tests.transcripts import BEGAN, agent_line, exchange, user_line, write
 
 NOW = NOON + 1_000_000
 WHERE = Provenance(NOW, "test", "chat", "m1")
-PARKED, WAITING, RUNNING, REFUSED, LOGGED, CONVERSATION, RESTATED, KEPT = range(5000, 5008)
+PARKED, WAITING, RUNNING, REFUSED, LOGGED, CONVERSATION, RESTATED, KEPT, SECTION = range(5000, 5009)
 """Ids that both users have."""
 
 TURN = UserTurn(0, "Where?", "key", "start")
@@ -188,6 +196,11 @@ def output_of(word: str) -> Output:
     return Output(*about, word, word, "slug", "", "succeeded", "kept", "m2", "m", moment)
 
 
+def section_of(word: str) -> NewSection:
+    """A section of the conversation that both have."""
+    return NewSection("MEMORY.md", word, word, NOW, word, sources=(CONVERSATION,))
+
+
 def _insert_rows(service: Service, user_id: str, word: str) -> None:
     with service.database.write() as tx:
         rejections.insert(tx, user_id, REFUSED, NewRejection("fact", "pet", word, "not said", "", WHERE), NOW)
@@ -227,6 +240,9 @@ def _insert_rows(service: Service, user_id: str, word: str) -> None:
         )
         session_lives.take_place(tx, user_id, "life", word)
         outputs.put(tx, user_id, output_of(word))
+        version = dirtiness.next_version(tx, user_id, "main", "agent", word, NOW)
+        sections.add(tx, user_id, "main", SECTION, section_of(word), version, NOW)
+        dirtiness.mark(tx, user_id, "main", NOW)
         prompting_row = {"user_id": user_id, "word": word, "id": LOGGED}
         tx.execute(
             "insert into injections (user_id, id, request, session_id, query, kind, entry_id, score,"
@@ -454,6 +470,17 @@ def with_output(function: Callable[..., Any], *arguments: Any) -> Case:
             mine = outputs.get(tx, pair.me, CONVERSATION, "main")
             assert mine is not None
             return function(tx, pair.me, mine, *arguments)
+
+    return call
+
+
+def with_section(function: Callable[..., Any], *arguments: Any, many: bool = True) -> Case:
+    """A case that is given my section."""
+
+    def call(pair: Pair) -> Any:
+        with pair.database.write() as tx:
+            (mine,) = sections.current(tx, pair.me, "main")
+            return function(tx, pair.me, [mine] if many else mine, *arguments)
 
     return call
 
@@ -989,6 +1016,25 @@ SERVICE: dict[str, list[Case]] = {
     ],
     "global_memory": [on_service("global_memory")],
     "note_reading": [on_service("note_reading", [replace(HIT, role="note", message_id="m2")])],
+    "add_memory_note": [on_service("add_memory_note", "a note")],
+    "consolidate": [on_service("consolidate", dry_run=True)],
+    "consolidation_states": [on_service("consolidation_states")],
+    "delete_memory_file": [on_service("delete_memory_file", "MEMORY.md")],
+    "edit_memory_file": [on_service("edit_memory_file", "MEMORY.md", "## A\n\nb\n")],
+    "memory_file": [on_service("memory_file", "MEMORY.md")],
+    "memory_file_diff": [on_service("memory_file_diff", 0, 1)],
+    "memory_file_history": [on_service("memory_file_history")],
+    "memory_file_tree": [on_service("memory_file_tree")],
+    "memory_file_version": [on_service("memory_file_version")],
+    "memory_files": [on_service("memory_files"), on_service("memory_files", path="rollout_summaries")],
+    "note_file_reading": [
+        lambda pair: pair.service.note_file_reading(pair.me, list(pair.service.memory_file_tree(pair.other)))
+    ],
+    "reset_memory_files": [
+        on_service("reset_memory_files"),
+        on_service("reset_memory_files", everything=True),
+    ],
+    "search_memory_files": [on_service("search_memory_files", ["word"])],
     "memory_summary": [
         on_service("memory_summary"),
         on_service("memory_summary", project=Pair.others, current="chat"),
@@ -1242,6 +1288,65 @@ def _give_way(pair: Pair) -> Any:
 
 GROWN = NewDocument("session", "user-0", f"my kettle is {Pair.mine} and more", NOW)
 
+EVERYTHING_SENT = PhaseRules(0, NOW, 1, frozenset("*"))
+SNAPSHOT = Snapshot(output_of("AdasWord"), "", True, 1, False, None)
+
+CONSOLIDATION: dict[str, list[Case]] = {
+    "consolidation.files.read_files": [
+        lambda pair: dict(in_transaction(read_files, "main")(pair)),
+    ],
+    "consolidation.hand_changes.delete_file": [
+        in_transaction(hand_changes.delete_file, "main", "MEMORY.md", NOW)
+    ],
+    "consolidation.hand_changes.reset": [in_transaction(hand_changes.reset, "main", True, NOW)],
+    "consolidation.hand_changes.store_edit": [
+        in_transaction(
+            hand_changes.store_edit, "main", "MEMORY.md", [EditedSection("a", "b")], SECTION + 1, NOW
+        )
+    ],
+    "consolidation.planning.open_job": [in_transaction(consolidation_planning.open_job, "main")],
+    "consolidation.planning.queue": [on_database(consolidation_planning.queue, "main", NOW)],
+    "consolidation.selection.are_kept": [in_transaction(selection.are_kept, "main", [CONVERSATION])],
+    "consolidation.selection.forgettings": [in_transaction(selection.forgettings)],
+    "consolidation.selection.prune": [in_transaction(selection.prune, "main", 2 * NOW, NOW)],
+    "consolidation.selection.read_snapshots": [
+        in_transaction(selection.read_snapshots, "main", EVERYTHING_SENT)
+    ],
+    "consolidation.selection.set_baseline": [in_transaction(selection.set_baseline, "main", [SNAPSHOT])],
+    "consolidation.selection.unsendable_sources": [
+        in_transaction(selection.unsendable_sources, "main", PhaseRules(0, NOW, 1))
+    ],
+    "phases.dirtiness.get": [in_transaction(dirtiness.get, "main")],
+    "phases.dirtiness.listing": [in_transaction(dirtiness.listing, "main")],
+    "phases.dirtiness.mark": [in_transaction(dirtiness.mark, "main", NOW, 99)],
+    "phases.dirtiness.mark_existing": [in_transaction(dirtiness.mark_existing, "main")],
+    "phases.dirtiness.next_version": [in_transaction(dirtiness.next_version, "main", "user", "n", NOW)],
+    "phases.dirtiness.succeed": [in_transaction(dirtiness.succeed, "main", 99, "succeeded", "m", NOW)],
+    "phases.dirtiness.versions": [in_transaction(dirtiness.versions, "main")],
+    "phases.sections.add": [in_transaction(sections.add, "main", SECTION + 1, section_of("x"), 2, NOW)],
+    "phases.sections.at_version": [in_transaction(sections.at_version, "main", 1)],
+    "phases.sections.current": [in_transaction(sections.current, "main")],
+    "phases.sections.delete": [in_transaction(sections.delete, [SECTION], "main")],
+    "phases.sections.drop_history": [in_transaction(sections.drop_history, "main", 5)],
+    "phases.sections.end": [with_section(sections.end, 2, many=False)],
+    "phases.sections.every": [in_transaction(sections.every, "main")],
+    "phases.sections.forget": [with_section(sections.forget)],
+    "phases.sections.in_use": [in_transaction(sections.in_use, "main")],
+    "phases.sections.lose_source": [in_transaction(sections.lose_source, CONVERSATION, "main")],
+    "phases.sections.marked": [
+        in_transaction(sections.marked, frozenset({tombstones.value_mark("AdasWord")}), 2 * NOW, "main")
+    ],
+    "phases.sections.of_source": [in_transaction(sections.of_source, CONVERSATION, "main")],
+    "phases.sections.that_say": [in_transaction(sections.that_say, "Word", "main")],
+    "phases.sections.withhold": [with_section(sections.withhold)],
+    "phases.sections.withhold_source": [in_transaction(sections.withhold_source, CONVERSATION, "main")],
+    "phases.summary_rows.read_summary": [in_transaction(summary_rows.read_summary, SummaryScope("main"))],
+    "phases.usage.count_outputs": [in_transaction(usage.count_outputs, [CONVERSATION], NOW, "main")],
+    "phases.withholding.break_off_consolidation": [
+        in_transaction(withholding.break_off_consolidation, "main")
+    ],
+}
+
 PHASES: dict[str, list[Case]] = {
     "maintenance.exported_outputs.insert_output": [_insert_output],
     "maintenance.exported_outputs.is_forgotten_note": [_import],
@@ -1289,7 +1394,7 @@ PHASES: dict[str, list[Case]] = {
     "storage.tombstones.deleted_values": [in_transaction(tombstones.deleted_values, 0)],
     "work.jobs.put_anew": [in_transaction(jobs.put_anew, 9000, KIND, "chat", NOW, 5)],
 }
-CORE |= PHASES
+CORE |= PHASES | CONSOLIDATION
 
 TRANSCRIPTS: dict[str, list[Case]] = {
     "memory.session_documents.around": [
@@ -1550,6 +1655,8 @@ def test_asking_about_somebody_who_is_not_there_leaves_no_row(service: Service) 
         "deliver",
         "import_lines",
         "set_global_memory",
+        "add_memory_note",
+        "edit_memory_file",
         "start_session",
     )
     reading = [name for name in SERVICE if name not in adding]

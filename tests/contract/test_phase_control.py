@@ -21,8 +21,8 @@ from tests.contract.test_phases import (
     say,
     settle,
 )
-from tests.endpoint import ScriptedEndpoint, Step, by_content, raw_reply, status
-from tests.note_endpoint import facts_and_notes, note
+from tests.endpoint import Call, ScriptedEndpoint, Step, by_content, json_reply, raw_reply, status
+from tests.note_endpoint import facts_and_notes, note, requests_for_notes
 
 LONG = "The kettle was on the stove, and the tea in the cupboard beside it. " * 40
 
@@ -115,6 +115,43 @@ def test_a_dry_run_tells_what_is_then_sent_within_fifteen_percent(
     assert abs(planned.forecast.prompt_tokens - sent) <= 0.15 * sent
 
 
+class Telling:
+    """A server that tells the model's context window, if it knows any, and makes notes."""
+
+    def __init__(self, window: int) -> None:
+        self._told = {"id": "scripted", "context_length": window} if window else {"id": "scripted"}
+        self._notes = facts_and_notes(note(LONG[:500], LONG[:2300]))
+
+    def perform(self, call: Call) -> None:
+        step = json_reply(self._told) if call.received.method == "GET" else self._notes
+        step.perform(call)
+
+
+@pytest.mark.parametrize(("window", "way"), [(8_000, "in parts"), (0, "head and tail"), (200_000, "whole")])
+def test_a_dry_run_without_a_set_budget_reckons_with_the_one_that_the_worker_will_use(
+    url: str, clock: ManualClock, endpoint: ScriptedEndpoint, window: int, way: str
+) -> None:
+    with noting(url, clock, endpoint, memory_phase1_input_tokens=0) as service:
+        endpoint.default = Telling(window)
+        said = [
+            {"role": ("user", "assistant")[at % 2], "content": f"{at}: {LONG}", "id": f"m{at}"}
+            for at in range(60)
+        ]
+        service.remember(ADA, said, "chat", provider="lab")
+        settle(service, clock)
+        before = len(endpoint.requests)
+        (planned,) = service.process_conversations(ADA, dry_run=True)
+        assert planned.forecast.way == way
+        asked = endpoint.requests[before:]
+        assert {(one.method, one.body) for one in asked} == {("GET", b"")}, "nothing is sent but the question"
+        service.process_conversations(ADA)
+        run_queued(service)
+    sent = requests_for_notes([one.json for one in endpoint.requests])
+    tokens = sum(estimate_mean_tokens(message["content"]) for body in sent for message in body["messages"])
+    assert len(sent) == planned.forecast.calls
+    assert abs(planned.forecast.prompt_tokens - tokens) <= 0.15 * tokens
+
+
 def test_what_extraction_would_send_is_told_within_fifteen_percent(
     service: Service, clock: ManualClock, endpoint: ScriptedEndpoint
 ) -> None:
@@ -144,14 +181,14 @@ def test_a_paused_or_stuck_phase_is_a_problem_that_names_who_waits_longest(
     (problem,) = service.problems()
     assert "phase 1 is paused" in problem
     assert "'ada'" in problem
-    (phase,) = service.status().phases
+    phase = service.status().phases[0]
     assert (phase.state, phase.oldest_user, phase.items["waiting"]) == ("on", ADA, 1)
     assert phase.endpoint.state == endpoint_state.PAUSED
     endpoint.default = facts_and_notes()
     clock.advance(2 * HOUR)
     make_notes(service, clock)
     assert service.problems() == ()
-    (phase,) = service.status().phases
+    phase = service.status().phases[0]
     assert (phase.oldest_user, phase.oldest_waiting_seconds) == ("", 0.0)
 
 

@@ -2,7 +2,7 @@
 
 import re
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -165,7 +165,7 @@ def test_a_faulty_strategy_is_named_in_status_and_stops_nobody(
 
 def test_an_unknown_name_is_said_in_status_and_ours_are_not_replaced(service: Service) -> None:
     states = {phase.phase: phase.state for phase in service.status().phases}
-    assert states == {"phase1": "off", "strategy:none": "not installed"} | {
+    assert states == {"phase1": "off", "phase2": "off", "strategy:none": "not installed"} | {
         f"strategy:{name}": "on" for name in NAMES[:-1]
     }
     assert usable(Config(memory_strategies="facts, summary")) == ()
@@ -193,8 +193,11 @@ def test_a_strategy_that_hangs_holds_no_worker_back_from_its_end(url: str, insta
     yesterday = (datetime.now(UTC) - timedelta(days=1)).isoformat()
     with open_service(config, worker=True) as service:
         service.remember(ADA, [{**user_says("hello"), "created_at": yesterday}], "chat")
-        wait_for(lambda: service.status().phases[1].items["running"] == 1)
+        wait_for(lambda: items_of(service, "hangs")["running"] == 1)
     with open_service(config, worker=False) as service:
-        assert service.status().phases[1].items["waiting"] == 1, (
-            "it lost no try, and waits for the next start"
-        )
+        assert items_of(service, "hangs")["waiting"] == 1, "it lost no try, and waits for the next start"
+
+
+def items_of(service: Service, name: str) -> Mapping[str, int]:
+    """The jobs of a strategy by their status."""
+    return next(phase.items for phase in service.status().phases if phase.phase == f"strategy:{name}")

@@ -40,6 +40,7 @@ READING = {
     "memory export": True,
     "memory why": True,
     "memory conversations": False,
+    "memory phases groups": False,
     "memory phases list": False,
     "memory phases show": False,
     "memory health-check": False,

@@ -52,6 +52,7 @@ COMMANDS = {
     "memory ingest": ["--file", "{file}", "--no-embed"],
     "memory conversations": [],
     "memory process": [],
+    "memory phases groups": [],
     "memory phases list": [],
     "memory phases show": ["{conversation}"],
     "memory health-check": [],

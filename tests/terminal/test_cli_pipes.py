@@ -36,6 +36,7 @@ PRINTS = {
     "documents show": ["DOCUMENT"],
     "transcript": ["t"],
     "memory conversations": [],
+    "memory phases groups": [],
     "memory phases list": [],
     "memory phases show": ["CONVERSATION"],
     "memory why": [],

@@ -8,6 +8,7 @@ from msgspec import Meta
 from shepherd_memory.frontends.api.memory_shapes import PAGE, Limit, RowOf
 from shepherd_memory.frontends.api.operations import BodyInput, ForUser, Operation
 from shepherd_memory.phases.note_list import NoteLine, WholeNote, line_of, whole_note
+from shepherd_memory.service.consolidation import ConsolidationState
 
 ROOT = "/v1/memory/phases"
 
@@ -23,11 +24,15 @@ class NotesOf(ForUser, frozen=True, kw_only=True):
 
 @dataclass(frozen=True)
 class NotePage:
-    """Conversations, the latest first; `off` says why no notes are made at all, empty if they are."""
+    """Conversations, the latest first; `off` says why no notes are made at all, empty if they are.
+
+    `groups` are those whose notes are consolidated, with their state.
+    """
 
     conversations: list[NoteLine]
     next_offset: int | None
     off: str
+    groups: list[ConsolidationState]
 
 
 def list_notes(given: BodyInput[NotesOf, None]) -> NotePage:
@@ -37,7 +42,8 @@ def list_notes(given: BodyInput[NotesOf, None]) -> NotePage:
     )
     shown = [line_of(one.conversation, one.output, one.obstacle) for one in found[: page.limit]]
     next_offset = page.offset + page.limit if len(found) > page.limit else None
-    return NotePage(shown, next_offset, given.service.why_no_notes())
+    groups = given.service.consolidation_states(given.user_id, group=given.group)
+    return NotePage(shown, next_offset, given.service.why_no_notes(), groups)
 
 
 def get_note(given: BodyInput[RowOf, None]) -> WholeNote:

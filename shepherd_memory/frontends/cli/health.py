@@ -8,7 +8,7 @@ from shepherd_memory.maintenance.status import EmbeddingState, Status
 from shepherd_memory.storage.rows import as_json as plain
 from shepherd_memory.work import endpoint_state
 from shepherd_memory.work.endpoint_state import EndpointState
-from shepherd_memory.work.ledger import PHASE1
+from shepherd_memory.work.ledger import PHASE1, PHASE2
 
 
 def status_as_json(status: Status, advice: list[str]) -> dict[str, Any]:
@@ -54,7 +54,7 @@ def phase_line(phase: PhaseState) -> str:
         f"; {phase.oldest_user} has waited {age(phase.oldest_waiting_seconds)}"
         f" ({phase.oldest_user_tokens_today:,}{cap} tokens spent today)"
     )
-    if phase.phase != PHASE1:
+    if phase.phase not in (PHASE1, PHASE2):
         return "; ".join(filter(None, (items, phase.endpoint.reason)))
     return f"{items}{oldest if phase.oldest_user else ''}; endpoint {endpoint_line(phase.endpoint)}"
 

@@ -13,10 +13,14 @@ from shepherd_memory.frontends.terminal.tables import emit_table
 from shepherd_memory.frontends.terminal.times import local
 from shepherd_memory.phases.note_list import NoteLine, WholeNote, line_of, whole_note
 from shepherd_memory.phases.outputs import NO_OUTPUT, SUCCEEDED
+from shepherd_memory.service.consolidation import ConsolidationState
 from shepherd_memory.storage.rows import as_json as plain
 from shepherd_memory.text.groups import MAIN_GROUP
 
 HEADER = ("ID", "LAST MESSAGE", "SOURCE", "SESSION", "NOTE", "TOKENS", "USED", "REASON")
+
+
+GROUP_HEADER = ("GROUP", "VERSION", "CONSOLIDATED", "OUTCOME", "DIRTY SINCE", "REASON")
 
 
 @click.group(cls=ListedGroup)
@@ -57,6 +61,31 @@ def list_(
         print_note(f"{limit} conversations; there are older ones (--offset, --limit)")
     elif not found:
         print_note(f"no such conversations of {user_id}")
+
+
+@phases.command()
+@user_option
+@group_option
+@json_option
+@pass_invocation
+def groups(invocation: Invocation, user: str | None, group: str, as_json: bool) -> None:
+    """List the groups whose notes are consolidated: their version, and why not now."""
+    with open_for_reading(invocation, user) as (service, user_id):
+        found = service.consolidation_states(user_id, group=group)
+        off = service.why_no_consolidation()
+    if as_json:
+        emit_json([plain(one) for one in found])
+    else:
+        emit_table(GROUP_HEADER, map(_group_row, found))
+    if off:
+        print_note(f"nothing is consolidated: {off}")
+
+
+def _group_row(one: ConsolidationState) -> tuple[str, ...]:
+    why = ", ".join(filter(None, (f"{one.reason}{_at(one.until)}", one.detail)))
+    last = local(one.consolidated_at) if one.consolidated_at else ""
+    dirty = local(one.dirty_since) if one.dirty_since else ""
+    return one.group_name, str(one.version), last, one.outcome, dirty, why
 
 
 @phases.command()

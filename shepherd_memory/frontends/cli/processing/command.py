@@ -71,7 +71,11 @@ class _Choice:
 
 
 @click.command()
-@click.option("--phase", type=click.Choice(["1"]), help="Only notes (phase 1), and no facts.")
+@click.option(
+    "--phase",
+    type=click.Choice(["1", "2"]),
+    help="Only notes (phase 1), or only the consolidation of notes (phase 2), and no facts.",
+)
 @click.option(
     "--conversation", type=ROW_ID, metavar="ID", help="Only the note of this conversation, also if not due."
 )
@@ -106,13 +110,18 @@ def process(
     """Make facts and notes of conversations that are ready.
 
     They are worked on in this process, as a worker would, until none is left that the group sees: facts
-    where an endpoint is set, notes where `memory_phases` is on. What is left in the end stays, and goes on
-    the next time. Ctrl-C ends it.
+    where an endpoint is set, notes where `memory_phases` is on. `--phase 2` consolidates the notes of the
+    group now, if they have changed. What is left in the end stays, and goes on the next time. Ctrl-C ends it.
     """
     from shepherd_memory.frontends.cli.logs import log_quietly
+    from shepherd_memory.frontends.cli.processing.memory import consolidate
     from shepherd_memory.frontends.terminal.signals import stop_signals
 
     log_quietly(invocation.debug)
+    if phase == "2":
+        if conversation is not None or since is not None:
+            raise click.UsageError("--phase 2 is about a whole group: leave out --conversation and --since")
+        return consolidate(invocation, user, group, dry_run, wait, as_json)
     choice = _Choice(phase, conversation, since)
     if dry_run:
         return _show_plan(invocation, choice, user, group, as_json)

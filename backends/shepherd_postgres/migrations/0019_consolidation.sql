@@ -1,0 +1,64 @@
+-- What consolidation knows of a group: `input_watermark` rises with each output that comes, changes or goes, and
+-- `success_watermark` is how far the last success had read: while it is behind, the group is dirty.
+create table consolidations (
+    user_id text collate "C" not null,
+    group_name text collate "C" not null,
+    input_watermark bigint not null default 0,
+    success_watermark bigint not null default 0,
+    version bigint not null default 0,
+    outcome text collate "C" not null default '',
+    model text collate "C" not null default '',
+    dirty_since bigint,
+    consolidated_at bigint,
+    primary key (user_id, group_name)
+);
+
+create index consolidations_dirty on consolidations (dirty_since) where input_watermark > success_watermark;
+
+-- A piece of a memory file, as of `version`; `ended_version` is the one that replaced it, null while it is the newest.
+-- It is withheld, without its words, from when something in one of its sources is forgotten until it is written anew.
+-- Its id is also that of the document that recall finds it by.
+create table memory_sections (
+    user_id text collate "C" not null,
+    group_name text collate "C" not null,
+    id bigint not null,
+    file text collate "C" not null,
+    heading text collate "C" not null,
+    body text collate "C" not null,
+    project text collate "C" not null,
+    place bigint not null,
+    written_by text collate "C" not null check (written_by in ('agent', 'user')),
+    state text collate "C" not null check (state in ('kept', 'withheld')),
+    version bigint not null,
+    ended_version bigint,
+    updated_at bigint not null,
+    primary key (user_id, id)
+);
+
+create index memory_sections_of_group on memory_sections (user_id, group_name, ended_version, file);
+
+-- The conversations that a section is made of.
+create table section_sources (
+    user_id text collate "C" not null,
+    group_name text collate "C" not null,
+    section_id bigint not null,
+    conversation_id bigint not null,
+    primary key (user_id, section_id, conversation_id)
+);
+
+create index section_sources_of_conversation on section_sources (user_id, group_name, conversation_id);
+
+-- Each change of a group's memory files: by consolidation, or by hand.
+create table memory_versions (
+    user_id text collate "C" not null,
+    group_name text collate "C" not null,
+    version bigint not null,
+    made_at bigint not null,
+    written_by text collate "C" not null check (written_by in ('agent', 'user')),
+    note text collate "C" not null,
+    primary key (user_id, group_name, version)
+);
+
+-- Where an output stands in the order of the user's writes, and when its texts were dropped because nobody used them.
+alter table conversation_outputs add column stored_as bigint not null default 0;
+alter table conversation_outputs add column pruned_at bigint;

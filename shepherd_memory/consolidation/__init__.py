@@ -1,0 +1,1 @@
+"""Phase 2: one memory of many conversations, in files that a person can read."""

@@ -1,0 +1,222 @@
+"""Phase 2: the kind of job that makes one memory of a group's notes."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from shepherd_memory.config import Config
+from shepherd_memory.consolidation import selection
+from shepherd_memory.consolidation.agent import AgentBounds, ConsolidationAgent
+from shepherd_memory.consolidation.planning import plan
+from shepherd_memory.consolidation.rules import ConsolidationRules, consolidation_rules, phase2_endpoint
+from shepherd_memory.consolidation.selection import Selection
+from shepherd_memory.consolidation.workspace import Changes, StagedSection, Workspace, without_unsendable
+from shepherd_memory.errors import EndpointUnavailable
+from shepherd_memory.extraction.extractor import Endpoint
+from shepherd_memory.llm.client import Client
+from shepherd_memory.memory import entries
+from shepherd_memory.memory.sessions import of_work_key
+from shepherd_memory.phases import dirtiness, sections
+from shepherd_memory.phases.phase1 import budget_in
+from shepherd_memory.phases.refusal import says_deleted
+from shepherd_memory.phases.sections import AGENT, MemorySection, NewSection
+from shepherd_memory.storage.clock import SECOND
+from shepherd_memory.storage.database import Connection, Database
+from shepherd_memory.work import claims, endpoint_state, ledger
+from shepherd_memory.work.jobs import Job
+from shepherd_memory.work.kinds import JobResult, Terms
+
+NO_INPUT = "succeeded_no_input"
+SUCCEEDED = "succeeded"
+FORGOTTEN_MEANWHILE = "something was forgotten meanwhile"
+KEPT_VERSIONS = 200
+"""At four a day they outlast the blocks of running conversations, which past sections are taken back from."""
+
+
+@dataclass(frozen=True)
+class ConsolidationPiece:
+    """A group's notes and sections as a run finds them, and what tells whether they have changed since."""
+
+    group: str
+    claimed: int
+    selection: Selection
+    sections: Sequence[MemorySection]
+    rules: ConsolidationRules
+    forgettings: tuple[int, int]
+
+    @property
+    def is_empty(self) -> bool:
+        return not self.selection.chosen
+
+
+@dataclass(frozen=True)
+class Consolidated:
+    """What a run made: changes, with a line about them, by a model."""
+
+    changes: Changes = field(default_factory=Changes)
+    new: tuple[NewSection, ...] = ()
+    note: str = ""
+    model: str = ""
+
+
+class Phase2Kind:
+    """The notes of a group become one memory; one run at a time for each group."""
+
+    name = dirtiness.CONSOLIDATION
+    purpose = ledger.PHASE2
+    endpoint_name = endpoint_state.PHASE2
+    is_exclusive = True
+
+    def __init__(
+        self,
+        database: Database,
+        config: Callable[[], Config],
+        client: Client,
+        faults: Callable[[str], None] = lambda point: None,
+    ) -> None:
+        self._database = database
+        self._config = config
+        self._client = client
+        self._fault = faults
+
+    def terms(self) -> Terms:
+        config = self._config()
+        return Terms(
+            phase2_endpoint(config),
+            lease_seconds=config.memory_extraction_lease,
+            retry_seconds=config.memory_phase_retry,
+            daily_tokens=config.memory_phase_daily_tokens,
+        )
+
+    def load(self, connection: Connection, job: Job) -> ConsolidationPiece:
+        """What is to be consolidated now. The watermark is read first: what comes later is read again."""
+        _, group = of_work_key(job.key)
+        rules = consolidation_rules(self._config())
+        state = dirtiness.get(connection, job.user_id, group)
+        forgettings = selection.forgettings(connection, job.user_id)
+        found = selection.read_snapshots(connection, job.user_id, group, rules.sending)
+        oldest = now_of(job) - rules.max_unused_us
+        hidden = selection.unsendable_sources(connection, job.user_id, group, rules.sending)
+        visible = without_unsendable(sections.current(connection, job.user_id, group), hidden)
+        chosen = selection.select(found, oldest, rules.max_inputs)
+        return ConsolidationPiece(group, state.input_watermark, chosen, visible, rules, forgettings)
+
+    def do(
+        self, job: Job, piece: ConsolidationPiece, now: int
+    ) -> JobResult[ConsolidationPiece, Consolidated]:
+        if piece.is_empty:
+            return JobResult(Consolidated())
+        endpoint = phase2_endpoint(self._config())
+        if endpoint is None:
+            raise EndpointUnavailable("the endpoint of phase 2 is no longer configured")
+        workspace = Workspace(
+            piece.selection, piece.sections, piece.rules.summary_tokens, self._says_deleted(job, piece)
+        )
+        agent = ConsolidationAgent(
+            self._client, endpoint, workspace, self._bounds(job, endpoint, now), lambda: self._fault("round")
+        )
+        run = agent.run()
+        changes = workspace.changes()
+        new = tuple(_new_section(one, place, piece) for place, one in enumerate(changes.written))
+        made = Consolidated(changes, new, run.note, endpoint.target.model)
+        return JobResult(made, max(1, len(new)), run.spent, run.problem)
+
+    def _bounds(self, job: Job, endpoint: Endpoint, now: int) -> AgentBounds:
+        config = self._config()
+        given = config.memory_phase2_input_tokens
+        budget = given or budget_in(self._client.context_window(endpoint.target))
+        with self._database.read() as connection:
+            spent = ledger.spent_on(connection, job.user_id, self.purpose, now)
+        cap = config.memory_phase_daily_tokens
+        left = max(1, cap - spent) if cap else 0
+        return AgentBounds(config.memory_phase2_max_rounds, config.memory_phase2_timeout, budget, left)
+
+    def _says_deleted(self, job: Job, piece: ConsolidationPiece) -> Callable[[Sequence[str]], bool]:
+        oldest = min(one.source_updated_at for one in piece.selection.chosen)
+
+        def is_deleted(texts: Sequence[str]) -> bool:
+            with self._database.read() as connection:
+                return says_deleted(connection, job.user_id, texts, oldest, piece.group)
+
+        return is_deleted
+
+    def store(
+        self,
+        tx: Connection,
+        job: Job,
+        piece: ConsolidationPiece,
+        result: Consolidated,
+        first_id: int,
+        now: int,
+    ) -> str | None:
+        """All that a run changed, if nothing was forgotten since it began; else it begins anew."""
+        if _has_changed(tx, job.user_id, piece):
+            is_ours = claims.release(tx, job, now, FORGOTTEN_MEANWHILE, job.successes_seen)
+            return f"discarded: {FORGOTTEN_MEANWHILE}" if is_ours else None
+        outcome = NO_INPUT if piece.is_empty else SUCCEEDED
+        if not claims.finish(tx, job, outcome, now):
+            return None
+        if not piece.is_empty:
+            _store_sections(tx, job.user_id, piece, result, first_id, now)
+        selection.set_baseline(tx, job.user_id, piece.group, piece.selection.chosen)
+        completed = piece.selection.completed(piece.claimed)
+        dirtiness.succeed(tx, job.user_id, piece.group, completed, outcome, result.model, now)
+        selection.prune(tx, job.user_id, piece.group, now - piece.rules.max_unused_us, now)
+        return outcome
+
+    def park(
+        self,
+        tx: Connection,
+        job: Job,
+        piece: ConsolidationPiece | None,
+        new_id: int,
+        problem: str,
+        now: int,
+    ) -> bool:
+        return claims.hold(tx, job, problem, now)
+
+    def cancel(self) -> None:
+        self._client.cancel()
+
+    def upkeep(self, now: int) -> bool:
+        return plan(self._database, consolidation_rules(self._config()), now)
+
+
+def now_of(job: Job) -> int:
+    """When a job was claimed."""
+    began: datetime | None = job.started_at
+    return round((began or job.queued_at).timestamp() * SECOND)
+
+
+def _has_changed(tx: Connection, user_id: str, piece: ConsolidationPiece) -> bool:
+    used = [one.conversation_id for one in piece.selection.chosen]
+    is_kept = selection.are_kept(tx, user_id, piece.group, used)
+    return not is_kept or selection.forgettings(tx, user_id) != piece.forgettings
+
+
+def _new_section(one: StagedSection, place: int, piece: ConsolidationPiece) -> NewSection:
+    ended = {known.conversation_id: known.source_updated_at for known in piece.selection.chosen}
+    before = [kept.place for kept in piece.sections if (kept.file, kept.heading) == (one.file, one.heading)]
+    behind = max((kept.place for kept in piece.sections), default=0) + 1 + place
+    return NewSection(
+        one.file,
+        one.heading,
+        one.body,
+        max(ended[source] for source in one.sources),
+        one.project,
+        before[0] if before else behind,
+        AGENT,
+        one.sources,
+        entries.terms_of(f"{one.heading}\n\n{one.body}"),
+    )
+
+
+def _store_sections(
+    tx: Connection, user_id: str, piece: ConsolidationPiece, made: Consolidated, first_id: int, now: int
+) -> None:
+    version = dirtiness.next_version(tx, user_id, piece.group, AGENT, made.note, now)
+    for ended in made.changes.ended:
+        sections.end(tx, user_id, ended, version)
+    for section_id, new in enumerate(made.new, start=first_id):
+        sections.add(tx, user_id, piece.group, section_id, new, version, now)
+    sections.drop_history(tx, user_id, piece.group, version - KEPT_VERSIONS)
