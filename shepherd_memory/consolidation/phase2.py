@@ -28,25 +28,32 @@ from shepherd_memory.work.kinds import JobResult, Terms
 
 NO_INPUT = "succeeded_no_input"
 SUCCEEDED = "succeeded"
+UP_TO_DATE = "skipped: up to date"
 FORGOTTEN_MEANWHILE = "something was forgotten meanwhile"
+CHANGED_MEANWHILE = "sections were changed by hand meanwhile"
 KEPT_VERSIONS = 200
 """At four a day they outlast the blocks of running conversations, which past sections are taken back from."""
 
 
 @dataclass(frozen=True)
 class ConsolidationPiece:
-    """A group's notes and sections as a run finds them, and what tells whether they have changed since."""
+    """A group's notes and sections as a run finds them, and what tells whether they have changed since.
+
+    `sections` are those that may be sent, `section_ids` are of all.
+    """
 
     group: str
     claimed: int
+    is_dirty: bool
     selection: Selection
     sections: Sequence[MemorySection]
+    section_ids: frozenset[int]
     rules: ConsolidationRules
     forgettings: tuple[int, int]
 
     @property
     def is_empty(self) -> bool:
-        return not self.selection.chosen
+        return not (self.is_dirty and self.selection.chosen)
 
 
 @dataclass(frozen=True)
@@ -97,9 +104,17 @@ class Phase2Kind:
         found = selection.read_snapshots(connection, job.user_id, group, rules.sending)
         oldest = now_of(job) - rules.max_unused_us
         hidden = selection.unsendable_sources(connection, job.user_id, group, rules.sending)
-        visible = without_unsendable(sections.current(connection, job.user_id, group), hidden)
-        chosen = selection.select(found, oldest, rules.max_inputs)
-        return ConsolidationPiece(group, state.input_watermark, chosen, visible, rules, forgettings)
+        current = sections.current(connection, job.user_id, group)
+        return ConsolidationPiece(
+            group,
+            state.input_watermark,
+            state.is_dirty,
+            selection.select(found, oldest, rules.max_inputs),
+            without_unsendable(current, hidden),
+            frozenset(one.id for one in current),
+            rules,
+            forgettings,
+        )
 
     def do(
         self, job: Job, piece: ConsolidationPiece, now: int
@@ -131,12 +146,15 @@ class Phase2Kind:
         left = max(1, cap - spent) if cap else 0
         return AgentBounds(config.memory_phase2_max_rounds, config.memory_phase2_timeout, budget, left)
 
-    def _says_deleted(self, job: Job, piece: ConsolidationPiece) -> Callable[[Sequence[str]], bool]:
-        oldest = min(one.source_updated_at for one in piece.selection.chosen)
+    def _says_deleted(
+        self, job: Job, piece: ConsolidationPiece
+    ) -> Callable[[Sequence[str], Sequence[int]], bool]:
+        ended = {one.conversation_id: one.source_updated_at for one in piece.selection.chosen}
 
-        def is_deleted(texts: Sequence[str]) -> bool:
+        def is_deleted(texts: Sequence[str], sources: Sequence[int]) -> bool:
+            said_at = min(ended[source] for source in sources)
             with self._database.read() as connection:
-                return says_deleted(connection, job.user_id, texts, oldest, piece.group)
+                return says_deleted(connection, job.user_id, texts, said_at, piece.group)
 
         return is_deleted
 
@@ -149,10 +167,13 @@ class Phase2Kind:
         first_id: int,
         now: int,
     ) -> str | None:
-        """All that a run changed, if nothing was forgotten since it began; else it begins anew."""
-        if _has_changed(tx, job.user_id, piece):
-            is_ours = claims.release(tx, job, now, FORGOTTEN_MEANWHILE, job.successes_seen)
-            return f"discarded: {FORGOTTEN_MEANWHILE}" if is_ours else None
+        """All that a run changed, if what it rests on is as it was when it began; else it begins anew."""
+        if not piece.is_dirty:
+            return UP_TO_DATE if claims.finish(tx, job, UP_TO_DATE, now) else None
+        changed = _what_changed(tx, job.user_id, piece, result)
+        if changed:
+            is_ours = claims.release(tx, job, now, changed, job.successes_seen)
+            return f"discarded: {changed}" if is_ours else None
         outcome = NO_INPUT if piece.is_empty else SUCCEEDED
         if not claims.finish(tx, job, outcome, now):
             return None
@@ -188,10 +209,17 @@ def now_of(job: Job) -> int:
     return round((began or job.queued_at).timestamp() * SECOND)
 
 
-def _has_changed(tx: Connection, user_id: str, piece: ConsolidationPiece) -> bool:
+def _what_changed(tx: Connection, user_id: str, piece: ConsolidationPiece, made: Consolidated) -> str:
+    """Why what a run made may not be stored; empty if it may."""
     used = [one.conversation_id for one in piece.selection.chosen]
     is_kept = selection.are_kept(tx, user_id, piece.group, used)
-    return not is_kept or selection.forgettings(tx, user_id) != piece.forgettings
+    if not is_kept or selection.forgettings(tx, user_id) != piece.forgettings:
+        return FORGOTTEN_MEANWHILE
+    now = sections.current(tx, user_id, piece.group)
+    is_there = {one.id for one in piece.sections} <= {one.id for one in now}
+    written = {(one.file, one.heading) for one in made.new}
+    is_taken = any((one.file, one.heading) in written for one in now if one.id not in piece.section_ids)
+    return CHANGED_MEANWHILE if is_taken or not is_there else ""
 
 
 def _new_section(one: StagedSection, place: int, piece: ConsolidationPiece) -> NewSection:

@@ -13,15 +13,18 @@ GROUPS_AT_ONCE = 200
 
 
 def plan(database: Database, rules: ConsolidationRules, now: int) -> bool:
-    """Queue what is dirty, has cooled down and has no job for what is there; whether there may be more."""
+    """Queue what is dirty, has cooled down and has no job for what is there; whether there may be more.
+
+    What comes while a run goes on waits for the cool-down after it.
+    """
     with database.read() as connection:
         rows = connection.rows(
             "select c.user_id, c.group_name from consolidations c"
             " where c.input_watermark > c.success_watermark"
             " and (c.consolidated_at is null or c.consolidated_at <= :latest)"
             " and not exists (select 1 from jobs j where j.user_id = c.user_id"
-            f" and j.kind = '{CONSOLIDATION}' and j.status in ('waiting', 'running', 'failed')"
-            " and j.watermark_through >= c.input_watermark"
+            f" and j.kind = '{CONSOLIDATION}' and (j.status = 'running'"
+            " or (j.status in ('waiting', 'failed') and j.watermark_through >= c.input_watermark))"
             " and (j.key = c.group_name || :mark || 'consolidation'"
             " or (c.group_name = 'main' and j.key = 'consolidation')))"
             " order by c.dirty_since limit :limit",

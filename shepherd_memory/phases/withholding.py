@@ -7,7 +7,7 @@ from shepherd_memory.conversations import conversation as conversations
 from shepherd_memory.conversations.conversation import Conversation
 from shepherd_memory.memory import twins
 from shepherd_memory.memory.documents import PHASE2, Document
-from shepherd_memory.phases import outputs, sections
+from shepherd_memory.phases import dirtiness, outputs, sections
 from shepherd_memory.phases.candidates import MAX_LOOKED_AT, job_key
 from shepherd_memory.phases.dirtiness import CONSOLIDATION, consolidation_key
 from shepherd_memory.phases.outputs import FORGOTTEN, WITHHELD
@@ -83,7 +83,11 @@ def _break_off(tx: Connection, user_id: str, conversation: Conversation) -> None
 
 
 def break_off_consolidation(tx: Connection, user_id: str, group: str) -> None:
-    """Have a consolidation of the group that runs begin anew: it may have read what is forgotten."""
+    """Have a consolidation of the group that runs begin anew: it may have read what is forgotten.
+
+    What earlier ones noted of their changes goes too.
+    """
+    dirtiness.forget_notes(tx, user_id, group)
     jobs.requeue(tx, user_id, CONSOLIDATION, consolidation_key(group))
 
 
