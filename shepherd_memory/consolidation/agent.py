@@ -2,8 +2,10 @@
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
+
+import orjson
 
 from shepherd_memory.consolidation import file_reading, prompt
 from shepherd_memory.consolidation.dialogue import MAX_ARGUMENT_CHARS, Dialogue, read_arguments
@@ -14,6 +16,7 @@ from shepherd_memory.extraction.extractor import Endpoint, cost_of
 from shepherd_memory.extraction.loose_json import values_in
 from shepherd_memory.llm.client import Client
 from shepherd_memory.llm.request import Completion, ModelRequest, ToolRequest
+from shepherd_memory.text.redaction import redact, redact_json
 from shepherd_memory.text.tokens import estimate_mean_tokens
 from shepherd_memory.work.ledger import TokenCost
 
@@ -55,8 +58,15 @@ class _NoTools(Exception):
     """The endpoint, or its model, has no use for tools."""
 
 
+class OutOfTokens(Exception):
+    """The user's tokens of today are spent in the midst of the run."""
+
+
 class ConsolidationAgent:
-    """One run of one model over one workspace."""
+    """One run of one model over one workspace.
+
+    `after_call` is told what each call has cost, and may end the run by an exception of its own.
+    """
 
     def __init__(
         self,
@@ -64,13 +74,13 @@ class ConsolidationAgent:
         endpoint: Endpoint,
         workspace: Workspace,
         bounds: AgentBounds,
-        after_round: Callable[[], None] = lambda: None,
+        after_call: Callable[[TokenCost], None] = lambda cost: None,
     ) -> None:
         self._client = client
         self._endpoint = endpoint
         self._workspace = workspace
         self._bounds = bounds
-        self._after_round = after_round
+        self._after_call = after_call
         self._spent = TokenCost()
         self._ends_at = 0.0
         self._note = ""
@@ -93,9 +103,8 @@ class ConsolidationAgent:
         is_reminded = False
         for number in range(self._bounds.max_rounds):
             answer = self._ask_with_tools(dialogue, is_first=number == 0)
-            self._after_round()
-            calls = answer.tool_calls[:MAX_CALLS]
-            dialogue.add_answer(answer.text, calls)
+            calls = [_cleaned(one) for one in answer.tool_calls[:MAX_CALLS]]
+            dialogue.add_answer(redact(answer.text), calls)
             if not calls and is_reminded:
                 raise _NoTools
             if not calls:
@@ -131,9 +140,11 @@ class ConsolidationAgent:
             raise _Failed(f"the model did not finish within {self._bounds.timeout_seconds:g} s")
         used = self._spent.prompt_tokens + self._spent.completion_tokens
         if 0 < self._bounds.tokens_left <= used:
-            raise _Failed("the tokens of today are spent")
+            raise OutOfTokens
         answer = self._client.complete(self._endpoint.target, request, left)
-        self._spent += cost_of(answer)
+        cost = cost_of(answer)
+        self._spent += cost
+        self._after_call(cost)
         return answer
 
     def _answer_call(self, call: ToolRequest) -> str:
@@ -154,7 +165,7 @@ class ConsolidationAgent:
         }
         use = tools.get(name)
         if use is None:
-            raise InvalidInput(f"there is no tool {name[:MAX_NAME_CHARS]!r}")
+            raise InvalidInput(f"there is no tool {name!r}")
         try:
             return use(**given)
         except TypeError as error:
@@ -202,13 +213,13 @@ class ConsolidationAgent:
 
     def _work_in_one_answer(self) -> None:
         """For a model without tools: all files in the request, and all changes in the answer."""
-        self._workspace.begin_anew()
+        self._workspace.start_again()
         opening = prompt.opening(self._workspace)
         question = f"{opening}\n\n{self._inlined(opening)}\n\n{prompt.ANSWER}"
         problems = self._ask_for_all(question)
         if problems:
             # What the first answer staged is in the second one too.
-            self._workspace.begin_anew()
+            self._workspace.start_again()
             problems = self._ask_for_all(f"{question}\n\n{prompt.AGAIN} {problems}")
         if problems:
             raise _Failed(problems)
@@ -217,9 +228,7 @@ class ConsolidationAgent:
         asked = Dialogue(prompt.instructions(), question).messages
         limit, warmth = self._endpoint.max_tokens, self._endpoint.temperature
         request = ModelRequest(asked, (), limit, warmth, prompt.SCHEMA, prompt.SCHEMA_NAME)
-        answer = self._ask(request)
-        self._after_round()
-        return self._apply(answer)
+        return self._apply(self._ask(request))
 
     def _inlined(self, opening: str) -> str:
         """As many files as there is room for: sections first, then notes from the best one on."""
@@ -235,7 +244,8 @@ class ConsolidationAgent:
 
     def _apply(self, answer: Completion) -> str:
         """Stage what an answer holds; what is wrong with it."""
-        found = [one.value for one in values_in(answer.text) if isinstance(one.value, dict)]
+        read = (redact_json(one.value) for one in values_in(answer.text))
+        found = [one for one in read if isinstance(one, dict)]
         whole = next((one for one in reversed(found) if "sections" in one), None)
         if whole is None:
             return "the answer has no JSON object with sections in it"
@@ -252,6 +262,13 @@ class ConsolidationAgent:
                 except (InvalidInput, NotFound) as error:
                     problems.append(str(error))
         return "; ".join(problems[:10]) or self._workspace.problem()
+
+
+def _cleaned(call: ToolRequest) -> ToolRequest:
+    """A call without secrets: it goes back to the endpoint, and errors repeat parts of it."""
+    kept = replace(call, id=redact(call.id), name=redact(call.name[:MAX_NAME_CHARS]))
+    given = read_arguments(call.arguments)
+    return kept if given is None else replace(kept, arguments=orjson.dumps(redact_json(given)).decode())
 
 
 def _arguments(text: str) -> dict[str, Any]:

@@ -11,6 +11,8 @@ from shepherd_memory.text.tokens import estimate_mean_tokens
 MAX_ARGUMENT_CHARS = 200_000
 LEFT_OUT = "[left out to make room: ask again if it is needed]"
 NO_ARGUMENTS = "{}"
+MESSAGE_TOKENS = 10
+"""What a message or a call takes besides its text."""
 
 Message = dict[str, Any]
 
@@ -35,7 +37,7 @@ class Dialogue:
         self.messages.append({"role": "tool", "tool_call_id": call.id, "name": call.name, "content": text})
 
     def fit(self, budget: int) -> None:
-        """Keep a request within a number of tokens: the oldest results, and what was written, go first."""
+        """Keep a request within a number of tokens: what is oldest goes first, its texts before itself."""
         sizes = [_tokens(one) for one in self.messages]
         excess = sum(sizes) - budget
         for at, message in enumerate(self.messages[2:-1], start=2):
@@ -43,6 +45,14 @@ class Dialogue:
                 return
             self.messages[at] = _shortened(message)
             excess -= sizes[at] - _tokens(self.messages[at])
+        while excess > 0 and (end := self._second_answer()):
+            excess -= sum(map(_tokens, self.messages[2:end]))
+            del self.messages[2:end]
+
+    def _second_answer(self) -> int:
+        """Where the answer after the first one stands; 0 if there is none."""
+        answers = (at for at, one in enumerate(self.messages) if at > 2 and one["role"] == "assistant")
+        return next(answers, 0)
 
 
 def _user(text: str) -> Message:
@@ -70,7 +80,7 @@ def _tokens(message: Message) -> int:
         message["content"] or "",
         *(one["function"]["arguments"] for one in message.get("tool_calls", ())),
     ]
-    return sum(map(estimate_mean_tokens, said))
+    return sum(map(estimate_mean_tokens, said)) + MESSAGE_TOKENS * len(said)
 
 
 def _shortened(message: Message) -> Message:

@@ -93,11 +93,6 @@ class Workspace:
         readable = [(one.output, one.cwd) for one in self.selection.readable]
         return files_of(self._all_sections(), readable)
 
-    def begin_anew(self) -> None:
-        """Drop all that is staged."""
-        self.staged.clear()
-        self.ended.clear()
-
     def _all_sections(self) -> list[MemorySection]:
         sample = [_as_section(one, place) for place, one in enumerate(self.staged.values(), start=10_000)]
         return [*self.shown, *sample]
@@ -156,6 +151,11 @@ class Workspace:
             raise InvalidInput(f"{title!r} was edited by the user and stays")
         self.ended[found.id] = found
         return f"deleted: {title!r}"
+
+    def start_again(self) -> None:
+        """Take back all that was written and deleted."""
+        self.staged.clear()
+        self.ended.clear()
 
     def problem(self) -> str:
         """Why the run cannot end yet; empty if it can."""
