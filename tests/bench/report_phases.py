@@ -138,11 +138,11 @@ def report_consolidation(database: Path) -> None:
 
 def time_calls(database: Path) -> dict[str, float]:
     """What calls take with phases off, in milliseconds: the least of our CPU."""
-    said = [{"role": "user", "content": "How is the parser tested?"}]
+    said = [{"role": "user", "content": "Which error came up in the build?"}]
     with open_service(config_for(database, ""), worker=False) as service:
         calls: dict[str, Callable[[], object]] = {
             "remember": lambda: service.remember(USER, said, f"bench-{time.process_time_ns()}"),
-            "recall": lambda: service.recall(USER, "how is the parser tested"),
+            "recall": lambda: service.recall(USER, "which error came up in the build"),
             "inject": lambda: service.inject(USER, said),
         }
         return {name: _least_ms(call) for name, call in calls.items()}
