@@ -25,8 +25,8 @@ from shepherd_memory.memory import (
     twins,
     unconfirmed,
 )
-from shepherd_memory.memory.documents import Document
-from shepherd_memory.phases import withholding
+from shepherd_memory.memory.documents import PHASE2, Document
+from shepherd_memory.phases import sections, withholding
 from shepherd_memory.storage import prompt_blocks, tombstones, transcript_stops, users
 from shepherd_memory.storage.clock import to_us
 from shepherd_memory.storage.database import Connection, Database
@@ -302,8 +302,11 @@ def _bury(tx: Connection, user_id: str, gone: Collection[Document], now: int, gr
         entries.remove(tx, user_id, document.id, document.text)
         if document.text and threads.thread_of(document.session_id):
             twins.note_forgotten(tx, user_id, document, now)
-    ids = [(document.message_id, document.session_id, now) for document in gone]
+    ids = [(one.message_id, one.session_id, now) for one in gone if one.source != PHASE2]
     tombstones.add_all(tx, user_id, DOCUMENT, ids, group)
+    # A section goes by its file and its heading, as its document begins: its number is of this database.
+    written = ((one.source_file, one.text.partition("\n")[0]) for one in gone if one.source == PHASE2)
+    sections.bury(tx, user_id, written, now, group)
     marks = ((tombstones.words_mark(one.text), max(now, to_us(one.created_at))) for one in gone)
     tombstones.add_all(tx, user_id, WORDS, [(mark, "", when) for mark, when in marks if mark], group)
     _forget_prompts(tx, user_id, gone, group)

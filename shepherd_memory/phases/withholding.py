@@ -27,10 +27,15 @@ def withhold_messages(
     A note among them is forgotten itself: it is not made again. Its document is the caller's to delete.
     """
     break_off_consolidation(tx, user_id, group)
-    of_session = cache(lambda session_id: conversations.of_session(tx, user_id, session_id, group))
-    for document in forgotten:
+    said = list(forgotten)
+    for document in said:
         if document.source == PHASE2:
-            sections.delete(tx, user_id, [document.id], group)
+            sections.forget_document(tx, user_id, document.id, group)
+    marks = frozenset(tombstones.words_mark(one.text) for one in said) - {""}
+    sections.withhold(tx, user_id, sections.that_repeat(tx, user_id, marks, group) if marks else [])
+    of_session = cache(lambda session_id: conversations.of_session(tx, user_id, session_id, group))
+    for document in said:
+        if document.source == PHASE2:
             continue
         note = outputs.of_note(tx, user_id, document.session_id, document.message_id, group)
         if note is not None:
