@@ -46,7 +46,7 @@ SECTION_COLUMNS = {
     "last_used_at": MOMENT_OR_NONE,
     "sources": JSON,
 }
-"""`ended_version` is 0 while it is current; `sources` has the session of each conversation and a time in it."""
+"""`ended_version` is 0 while it is current; `sources` has a session and a time in it for each one."""
 
 MAX_HEADING_CHARS = 200
 MAX_BODY_CHARS = 16_000

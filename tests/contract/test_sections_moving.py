@@ -14,7 +14,7 @@ from shepherd_memory.service import Service
 from tests.consolidation_endpoint import ToolCall, agent, labelled, section, writes
 from tests.contract.given import ManualClock, texts_of
 from tests.contract.test_consolidation import consolidate, note_of, state, stored
-from tests.contract.test_phases import ADA, BOB, HOUR, noting, say
+from tests.contract.test_phases import ADA, BOB, HOUR, noting
 from tests.endpoint import Body, ScriptedEndpoint
 
 
@@ -250,7 +250,7 @@ def test_two_memories_of_a_group_are_joined_and_the_newer_of_two_hand_edits_is_i
         assert ("Red." in text, "Blue." in text) == (True, False), "both were written by hand"
         summary = there.memory_file(ADA, "memory_summary.md").text
         assert ("Ada, who rows." in summary, "Ada, who drinks tea." in summary) == (True, True)
-        assert [one.note for one in there.memory_file_history(ADA)][0] == "imported"
+        assert next(one.note for one in there.memory_file_history(ADA)) == "imported"
         assert state(there).version == version + 1
         assert state(there).is_dirty, "the next run makes one of both"
         take_in(service, exported(there))
