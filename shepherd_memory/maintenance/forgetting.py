@@ -4,6 +4,7 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
 from shepherd_memory.conversations import conversation
+from shepherd_memory.errors import InvalidInput
 from shepherd_memory.extraction import queue
 from shepherd_memory.intake.handed_in import read_transcript, without_texts
 from shepherd_memory.intake.messages import MAX_QUERY_CHARS
@@ -27,6 +28,7 @@ from shepherd_memory.memory import (
 )
 from shepherd_memory.memory.documents import PHASE2, Document
 from shepherd_memory.phases import sections, withholding
+from shepherd_memory.phases.sections import DOCUMENT_SESSION
 from shepherd_memory.storage import prompt_blocks, tombstones, transcript_stops, users
 from shepherd_memory.storage.clock import to_us
 from shepherd_memory.storage.database import Connection, Database
@@ -93,6 +95,7 @@ def plan(
     near: Near | None = None,
 ) -> ForgettingPlan:
     """What `forget` would take, and what it would leave although it says the same."""
+    _check_target(target)
     with database.read() as connection:
         bundle = _bundle(connection, user_id, target, group, only)
         parts = threads.parts(connection, user_id, target.name, group) if target.kind == SESSION else ()
@@ -106,6 +109,14 @@ def plan(
     held = (Forgotten(one.facts, one.pairs, one.documents) for one in sizes)
     gone = sum(held, Forgotten()) if parts else _size_of(bundle)
     return ForgettingPlan(gone.facts, gone.context, gone.documents, goes, further)
+
+
+def _check_target(target: Forgettable) -> None:
+    if target == Forgettable(SESSION, DOCUMENT_SESSION):
+        raise InvalidInput(
+            "memory files are no session: forget one of their documents, or reset them"
+            " (shepherd memory files reset)"
+        )
 
 
 def _size_of(bundle: Bundle) -> Forgotten:
@@ -149,6 +160,7 @@ def forget(
 
     `only`: the one row, and nothing more is made of what it rests on. `same`: also what says the same.
     """
+    _check_target(target)
     with database.write() as tx:
         if users.lock_existing(tx, user_id) is None:
             return Forgotten()
