@@ -8,7 +8,7 @@ from shepherd_memory.memory import context, documents, facts, restatements, sess
 from shepherd_memory.memory.context import Context
 from shepherd_memory.memory.documents import PHASE2, Document
 from shepherd_memory.memory.facts import Fact, PastFact
-from shepherd_memory.phases import sections
+from shepherd_memory.phases import sections, withholding
 from shepherd_memory.storage import tombstones
 from shepherd_memory.storage.database import Connection
 from shepherd_memory.storage.tombstones import CONTEXT, DOCUMENT, FACT, SESSION
@@ -121,16 +121,21 @@ def gather(
     for document in list(bundle.documents.values()):
         for reply in _replies(connection, user_id, bundle, document, group):
             bundle.documents[reply.id] = reply
-    for document in _written_by_hand(connection, user_id, bundle, group):
-        bundle.documents[document.id] = document
+    add_written_by_hand(connection, user_id, bundle, group)
     return bundle
 
 
+def add_written_by_hand(connection: Connection, user_id: str, bundle: Bundle, group: str) -> None:
+    """Add the documents of sections that a person wrote and that go with it: whoever asks sees them."""
+    bundle.documents |= {one.id: one for one in _written_by_hand(connection, user_id, bundle, group)}
+
+
 def _written_by_hand(connection: Connection, user_id: str, bundle: Bundle, group: str) -> Iterator[Document]:
-    """What a person wrote into memory files and what says it: nothing writes that anew without it."""
+    """What a person wrote into memory files, and says it or was made of it too."""
     values = frozenset(tombstones.value_mark(one.value) for one in bundle.values()) - {""}
     messages = frozenset(tombstones.words_mark(one.text) for one in bundle.documents.values()) - {""}
     found = sections.by_hand_that_say(connection, user_id, values, messages, group)
+    found += withholding.pinned_around(connection, user_id, bundle.documents.values(), group)
     said = (documents.get(connection, user_id, section.id, group) for section in found)
     return (one for one in said if one is not None and one.group_name == group)
 

@@ -235,6 +235,22 @@ def test_what_was_written_by_hand_and_says_it_is_shown_and_goes(home: Home) -> N
     assert WORD not in repr(everything_of(service.database, ADA))
 
 
+@pytest.mark.parametrize("target", ["statement", "session"])
+def test_a_section_that_was_edited_is_shown_before_it_goes_with_what_it_was_made_of(
+    home: Home, target: str
+) -> None:
+    furnish(home)
+    service = home.service
+    service.edit_memory_file(ADA, SKILL, "Take any brush.")
+    plan = service.plan_forgetting(ADA, **TARGETS[target](service))
+    assert "Take any brush." in repr(plan.goes)
+    home.clock.advance(60)
+    gone = service.forget(ADA, **TARGETS[target](service))
+    assert gone.facts == plan.facts == 1
+    assert target == "session" or gone.documents == plan.documents
+    assert "any brush" not in repr([home.look(), everything_of(service.database, ADA)])
+
+
 def test_alone_leaves_what_a_person_wrote_and_made_of_nothing(home: Home) -> None:
     furnish(home)
     path = home.service.add_memory_note(ADA, f"Paint the boat {WORD}.")

@@ -553,6 +553,24 @@ def _find_same(pair: Pair) -> Any:
         return find_same(connection, pair.me, bundle)
 
 
+def _add_written_by_hand(pair: Pair) -> Any:
+    with pair.database.write() as tx:
+        tx.execute("update memory_sections set written_by = 'user'")
+        bundle = related.take(tx, pair.me, FORGETTABLE[:-1])
+        related.add_written_by_hand(tx, pair.me, bundle, "main")
+        tx.execute("update memory_sections set written_by = 'agent'")
+        return bundle
+
+
+def _pinned_around(pair: Pair) -> Any:
+    with pair.database.write() as tx:
+        tx.execute("update memory_sections set written_by = 'user'")
+        said = [one for one in [documents.get(tx, pair.me, FIRST_DOCUMENT)] if one is not None]
+        found = withholding.pinned_around(tx, pair.me, said)
+        tx.execute("update memory_sections set written_by = 'agent'")
+        return found
+
+
 def _statements_of_pair(pair: Pair) -> Any:
     with pair.database.read() as connection:
         found = context.get(connection, pair.me, FIRST_PAIR)
@@ -1379,6 +1397,8 @@ CONSOLIDATION: dict[str, list[Case]] = {
     "phases.sections.withhold_source": [in_transaction(sections.withhold_source, CONVERSATION, "main")],
     "phases.summary_rows.read_summary": [in_transaction(summary_rows.read_summary, SummaryScope("main"))],
     "phases.usage.count_outputs": [in_transaction(usage.count_outputs, [CONVERSATION], NOW, "main")],
+    "maintenance.related.add_written_by_hand": [_add_written_by_hand],
+    "phases.withholding.pinned_around": [_pinned_around],
     "phases.withholding.break_off_consolidation": [
         in_transaction(withholding.break_off_consolidation, "main")
     ],
