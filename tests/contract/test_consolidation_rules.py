@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
 
 from shepherd_memory.config import Config
-from shepherd_memory.consolidation import planning
+from shepherd_memory.consolidation import planning, selection
 from shepherd_memory.consolidation.phase2 import NO_INPUT, Phase2Kind
 from shepherd_memory.consolidation.rules import consolidation_rules
 from shepherd_memory.conversations import conversation as conversations
@@ -41,7 +41,7 @@ from tests.consolidation_model import (
     Note,
     Place,
 )
-from tests.contract.given import ManualClock, examples
+from tests.contract.given import NOON, ManualClock, examples
 
 PLACES = [("ada", "main"), ("ada", "work")]
 NUMBERS = range(1, 5)
@@ -330,3 +330,18 @@ def test_random_histories_of_notes_follow_the_rules(database: Database) -> None:
             suppress_health_check=list(HealthCheck),
         ),
     )
+
+
+def test_no_more_than_two_hundred_old_notes_lose_their_words_at_once(database: Database) -> None:
+    place, old = PLACES[0], NOON - 31 * DAY
+    made = "user_id group_name conversation_id strategy session_id source_through source_updated_at"
+    rest = "raw_memory summary slug task_outcome outcome state note model generated_at"
+    names = ("r", "s", "", "", "succeeded", "kept", "", "m", old)
+    rows = [(*place, number, "summary", "s", 1, old, *names) for number in range(1, 204)]
+    with database.write() as tx:
+        users.lock(tx, place[0], NOON)
+        tx.insert_many("conversation_outputs", (*made.split(), *rest.split()), rows)
+        pruned = [selection.prune(tx, *place, NOON - 30 * DAY, NOON) for _ in range(3)]
+        left = tx.rows("select distinct raw_memory, outcome, source_through from conversation_outputs")
+    assert pruned == [200, 3, 0]
+    assert left == [("", "succeeded_no_output", 1)], "how far they were read stays"
