@@ -315,6 +315,23 @@ def test_a_statement_that_was_edited_since_is_known_by_its_id_to_be_buried(
     assert texts_of(service, ADA) == [edited], "only its id tells"
 
 
+@pytest.mark.parametrize("chosen", ["reply", "session"])
+def test_a_reply_that_was_edited_since_is_known_by_its_id_to_be_buried(
+    service: Service, clock: ManualClock, chosen: str
+) -> None:
+    said, edited = "Teal goes well with oak.", "Teal would go well with oak, and with ash too."
+    service.remember(
+        ADA, [user_says("hello", id="m1"), {"role": "assistant", "content": said, "id": "a1"}], "monday"
+    )
+    clock.advance(1)
+    target = {"reply": {"document": document_of(service, said)}, "session": {"session": "monday"}}
+    assert service.forget(ADA, **target[chosen]).documents
+    clock.advance(1)
+    known = service.remember(ADA, [{"role": "assistant", "content": edited, "id": "a1"}], "monday")
+    assert (known.stored, edited in texts_of(service, ADA)) == (0, False)
+    assert service.remember(ADA, [{"role": "assistant", "content": edited, "id": "a2"}], "monday").stored == 1
+
+
 def test_what_a_model_makes_of_a_statement_that_is_forgotten_meanwhile_is_not_stored(
     service: Service, clock: ManualClock, endpoint: ScriptedEndpoint
 ) -> None:
