@@ -646,6 +646,21 @@ def test_each_way_would_bring_it_to_who_has_forgotten_nothing(world: World, way:
     assert way == "re-import" or WORD in facts_of(world.service, ADA).values()
 
 
+@pytest.mark.every_scheme
+def test_what_the_walk_looks_at_tells_of_it_to_who_has_forgotten_nothing(
+    world: World, clock: ManualClock
+) -> None:
+    state(world.service, clock, STATEMENT, id="m1")
+    found = world.other.recall(ADA, "favorite color", threshold=0.0)
+    assert any(WORD in hit.text for hit in found.hits)
+    block = world.other.inject(ADA, [user_says("What is my favorite color?")]).block
+    assert block is not None and WORD in block.text
+    assert WORD in _hand_on(world)
+    world.ask("What is my favorite color?")
+    assert WORD in world.prompts()
+    assert WORD in dumped(world.service)
+
+
 # Moving house.
 
 
