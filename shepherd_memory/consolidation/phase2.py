@@ -154,6 +154,7 @@ class Phase2Kind:
 
         A run that is in vain ends here, so that nothing forgotten is sent in its later calls.
         """
+        self._fault("round")
         with self._database.write() as tx:
             if users.lock_existing(tx, job.user_id, rows=0) is None:
                 raise _InVain
@@ -161,7 +162,6 @@ class Phase2Kind:
             is_in_vain = not claims.is_held(tx, job) or _has_changed(tx, job.user_id, piece)
         if is_in_vain:
             raise _InVain
-        self._fault("round")
 
     def _spent_today(self, job: Job, now: int) -> int:
         with self._database.read() as connection:
