@@ -23,7 +23,7 @@ from tests.consolidation_endpoint import (
 from tests.contract.given import ManualClock, facts_of, user_says, work
 from tests.contract.test_consolidation import asked, consolidate, note_of, state, stored
 from tests.contract.test_phase_trouble import HUGE
-from tests.contract.test_phases import ADA, HOUR, noting
+from tests.contract.test_phases import ADA, HOUR, noting, outputs_of
 from tests.endpoint import Body, ScriptedEndpoint, Step, by_content, close, garbage, hang, raw_reply, status
 from tests.note_endpoint import facts_and_notes
 
@@ -345,3 +345,27 @@ def test_a_clock_that_was_set_back_does_not_keep_a_group_from_being_consolidated
     clock.advance(-200 * HOUR)
     note_of(service, clock, "second")
     assert [one.detail for one in consolidate(service, clock)] == ["succeeded"]
+
+
+def test_of_two_conversations_only_what_its_endpoint_may_have_is_sent(
+    url: str, clock: ManualClock, endpoint: ScriptedEndpoint
+) -> None:
+    with ScriptedEndpoint() as elsewhere:
+        elsewhere.default = agent(writes())
+        settings = {
+            "memory_phase2_endpoint": elsewhere.url,
+            "memory_phase2_model": "m",
+            "memory_phase_providers": "cloud",
+        }
+        with noting(url, clock, endpoint, **settings) as service:
+            endpoint.default = facts_and_notes()
+            note_of(service, clock, "with-the-lab", cwd="/work/lab")
+            note_of(service, clock, "with-the-cloud", provider="cloud", cwd="/work/cloud")
+            assert len(outputs_of(service)) == 2
+            assert [one.detail for one in consolidate(service, clock)] == ["succeeded"]
+            sent = str(asked(elsewhere))
+            assert "/work/cloud" in sent
+            assert "lab" not in sent
+            assert asked(endpoint) == []
+            lab = next(one for one in outputs_of(service) if one.session_id == "with-the-lab")
+            assert all(lab.conversation_id not in one.sources for one in stored(service))
