@@ -205,7 +205,8 @@ class Phase2Kind:
         selection.set_baseline(tx, job.user_id, piece.group, piece.selection.chosen)
         completed = piece.selection.completed(piece.claimed)
         dirtiness.succeed(tx, job.user_id, piece.group, completed, outcome, result.model, now)
-        selection.prune(tx, job.user_id, piece.group, now - piece.rules.max_unused_us, now)
+        oldest = now - piece.rules.max_unused_us
+        selection.prune(tx, job.user_id, piece.group, oldest, completed, now)
         return outcome
 
     def park(
