@@ -20,7 +20,7 @@ from tests.consolidation_endpoint import (
     section,
     writes,
 )
-from tests.contract.given import ManualClock, facts_of, user_says, work
+from tests.contract.given import ManualClock, facts_of, memory, user_says, work
 from tests.contract.test_consolidation import asked, consolidate, note_of, state, stored
 from tests.contract.test_phase_trouble import HUGE
 from tests.contract.test_phases import ADA, HOUR, make_notes, noting, outputs_of, say, settle
@@ -400,7 +400,7 @@ def test_of_two_conversations_only_what_its_endpoint_may_have_is_sent(
 def test_without_an_endpoint_the_summary_is_that_of_the_rule_and_all_is_well(
     url: str, clock: ManualClock, endpoint: ScriptedEndpoint
 ) -> None:
-    with noting(url, clock, endpoint, memory_extraction_model="") as service:
+    with memory(url, clock, "", memory_phases=True, memory_phase_providers="*") as service:
         service.set_fact(ADA, "drink", "tea")
         say(service)
         settle(service, clock)
