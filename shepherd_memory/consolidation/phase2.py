@@ -168,6 +168,7 @@ class Phase2Kind:
 
         A run that is in vain ends here, so that nothing forgotten is sent in its later calls.
         """
+        self._fault("round")
         with self._database.write() as tx:
             if users.lock_existing(tx, job.user_id, rows=0) is None:
                 raise _InVain
@@ -175,7 +176,6 @@ class Phase2Kind:
             is_in_vain = not claims.is_held(tx, job) or _has_changed(tx, job.user_id, piece)
         if is_in_vain:
             raise _InVain
-        self._fault("round")
 
     def _spent_today(self, job: Job, now: int) -> int:
         with self._database.read() as connection:
@@ -224,7 +224,8 @@ class Phase2Kind:
         selection.set_baseline(tx, job.user_id, piece.group, piece.selection.chosen)
         completed = piece.selection.completed(piece.claimed)
         dirtiness.succeed(tx, job.user_id, piece.group, completed, outcome, result.model, now)
-        selection.prune(tx, job.user_id, piece.group, now - piece.rules.max_unused_us, now)
+        oldest = now - piece.rules.max_unused_us
+        selection.prune(tx, job.user_id, piece.group, oldest, completed, now)
         return outcome
 
     def park(

@@ -158,18 +158,21 @@ def set_baseline(tx: Connection, user_id: str, group: str, chosen: Sequence[Snap
     )
 
 
-def prune(tx: Connection, user_id: str, group: str, oldest: int, now: int) -> int:
+def prune(tx: Connection, user_id: str, group: str, oldest: int, seen: int, now: int) -> int:
     """Drop the texts of notes that no success holds and that are too old to be selected again; how many.
 
+    Only of those up to the watermark `seen`: an old conversation may have got its note during the run.
     The rows stay: they say how far their conversations were read, so that no note is made of them again.
     """
     rows = tx.rows(
         f"select {COLUMNS} from conversation_outputs {_OF_GROUP} and selected = 0 and state = '{KEPT}'"
         f" and outcome = '{SUCCEEDED}' and coalesce(last_used_at, generated_at) < :oldest"
+        " and stored_as <= :seen"
         " order by conversation_id limit :limit",
         user_id=user_id,
         group=group,
         oldest=oldest,
+        seen=seen,
         limit=PRUNED_AT_ONCE,
     )
     for row in rows:

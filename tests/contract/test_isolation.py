@@ -135,7 +135,7 @@ from shepherd_memory.transcripts import files, ingestion
 from shepherd_memory.transcripts.both_ways import find_heard, give_way
 from shepherd_memory.transcripts.ingestion import IngestOptions
 from shepherd_memory.transcripts.library import Library
-from shepherd_memory.work import jobs, ledger
+from shepherd_memory.work import claims, jobs, ledger
 from tests.contract.given import (
     NOON,
     ManualClock,
@@ -726,6 +726,7 @@ CORE: dict[str, list[Case]] = {
     "intake.store.remember": [
         on_database(store.remember, [MESSAGE], "chat", "main", IntakeOptions(True, True), True, NOW)
     ],
+    "work.claims.is_running": [in_transaction(claims.is_running, KIND, "chat")],
     "work.jobs.defer_user": [in_transaction(jobs.defer_user, KIND, NOW * 2, "later")],
     "work.jobs.drop": [
         in_transaction(jobs.drop, WAITING, "no", NOW),
@@ -1340,7 +1341,7 @@ CONSOLIDATION: dict[str, list[Case]] = {
     "consolidation.planning.queue": [on_database(consolidation_planning.queue, "main", NOW)],
     "consolidation.selection.are_kept": [in_transaction(selection.are_kept, "main", [CONVERSATION])],
     "consolidation.selection.forgettings": [in_transaction(selection.forgettings)],
-    "consolidation.selection.prune": [in_transaction(selection.prune, "main", 2 * NOW, NOW)],
+    "consolidation.selection.prune": [in_transaction(selection.prune, "main", 2 * NOW, NOW, NOW)],
     "consolidation.selection.read_snapshots": [
         in_transaction(selection.read_snapshots, "main", EVERYTHING_SENT)
     ],
