@@ -1372,9 +1372,7 @@ CONSOLIDATION: dict[str, list[Case]] = {
         in_transaction(sections.forget_buried, sections.mark_of("MEMORY.md", "AdasWord"), 2 * NOW, "main")
     ],
     "phases.sections.forget_document": [in_transaction(sections.forget_document, SECTION, "main")],
-    "phases.sections.that_repeat": [
-        in_transaction(sections.that_repeat, frozenset({tombstones.words_mark("AdasWord")}), "main")
-    ],
+    "phases.sections.that_repeat": [in_transaction(sections.that_repeat, ["AdasWord"], "main")],
     "phases.sections.versions_that_say": [
         in_transaction(sections.versions_that_say, "main", "MEMORY.md", "AdasWord", "AdasWord")
     ],
