@@ -118,7 +118,8 @@ FILE_TOOLS = (
         "List memory files",
         Effect.READS,
         "List the files of consolidated memory: MEMORY.md and memory_summary.md, skills, notes, and a "
-        "summary of each earlier conversation. They are no files of the computer: only these tools read them.",
+        "summary of each earlier conversation. Only these tools "
+        "read them: they are no files of the computer.",
         taking(
             path=text("A folder, such as: rollout_summaries; empty: all.", default=""),
             cursor=CURSOR,

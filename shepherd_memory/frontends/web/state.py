@@ -1,6 +1,6 @@
 """What the handlers of one server process share."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from starlette.types import Scope
@@ -33,6 +33,9 @@ class ServerState:
     slots: ConcurrencyLimit = field(default_factory=ConcurrencyLimit)
     rates: RateLimiter = field(default_factory=RateLimiter)
     bodies: BodyBudget = field(default_factory=BodyBudget)
+    streams: set[Callable[[], None]] = field(default_factory=set)
+    """What ends the answers that go on until their client leaves, for when the server stops."""
+
     write_problem: str = ""
     """Why the last exchange could not be stored; empty since one could."""
 
