@@ -45,7 +45,8 @@ _RESULT = re.compile(
     r"|Resuming session \S+\. The next message "
     r"|\d+ (?:entry|entries) in the memory files|Lines \d+ to \d+ of \d+ in the memory file "
     r"|The memory file .{1,600} is empty\.|Found \d+ match(?:es)? in the memory files:"
-    r"|Added the memory note )"
+    r"|Added the memory note "
+    r"|[\[{][^\0]{0,300}?\"uri\"\s*:\s*\"shepherd://(?:files|sessions)/)"
 )
 
 

@@ -9,6 +9,7 @@ from urllib.parse import quote, unquote_to_bytes
 from shepherd_memory.consolidation.file_reading import checked_path
 from shepherd_memory.errors import InvalidInput, NotFound
 from shepherd_memory.storage.clock import to_us
+from shepherd_memory.text.attached import marked
 from shepherd_memory.text.groups import MAIN_GROUP
 
 if TYPE_CHECKING:
@@ -70,7 +71,7 @@ def _checked_cursor(raw: str) -> tuple[int, str]:
 
 def _resources(service: "Service", user_id: str, group: str) -> Iterator[MemoryResource]:
     for path in service.memory_file_tree(user_id, group=group):
-        yield MemoryResource(FILES + quote(path), path, path, DESCRIPTIONS.get(path, "A memory file."))
+        yield MemoryResource(_file_uri(path), path, path, DESCRIPTIONS.get(path, "A memory file."))
     for session in service.archived_sessions(user_id, group=group):
         yield _archive(session)
 
@@ -78,7 +79,7 @@ def _resources(service: "Service", user_id: str, group: str) -> Iterator[MemoryR
 def _archive(session: "ArchivedSession") -> MemoryResource:
     where = "" if session.group_name == MAIN_GROUP else f", in the group {session.group_name}"
     return MemoryResource(
-        _uri_of(session.session_id),
+        _session_uri(session.session_id),
         f"{session.session_id}.md",
         session.name or f"Session {session.session_id}",
         f"What was said in a session that began on {session.begun_at.date()}{where}.",
@@ -86,29 +87,33 @@ def _archive(session: "ArchivedSession") -> MemoryResource:
     )
 
 
-def _uri_of(session_id: str) -> str:
+def _file_uri(path: str) -> str:
+    return FILES + quote(path)
+
+
+def _session_uri(session_id: str) -> str:
     return SESSIONS + quote(session_id, safe="")
 
 
 def resource_states(service: "Service", user_id: str, group: str) -> dict[str, str]:
     """By address what changes whenever the text there does."""
     files = service.memory_file_tree(user_id, group=group)
-    found = {FILES + quote(path): sha256(text.encode()).hexdigest() for path, text in files.items()}
+    found = {_file_uri(path): sha256(text.encode()).hexdigest() for path, text in files.items()}
     sessions = service.archived_sessions(user_id, group=group)
-    return found | {_uri_of(session.session_id): session.state() for session in sessions}
+    return found | {_session_uri(session.session_id): session.state() for session in sessions}
 
 
 def read_resource(service: "Service", user_id: str, group: str, uri: str) -> str:
     """The text at an address, as far as it fits; NotFound if this user's group has nothing there."""
-    read, name = _target(uri)
+    target = _target(uri)
     pieces, room = [], MAX_CHARS
-    for piece in read(service, user_id, group, name):
+    for piece in target.read(service, user_id, group, target.name):
         pieces.append(piece[:room])
         room -= len(piece)
         if room < 0:
             pieces.append(f"\n\n[cut: a resource has {MAX_CHARS:,} characters at most]\n")
             break
-    return "".join(pieces)
+    return marked(target.uri, "".join(pieces))
 
 
 def check_uri(uri: str) -> None:
@@ -119,12 +124,24 @@ def check_uri(uri: str) -> None:
 Reader = Callable[["Service", str, str, str], Iterator[str]]
 
 
-def _target(uri: str) -> tuple[Reader, str]:
+@dataclass(frozen=True)
+class _Target:
+    """What an address stands for, and how it is written: there are several ways."""
+
+    read: Reader
+    name: str
+    uri: str
+
+
+def _target(uri: str) -> _Target:
     if len(uri) > MAX_URI_CHARS:
         raise InvalidInput(f"the address of a resource has at most {MAX_URI_CHARS} characters")
-    for prefix, read in ((FILES, _file), (SESSIONS, _session)):
-        if uri.startswith(prefix):
-            return read, _decoded(uri.removeprefix(prefix))
+    if uri.startswith(FILES):
+        path = _decoded(uri.removeprefix(FILES))
+        return _Target(_file, path, _file_uri(path))
+    if uri.startswith(SESSIONS):
+        session_id = _decoded(uri.removeprefix(SESSIONS))
+        return _Target(_session, session_id, _session_uri(session_id))
     raise InvalidInput(f"a resource's address begins with {FILES} or {SESSIONS}")
 
 
