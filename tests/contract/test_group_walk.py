@@ -150,7 +150,7 @@ READS: dict[str, list[Case]] = {
     "row_counts": [method("row_counts")],
     "export": [method("export", shows=ALL)],
     "archive": [method("archive", SESSION, shows=NEAREST)],
-    "archived_sessions": [method("archived_sessions", shows=NEAREST)],
+    "archived_sessions": [method("archived_sessions")],
     "count_archives": [method("count_archives")],
     "begin_archive": [method("begin_archive", SESSION)],
     "export_archives": [Case(_exported_archives, ALL)],
