@@ -93,6 +93,17 @@ def test_a_writer_who_has_not_seen_the_last_version_is_told_so(service: Service)
         service.edit_memory_file("ann", "MEMORY.md", "## A\n\nd", version=seen)
 
 
+def test_an_edit_leaves_the_sections_in_the_order_of_the_text(service: Service) -> None:
+    texts = (
+        "# Memory\n\n## A\n\na\n\n## B\n\nb\n\n## C\n\nc\n",
+        "# Memory\n\n## A\n\nanother\n\n## B\n\nb\n\n## C\n\nc\n",
+        "# Memory\n\n## C\n\nc\n\n## New\n\nn\n\n## A\n\nanother\n\n## B\n\nb\n",
+    )
+    for text in texts:
+        service.edit_memory_file("ann", "MEMORY.md", text)
+        assert service.memory_file("ann", "MEMORY.md").text == text
+
+
 def test_each_change_is_a_version_and_they_are_paged(service: Service) -> None:
     for number in range(5):
         service.edit_memory_file("ann", "MEMORY.md", f"## A\n\n{number}")

@@ -1392,6 +1392,7 @@ CONSOLIDATION: dict[str, list[Case]] = {
     "phases.sections.delete": [in_transaction(sections.delete, [SECTION], "main")],
     "phases.sections.drop_history": [in_transaction(sections.drop_history, "main", 5)],
     "phases.sections.end": [with_section(sections.end, 2, many=False)],
+    "phases.sections.move": [with_section(sections.move, 3, many=False)],
     "phases.sections.every": [in_transaction(sections.every, "main")],
     "phases.sections.forget": [with_section(sections.forget)],
     "phases.sections.in_use": [in_transaction(sections.in_use, "main")],
