@@ -3,6 +3,7 @@
 import asyncio
 import signal
 from collections.abc import Iterator
+from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ from shepherd_memory.storage.clock import now_us
 from tests.grouped_memory import ALPHA, BETA, MAIN, SEEN, USER, WORDS, furnish, words_in
 from tests.server.calling import bearer, new_key
 from tests.server.serving import Running, ServeCommand, StartServer
-from tests.server.test_mcp_http import HANDSHAKE, NEWEST, as_user, post, rpc, with_client
+from tests.server.test_mcp_http import HANDSHAKE, NEWEST, as_user, connected, post, rpc, with_client
 
 FILES, SESSIONS = "shepherd://files/", "shepherd://sessions/"
 SECONDS = 60.0
@@ -274,6 +275,19 @@ def test_a_server_that_stops_ends_its_streams_and_does_not_wait_for_their_client
                 assert await asyncio.to_thread(started.process.wait) == 0
 
     with_client(started.url, as_user("ann"), use, NEWEST)
+
+
+def test_a_user_who_opens_many_streams_takes_none_from_others(running: Running) -> None:
+    async def use(client: Client) -> None:
+        async with AsyncExitStack() as stack:
+            for _ in range(16):
+                await stack.enter_async_context(client.listen(resources_list_changed=True))
+            with pytest.raises(MCPError, match="too many clients wait"):
+                await stack.enter_async_context(client.listen(resources_list_changed=True))
+            async with connected(running.url, as_user("bob"), NEWEST) as other:
+                await stack.enter_async_context(other.listen(resources_list_changed=True))
+
+    with_client(running.url, as_user("ann"), use, NEWEST)
 
 
 def test_too_many_addresses_at_once_are_refused(running: Running) -> None:

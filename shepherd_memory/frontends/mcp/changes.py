@@ -20,11 +20,13 @@ if TYPE_CHECKING:
 BEAT_SECONDS = 1.0
 """So often one row is looked at for each client that wants to know; nothing is where none does."""
 
-MAX_STREAMS = 256
+MAX_STREAMS, MAX_OF_ONE_USER = 256, 16
 MAX_URIS = 1000
 
 T = TypeVar("T")
-Streams = set[Callable[[], None]]
+Streams = dict[Callable[[], None], str]
+"""What ends each answer that goes on until its client leaves, and whose it is."""
+
 Question = Callable[["Service", str, str], T]
 """What is asked of the service for a user and group."""
 
@@ -42,7 +44,7 @@ class Desk(Protocol):
         """Whether the client that sent a request some time ago is still let in."""
 
     def streams(self, context: Any) -> Streams:
-        """The answers that go on until their client leaves, by what ends them when the server stops."""
+        """Those that go on now."""
 
 
 @dataclass(frozen=True)
@@ -99,13 +101,12 @@ async def listen(
     desk: Desk, context: Any, params: types.SubscriptionsListenRequestParams
 ) -> types.SubscriptionsListenResult:
     """Tell of changes until the client leaves or may look no more, or the server stops."""
-    streams = desk.streams(context)
-    if len(streams) >= MAX_STREAMS:
-        raise MCPError(types.INTERNAL_ERROR, "too many clients wait for changes: try again later")
+    streams, user_id = desk.streams(context), await desk.ask(context, _whose)
+    _check_room(streams, user_id)
     _check_number(len(params.notifications.resource_subscriptions or []))
     bus = InMemorySubscriptionBus()
     handler = ListenHandler(bus)
-    streams.add(handler.close)
+    streams[handler.close] = user_id
     try:
         watch = ResourceWatch(lambda question: desk.ask(context, question))
         await watch.begin()
@@ -114,8 +115,17 @@ async def listen(
             result = await handler(context, params)
             tasks.cancel_scope.cancel()
     finally:
-        streams.discard(handler.close)
+        del streams[handler.close]
     return result
+
+
+def _whose(service: "Service", user_id: str, group: str) -> str:
+    return user_id
+
+
+def _check_room(streams: Streams, user_id: str) -> None:
+    if len(streams) >= MAX_STREAMS or list(streams.values()).count(user_id) >= MAX_OF_ONE_USER:
+        raise MCPError(types.INTERNAL_ERROR, "too many clients wait for changes: try again later")
 
 
 def _check_number(uris: int) -> None:

@@ -46,25 +46,15 @@ def mcp_server(desk: Desk, client: StandingClient | None = None) -> Server[Any]:
     server with each session, and wait for it to say hello.
     """
 
-    async def list_tools(context: Any, params: Any) -> types.ListToolsResult:
-        return types.ListToolsResult(tools=definitions())
-
-    async def call_tool(context: Any, params: types.CallToolRequestParams) -> types.CallToolResult:
-        from shepherd_memory.tools import ALL_TOOLS
-
-        if params.name not in ALL_TOOLS:
-            message = f"there is no tool {params.name[:80]!r}; there are {', '.join(ALL_TOOLS)}"
-            raise MCPError(types.INVALID_PARAMS, message)
-        return _result(await desk.answer(context, params.name, params.arguments or {}))
-
+    tools = _ToolHandlers(desk)
     resources = _ResourceHandlers(desk, client)
     server: Server[Any] = Server(
         NAME,
         version=version(NAME),
         title="Shepherd memory",
         instructions=INSTRUCTIONS,
-        on_list_tools=list_tools,
-        on_call_tool=call_tool,
+        on_list_tools=tools.list,
+        on_call_tool=tools.call,
         on_list_resources=resources.list,
         on_read_resource=resources.read,
         on_list_resource_templates=resources.templates,
@@ -75,6 +65,24 @@ def mcp_server(desk: Desk, client: StandingClient | None = None) -> Server[Any]:
     # It would trace every call for whatever OpenTelemetry exporter the process has.
     server.middleware.clear()
     return server
+
+
+class _ToolHandlers:
+    """What is answered to requests about tools."""
+
+    def __init__(self, desk: Desk) -> None:
+        self._desk = desk
+
+    async def list(self, context: Any, params: Any) -> types.ListToolsResult:
+        return types.ListToolsResult(tools=definitions())
+
+    async def call(self, context: Any, params: types.CallToolRequestParams) -> types.CallToolResult:
+        from shepherd_memory.tools import ALL_TOOLS
+
+        if params.name not in ALL_TOOLS:
+            message = f"there is no tool {params.name[:80]!r}; there are {', '.join(ALL_TOOLS)}"
+            raise MCPError(types.INVALID_PARAMS, message)
+        return _result(await self._desk.answer(context, params.name, params.arguments or {}))
 
 
 class _ResourceHandlers:

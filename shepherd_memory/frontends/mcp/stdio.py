@@ -70,7 +70,7 @@ class StdioSession:
         self._has_answered = False
         self._answered = anyio.Event()
         self._last_answers = anyio.CancelScope()
-        self._streams: Streams = set()
+        self._streams: Streams = {}
 
     def end(self) -> None:
         """Come to an end, whatever the client still wants."""

@@ -33,8 +33,8 @@ class ServerState:
     slots: ConcurrencyLimit = field(default_factory=ConcurrencyLimit)
     rates: RateLimiter = field(default_factory=RateLimiter)
     bodies: BodyBudget = field(default_factory=BodyBudget)
-    streams: set[Callable[[], None]] = field(default_factory=set)
-    """What ends the answers that go on until their client leaves, for when the server stops."""
+    streams: dict[Callable[[], None], str] = field(default_factory=dict)
+    """What ends each answer that goes on until its client leaves, when the server stops; and whose it is."""
 
     write_problem: str = ""
     """Why the last exchange could not be stored; empty since one could."""
