@@ -226,17 +226,17 @@ MAX_IDS = 256
 """More than a file has sections: ids are reserved before the text is compared."""
 
 
-def _same_note(connection: Connection, user_id: str, group: str, heading: str, text: str) -> str:
-    notes = (one for one in sections.in_use(connection, user_id, group) if is_note(one.file))
-    return next((one.file for one in notes if (one.heading, one.body) == (heading, text)), "")
-
-
 def _note_path(connection: Connection, user_id: str, group: str, heading: str, now: int) -> str:
     moment = datetime.fromtimestamp(now / 1_000_000, UTC)
     stem = f"{NOTES_FOLDER}/{moment:%Y-%m-%dT%H-%M-%S}-{slug_of(heading) or 'note'}"
     taken = {one.file for one in sections.every(connection, user_id, group)}
     names = (f"{stem}{f'-{count}' if count else ''}.md" for count in range(len(taken) + 1))
     return next(name for name in names if name not in taken)
+
+
+def _same_note(connection: Connection, user_id: str, group: str, heading: str, text: str) -> str:
+    notes = (one for one in sections.in_use(connection, user_id, group) if is_note(one.file))
+    return next((one.file for one in notes if (one.heading, one.body) == (heading, text)), "")
 
 
 def _check_version(connection: Connection, user_id: str, group: str, seen: int | None) -> None:

@@ -136,7 +136,7 @@ from shepherd_memory.transcripts import files, ingestion
 from shepherd_memory.transcripts.both_ways import find_heard, give_way
 from shepherd_memory.transcripts.ingestion import IngestOptions
 from shepherd_memory.transcripts.library import Library
-from shepherd_memory.work import jobs, ledger
+from shepherd_memory.work import claims, jobs, ledger
 from tests.contract.given import (
     NOON,
     ManualClock,
@@ -727,6 +727,7 @@ CORE: dict[str, list[Case]] = {
     "intake.store.remember": [
         on_database(store.remember, [MESSAGE], "chat", "main", IntakeOptions(True, True), True, NOW)
     ],
+    "work.claims.is_running": [in_transaction(claims.is_running, KIND, "chat")],
     "work.jobs.defer_user": [in_transaction(jobs.defer_user, KIND, NOW * 2, "later")],
     "work.jobs.drop": [
         in_transaction(jobs.drop, WAITING, "no", NOW),
