@@ -248,14 +248,18 @@ def test_a_client_is_told_what_another_process_changes_and_of_nobody_elses(
     with_client(running.url, as_user("ann"), use, NEWEST)
 
 
-def test_a_stream_of_a_key_that_was_revoked_ends_without_a_word(running: Running) -> None:
+@pytest.mark.parametrize("is_something_new", [True, False])
+def test_a_stream_of_a_key_that_was_revoked_ends_without_a_word(
+    running: Running, is_something_new: bool
+) -> None:
     service = running.service
     ann = bearer(new_key(service, "ann"))
 
     async def use(client: Client) -> None:
         async with client.listen(resources_list_changed=True) as stream:
             await asyncio.to_thread(api_keys.revoke, service.database, "ann", now_us())
-            await asyncio.to_thread(service.add_memory_note, "ann", "nobody is told of this")
+            if is_something_new:
+                await asyncio.to_thread(service.add_memory_note, "ann", "nobody is told of this")
             async with asyncio.timeout(SECONDS):
                 assert [event async for event in stream] == []
 

@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 BEAT_SECONDS = 1.0
 """So often one row is looked at for each client that wants to know; nothing is where none does."""
 
+CHECK_SECONDS = 5.0
+"""After so long a client's key is looked at again: with one that was revoked nobody waits on."""
+
 MAX_STREAMS, MAX_OF_ONE_USER = 256, 16
 MAX_URIS = 1000
 
@@ -112,6 +115,7 @@ async def listen(
         await watch.begin()
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(_publish, watch, desk, context, bus, handler)
+            tasks.start_soon(_end_if_refused, desk, context, handler)
             result = await handler(context, params)
             tasks.cancel_scope.cancel()
     finally:
@@ -144,6 +148,12 @@ async def _publish(
             await bus.publish(ResourcesListChanged())
         for uri in sorted(found.uris):
             await bus.publish(ResourceUpdated(uri))
+
+
+async def _end_if_refused(desk: Desk, context: Any, handler: ListenHandler) -> None:
+    while await desk.may_look(context):
+        await anyio.sleep(CHECK_SECONDS)
+    handler.close()
 
 
 class StandingClient:
