@@ -17,8 +17,8 @@ from shepherd_memory.consolidation.file_reading import (
     read_file,
     search_files,
 )
-from shepherd_memory.consolidation.files import MemoryFiles, read_files, render_file, slug_of
-from shepherd_memory.errors import DatabaseError, InvalidInput, NotFound
+from shepherd_memory.consolidation.files import MemoryFiles, is_note, read_files, render_file, slug_of
+from shepherd_memory.errors import DatabaseError, InvalidInput, NotFound, VersionChanged
 from shepherd_memory.injection.handing_on import handing_rules
 from shepherd_memory.phases import dirtiness, sections, usage
 from shepherd_memory.phases.dirtiness import MemoryVersion
@@ -113,7 +113,10 @@ class MemoryFileService(ServiceParts):
                     usage.count_outputs(tx, user_id, read, self._clock(), group)
 
     def add_memory_note(self, user_id: str, note: str, *, name: str = "", group: str = MAIN_GROUP) -> str:
-        """Add a note as a file of its own, which the next consolidation reads and never changes; its path."""
+        """Add a note as a file of its own, which the next consolidation reads and never changes; its path.
+
+        One that is there already is not added again.
+        """
         check_known_user(user_id)
         place, text = checked_group(group), redact(canonical_text(as_text(note))).strip()
         if not text or len(text) > MAX_NOTE_CHARS:
@@ -122,6 +125,9 @@ class MemoryFileService(ServiceParts):
         heading = " ".join(redact(as_text(name)).split())[:NOTE_NAME_CHARS] or "Note"
         with self.database.write() as tx:
             number = users.lock(tx, user_id, now)
+            same = _same_note(tx, user_id, place, heading, text)
+            if same:
+                return same
             path = _note_path(tx, user_id, place, heading, now)
             version = dirtiness.next_version(tx, user_id, place, USER, f"added {path}", now)
             new = NewSection(path, heading, text, now, written_by=USER)
@@ -135,7 +141,7 @@ class MemoryFileService(ServiceParts):
         """Replace the text of a file; the version of the files afterwards.
 
         Sections that change are pinned: consolidation reads them and writes them no more. `version` is the
-        one that the writer has seen: InvalidInput if there is another by now.
+        one that the writer has seen: VersionChanged if there is another by now.
         """
         check_known_user(user_id)
         place, file, now = checked_group(group), checked_path(path), self._clock()
@@ -165,14 +171,15 @@ class MemoryFileService(ServiceParts):
 
     @empty_for_unknown_user(list)
     def memory_file_history(
-        self, user_id: str, *, limit: int = 100, group: str = MAIN_GROUP
+        self, user_id: str, *, limit: int = 100, before: int = MAX_NUMBER, group: str = MAIN_GROUP
     ) -> list[MemoryVersion]:
-        """The changes of the group's files, the newest first."""
-        if not isinstance(limit, int) or not 1 <= limit <= MAX_NUMBER:
-            raise InvalidInput(f"limit takes a whole number from 1 to {MAX_NUMBER}")
+        """The changes of the group's files, the newest first; only those before a version."""
+        for name, value in (("limit", limit), ("before", before)):
+            if not isinstance(value, int) or not 1 <= value <= MAX_NUMBER:
+                raise InvalidInput(f"{name} takes a whole number from 1 to {MAX_NUMBER}")
         place = checked_group(group)
         with self.database.read() as connection:
-            return dirtiness.versions(connection, user_id, place, limit)
+            return dirtiness.versions(connection, user_id, place, limit, before)
 
     @empty_for_unknown_user(str)
     def memory_file_diff(self, user_id: str, old: int, new: int, *, group: str = MAIN_GROUP) -> str:
@@ -227,10 +234,15 @@ def _note_path(connection: Connection, user_id: str, group: str, heading: str, n
     return next(name for name in names if name not in taken)
 
 
+def _same_note(connection: Connection, user_id: str, group: str, heading: str, text: str) -> str:
+    notes = (one for one in sections.in_use(connection, user_id, group) if is_note(one.file))
+    return next((one.file for one in notes if (one.heading, one.body) == (heading, text)), "")
+
+
 def _check_version(connection: Connection, user_id: str, group: str, seen: int | None) -> None:
     current = dirtiness.get(connection, user_id, group).version
     if seen is not None and seen != current:
-        raise InvalidInput(
+        raise VersionChanged(
             f"the memory files were changed meanwhile: they are of version {current}, not {seen!r};"
             " look at them, and change those"
         )

@@ -16,6 +16,7 @@ from shepherd_memory.memory import saved_chats
 from shepherd_memory.memory.documents import Document
 from shepherd_memory.service.arguments import check_known_user, empty_for_unknown_user, is_known_user
 from shepherd_memory.service.parts import ServiceParts
+from shepherd_memory.storage import users
 from shepherd_memory.storage.clock import to_us
 from shepherd_memory.storage.database import Connection
 from shepherd_memory.storage.tombstones import DOCUMENT, SESSION
@@ -145,6 +146,12 @@ class UserDataService(ServiceParts):
             return portability.import_user(self.database, user_id, lines, self._clock(), progress, place)
         finally:
             self.embedding.wake()
+
+    @empty_for_unknown_user(lambda: (0, 0))
+    def user_version(self, user_id: str) -> tuple[int, int]:
+        """What changes with everything that is written for a user, in whichever process; cheap to ask."""
+        with self.database.read() as connection:
+            return users.version(connection, user_id)
 
     @empty_for_unknown_user(list)
     def usage(self, user_id: str) -> list[ledger.Usage]:

@@ -129,6 +129,7 @@ from shepherd_memory.storage.rows import Provenance
 from shepherd_memory.strategies import planning as strategy_planning
 from shepherd_memory.text.ids import fits_header
 from shepherd_memory.tools import advanced, basic
+from shepherd_memory.tools import files as file_tools
 from shepherd_memory.tools import sessions as session_tools
 from shepherd_memory.tools.tool import Arguments
 from shepherd_memory.transcripts import files, ingestion
@@ -973,6 +974,10 @@ CORE: dict[str, list[Case]] = {
     ],
     "tools.advanced.list_facts": [by_tool(advanced.list_facts)],
     "tools.advanced.recall": [by_tool(advanced.recall, query="Where? my city", min_confidence=0)],
+    "tools.files.add_memory_note": [by_tool(file_tools.add_memory_note, note="a note")],
+    "tools.files.list_memory_files": [by_tool(file_tools.list_memory_files)],
+    "tools.files.read_memory_file": [by_tool(file_tools.read_memory_file, path="MEMORY.md")],
+    "tools.files.search_memory_files": [by_tool(file_tools.search_memory_files, queries=["word"])],
     "tools.sessions.clear_session": [by_tool(session_tools.clear_session, name="Put aside")],
     "tools.sessions.list_sessions": [by_tool(session_tools.list_sessions)],
     "tools.sessions.read_session": [by_tool(session_tools.read_session, session_id="chat")],
@@ -990,6 +995,7 @@ CORE: dict[str, list[Case]] = {
     "storage.erasures.digest_of_user": [lambda pair: erasures.digest_of_user(pair.me)],
     "storage.users.lock": [in_transaction(users.lock, NOW)],
     "storage.users.lock_existing": [in_transaction(users.lock_existing)],
+    "storage.users.version": [in_transaction(users.version)],
     "storage.users.bump_version": [in_transaction(users.bump_version)],
 }
 
@@ -998,6 +1004,8 @@ SERVICE: dict[str, list[Case]] = {
     "add_context": [on_service("add_context", "The same?", "the same")],
     "add_document": [on_service("add_document", "text", session_id="files", message_id="d1")],
     "begin_archive": [on_service("begin_archive", "chat")],
+    "archived_sessions": [on_service("archived_sessions")],
+    "user_version": [on_service("user_version")],
     "archive": [lambda pair: b"".join(pair.service.archive(pair.me, "chat"))],
     "context": [on_service("context")],
     "confirm": [on_service("confirm", KEPT)],
@@ -1383,6 +1391,7 @@ CONSOLIDATION: dict[str, list[Case]] = {
     "phases.sections.delete": [in_transaction(sections.delete, [SECTION], "main")],
     "phases.sections.drop_history": [in_transaction(sections.drop_history, "main", 5)],
     "phases.sections.end": [with_section(sections.end, 2, many=False)],
+    "phases.sections.move": [with_section(sections.move, 3, many=False)],
     "phases.sections.every": [in_transaction(sections.every, "main")],
     "phases.sections.forget": [with_section(sections.forget)],
     "phases.sections.in_use": [in_transaction(sections.in_use, "main")],
