@@ -148,12 +148,10 @@ def reset(
 
     Notes of conversations stay, and so does what was written by hand.
     """
-    what = (
-        "all sections, also those written by hand," if everything else "all sections that consolidation wrote"
-    )
+    what = "all sections, also those written by hand," if everything else "all that consolidation wrote"
     with open_for_writing(invocation, user) as (service, user_id):
         if not yes:
-            _confirm(f"this deletes {what} of {user_id} in the group {group}, with the history")
+            _confirm(f"this deletes {what} for {user_id} in the group {group}, with its history")
         gone = service.reset_memory_files(user_id, everything=everything, group=group)
     said = f"{gone} section{'' if gone == 1 else 's'} of {user_id} deleted; consolidation begins anew"
     emit_result(as_json, {"deleted": gone}, said)

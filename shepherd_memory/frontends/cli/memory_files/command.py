@@ -189,5 +189,5 @@ def search(
 def _emit_match(match: "FileMatch") -> None:
     """As grep does: the matching line with colons, those around it with hyphens."""
     for number, line in enumerate(match.text.removesuffix("\n").split("\n"), match.start_line):
-        mark = ":" if number >= match.line else "-"
+        mark = ":" if number == match.line else "-"
         emit(f"{match.path}{mark}{number}{mark} {line}")

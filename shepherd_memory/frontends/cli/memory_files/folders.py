@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from shepherd_memory.frontends.cli.memory_files.words import print_what_to_do
 from shepherd_memory.frontends.cli.opening import group_option, open_for_writing, user_option
 from shepherd_memory.frontends.terminal.invocation import Invocation, pass_invocation
 from shepherd_memory.frontends.terminal.output import emit_result, json_option, print_note
@@ -29,6 +30,8 @@ def export(invocation: Invocation, folder: Path, user: str | None, group: str, a
     """
     with open_for_writing(invocation, user) as (service, user_id):
         done = service.export_memory_files(user_id, folder, group=group)
+        if not done.files:
+            print_what_to_do(service, user_id, ())
     _emit(done, user_id, folder, as_json)
 
 
@@ -46,6 +49,8 @@ def mirror(invocation: Invocation, folder: Path, user: str | None, group: str, a
     """
     with open_for_writing(invocation, user) as (service, user_id):
         done = service.mirror_memory_files(user_id, folder, group=group)
+        if not done.files:
+            print_what_to_do(service, user_id, ())
     _emit(done, user_id, folder, as_json)
 
 
