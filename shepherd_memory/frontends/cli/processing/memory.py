@@ -48,8 +48,10 @@ def _state(service: Service, user_id: str, group: str) -> ConsolidationState:
 
 def _report(state: ConsolidationState, as_json: bool) -> None:
     is_done = state.dirty_since is None
-    said = _done_line(state) if is_done else f"not done: {state.reason}"
-    emit_result(as_json, {"consolidated": is_done, **plain(state)}, said)
+    if as_json:
+        emit_json({"consolidated": is_done, **plain(state)})
+    elif is_done:
+        print_note(_done_line(state))
     if not is_done:
         why = state.detail or state.reason
         raise EndpointUnavailable(
