@@ -93,10 +93,13 @@ def _calling(
     return call
 
 
-def _exported_archives(visit: Visit) -> list[str]:
-    with TemporaryDirectory() as folder:
-        visit.service.export_archives(USER, Path(folder), group=visit.group)
-        return [path.read_text() for path in Path(folder).rglob("*.md")]
+def _exported(name: str) -> Callable[[Visit], list[str]]:
+    def call(visit: Visit) -> list[str]:
+        with TemporaryDirectory() as folder:
+            getattr(visit.service, name)(USER, Path(folder), group=visit.group)
+            return [path.read_text() for path in sorted(Path(folder).rglob("*.md"))]
+
+    return call
 
 
 @dataclass(frozen=True)
@@ -153,7 +156,10 @@ READS: dict[str, list[Case]] = {
     "archived_sessions": [method("archived_sessions")],
     "count_archives": [method("count_archives")],
     "begin_archive": [method("begin_archive", SESSION)],
-    "export_archives": [Case(_exported_archives, ALL)],
+    "export_archives": [Case(_exported("export_archives"), ALL)],
+    "export_memory_files": [Case(_exported("export_memory_files"), NEAREST)],
+    "mirror_memory_files": [Case(_exported("mirror_memory_files"), ALL)],
+    "editable_memory_file": [method("editable_memory_file", "MEMORY.md", shows=NEAREST)],
     "conversations": [method("conversations")],
     "conversation_note": [method("conversation_note", Named("conversation"))],
     "conversation_notes": [method("conversation_notes", shows=ALL), method("conversation_notes", offset=1)],

@@ -27,7 +27,7 @@ from shepherd_memory.config.identity import is_known
 from shepherd_memory.consolidation import hand_changes, selection
 from shepherd_memory.consolidation import planning as consolidation_planning
 from shepherd_memory.consolidation.editing import EditedSection
-from shepherd_memory.consolidation.files import read_files
+from shepherd_memory.consolidation.files import files_in_use, groups_with_files, read_files
 from shepherd_memory.consolidation.selection import Snapshot
 from shepherd_memory.conversations import conversation, turns
 from shepherd_memory.conversations.grouping import Grouping, Origin, SaidEntry
@@ -100,6 +100,8 @@ from shepherd_memory.memory.saved_chats import InputHistory, SavedChat
 from shepherd_memory.memory.session_history import ResumeRequest
 from shepherd_memory.memory.session_lives import IdleRule, NewSession
 from shepherd_memory.memory.unconfirmed import NewUnconfirmed
+from shepherd_memory.mirrors import memory_files
+from shepherd_memory.mirrors.manifest import owner_of
 from shepherd_memory.phases import (
     candidates,
     dirtiness,
@@ -452,11 +454,15 @@ def _archived(pair: Pair) -> ArchivedSession:
     return found
 
 
-def _export_archives(pair: Pair) -> Any:
-    """All that is written for me."""
-    with TemporaryDirectory() as folder:
-        pair.service.export_archives(pair.me, Path(folder))
-        return [path.read_text() for path in sorted(Path(folder).rglob("*.md"))]
+def _written(name: str) -> Callable[[Pair], Any]:
+    """All that a method writes for me into a folder."""
+
+    def call(pair: Pair) -> Any:
+        with TemporaryDirectory() as folder:
+            getattr(pair.service, name)(pair.me, Path(folder))
+            return [path.read_text() for path in sorted(Path(folder).rglob("*.md"))]
+
+    return call
 
 
 def _settle_life(pair: Pair) -> Any:
@@ -1010,7 +1016,7 @@ SERVICE: dict[str, list[Case]] = {
     "context": [on_service("context")],
     "confirm": [on_service("confirm", KEPT)],
     "count_archives": [on_service("count_archives")],
-    "export_archives": [_export_archives],
+    "export_archives": [_written("export_archives")],
     "count_items": [
         on_service("count_items", "waiting", "failed"),
         on_service("count_items", "waiting", due=True),
@@ -1060,6 +1066,9 @@ SERVICE: dict[str, list[Case]] = {
     "add_memory_note": [on_service("add_memory_note", "a note")],
     "consolidate": [on_service("consolidate", dry_run=True)],
     "consolidation_states": [on_service("consolidation_states")],
+    "editable_memory_file": [on_service("editable_memory_file", "MEMORY.md")],
+    "export_memory_files": [_written("export_memory_files")],
+    "mirror_memory_files": [_written("mirror_memory_files")],
     "delete_memory_file": [on_service("delete_memory_file", "MEMORY.md")],
     "edit_memory_file": [on_service("edit_memory_file", "MEMORY.md", "## A\n\nb\n")],
     "memory_file": [on_service("memory_file", "MEMORY.md")],
@@ -1333,6 +1342,14 @@ EVERYTHING_SENT = PhaseRules(0, NOW, 1, frozenset("*"))
 SNAPSHOT = Snapshot(output_of("AdasWord"), "", True, 1, False, None)
 
 CONSOLIDATION: dict[str, list[Case]] = {
+    "consolidation.files.files_in_use": [
+        lambda pair: dict(in_transaction(files_in_use, "main", 1)(pair)),
+    ],
+    "consolidation.files.groups_with_files": [in_transaction(groups_with_files, "main")],
+    "mirrors.manifest.owner_of": [lambda pair: owner_of(pair.me, "main")],
+    "mirrors.memory_files.is_free_for": [
+        lambda pair: memory_files.is_free_for(Path("not there"), pair.me, "main")
+    ],
     "consolidation.files.read_files": [
         lambda pair: dict(in_transaction(read_files, "main")(pair)),
     ],
