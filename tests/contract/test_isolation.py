@@ -125,7 +125,6 @@ from shepherd_memory.storage import erasures, prompt_blocks, tombstones, transcr
 from shepherd_memory.storage.clock import from_us
 from shepherd_memory.storage.database import Connection, Database
 from shepherd_memory.storage.rows import Provenance
-from shepherd_memory.strategies import planning as strategy_planning
 from shepherd_memory.text.ids import fits_header
 from shepherd_memory.tools import advanced, basic
 from shepherd_memory.tools import sessions as session_tools
@@ -1377,13 +1376,12 @@ PHASES: dict[str, list[Case]] = {
         in_transaction(outputs.that_say, "AdasWord", "main"),
         in_transaction(outputs.that_say, "Word", "main"),
     ],
-    "phases.planning.plan_user": [on_database(planning.plan_user, PHASE_RULES, 16, NOW)],
+    "phases.planning.plan_user": [on_database(planning.plan_user, PHASE_RULES, NOW)],
     "phases.planning.put": [with_conversation(planning.put, 9000, after=(NOW,))],
     "phases.planning.queue": [_queue_note],
     "phases.planning.queued_since": [in_transaction(planning.queued_since, 0)],
     "phases.refusal.says_deleted": [in_transaction(refusal.says_deleted, ["gone"], 0, "main")],
     "phases.storing.store_note": [with_conversation(storing.store_note, after=(WRITTEN, 9000, NOW))],
-    "strategies.planning.queue": [on_database(strategy_planning.queue, "toy", [CONVERSATION], NOW)],
     "phases.withholding.call_off": [in_transaction(withholding.call_off, ["chat"])],
     "phases.withholding.forget_session": [in_transaction(withholding.forget_session, "chat")],
     "phases.withholding.withhold_messages": [_withhold_messages],
