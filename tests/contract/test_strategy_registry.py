@@ -1,4 +1,4 @@
-"""Facts, notes and strategies of packages: one registry, one life cycle, and no long wait for who comes late."""
+"""Facts, notes and strategies of packages: one registry, one life cycle, no long wait for who comes late."""
 
 from collections.abc import Iterator
 
