@@ -29,7 +29,7 @@ from shepherd_memory.consolidation import planning as consolidation_planning
 from shepherd_memory.consolidation.editing import EditedSection
 from shepherd_memory.consolidation.files import read_files
 from shepherd_memory.consolidation.selection import Snapshot
-from shepherd_memory.conversations import conversation, turns
+from shepherd_memory.conversations import conversation, life_cycle, turns
 from shepherd_memory.conversations.grouping import Grouping, Origin, SaidEntry
 from shepherd_memory.embedding import backlog
 from shepherd_memory.errors import NotFound
@@ -134,7 +134,7 @@ from shepherd_memory.transcripts import files, ingestion
 from shepherd_memory.transcripts.both_ways import find_heard, give_way
 from shepherd_memory.transcripts.ingestion import IngestOptions
 from shepherd_memory.transcripts.library import Library
-from shepherd_memory.work import jobs, ledger
+from shepherd_memory.work import claims, jobs, ledger
 from tests.contract.given import (
     NOON,
     ManualClock,
@@ -730,6 +730,7 @@ CORE: dict[str, list[Case]] = {
         in_transaction(jobs.drop, WAITING, "no", NOW),
         in_transaction(jobs.drop, PARKED, "no", NOW),
     ],
+    "work.claims.is_running": [in_transaction(claims.is_running, KIND, "session")],
     "work.jobs.get": [in_transaction(jobs.get, PARKED)],
     "work.jobs.count_by_status": [
         in_transaction(jobs.count_by_status, KIND),
@@ -1224,7 +1225,7 @@ def _id_of_conversation(pair: Pair) -> int:
 def _mark_ready(pair: Pair) -> Any:
     number = _id_of_conversation(pair)
     with pair.database.write() as tx:
-        return conversation.mark_ready(tx, pair.me, [number], NOW * 2, 1, NOW)
+        return conversation.mark_ready(tx, pair.me, [number], NOW * 2, lambda one: True, NOW)
 
 
 def _set_status(pair: Pair) -> Any:
@@ -1234,6 +1235,17 @@ def _set_status(pair: Pair) -> Any:
             conversation.set_status(tx, pair.me, number, before, "archived", NOW)
             for before in ("active", "ready", "processing")
         ]
+
+
+def _take_up(pair: Pair) -> Any:
+    number = _id_of_conversation(pair)
+    with pair.database.write() as tx:
+        for before in ("active", "ready", "processing", "archived"):
+            conversation.set_status(tx, pair.me, number, before, "skipped", NOW)
+        life_cycle.take_up(tx, pair.me, number, NOW)
+        taken = conversation.get(tx, pair.me, number)
+    assert taken is not None
+    assert taken.status == "processing"
 
 
 def _stop_and_lift(pair: Pair) -> Any:
@@ -1507,6 +1519,7 @@ TRANSCRIPTS: dict[str, list[Case]] = {
     "conversations.conversation.mark_ready": [_mark_ready],
     "conversations.conversation.of_session": [in_transaction(conversation.of_session, "session")],
     "conversations.conversation.set_status": [_set_status],
+    "conversations.life_cycle.take_up": [_take_up],
     "conversations.conversation.waiting_since": [in_transaction(conversation.waiting_since)],
     "conversations.turns.take_back": [in_transaction(turns.take_back, "session", KIND, NOW)],
     "conversations.conversation.delete_untaken": [in_transaction(conversation.delete_untaken, "chat")],
