@@ -141,6 +141,16 @@ def next_version(tx: Connection, user_id: str, group: str, written_by: str, note
     return version
 
 
+def forget_notes(tx: Connection, user_id: str, group: str) -> None:
+    """Remove what models wrote about the changes of a group's files: it may say what is forgotten."""
+    tx.execute(
+        "update memory_versions set note = '' where user_id = :user_id and group_name = :group"
+        " and written_by = 'agent'",
+        user_id=user_id,
+        group=group,
+    )
+
+
 @dataclass(frozen=True)
 class MemoryVersion:
     """One change of a group's files."""

@@ -12,6 +12,7 @@ from shepherd_memory.storage.clock import to_us
 from shepherd_memory.storage.database import Connection
 from shepherd_memory.storage.rows import build
 from shepherd_memory.text.ids import digest_of
+from shepherd_memory.text.words import has_words, words
 
 KEPT, WITHHELD = "kept", "withheld"
 AGENT, USER = "agent", "user"
@@ -374,21 +375,24 @@ def of_source(connection: Connection, user_id: str, conversation_id: int, group:
     return _read(connection, user_id, group, condition, conversation_id=conversation_id)
 
 
-def that_say(connection: Connection, user_id: str, words: str, group: str) -> list[MemorySection]:
-    """The sections, current or past, that are made of conversations and in which these words stand."""
-    plain, marks = words.lower(), frozenset({tombstones.value_mark(words)})
+def that_say(connection: Connection, user_id: str, value: str, group: str) -> list[MemorySection]:
+    """The sections, current or past, that are made of conversations and in which a value stands."""
+    plain, said = value.lower(), words(value)
     made = (one for one in _read(connection, user_id, group, "state = 'kept'") if one.sources)
-    return [
-        one for one in made if plain in _said_in(one).lower() or tombstones.has_value(_said_in(one), marks)
-    ]
+    return [one for one in made if plain in _said_in(one).lower() or has_words(_said_in(one), said)]
 
 
 def that_repeat(
-    connection: Connection, user_id: str, marks: frozenset[str], group: str
+    connection: Connection, user_id: str, messages: Iterable[str], group: str
 ) -> list[MemorySection]:
-    """The same for those in which the words of a message with one of these marks are a line."""
-    made = (one for one in _read(connection, user_id, group, "state = 'kept'") if one.sources)
-    return [one for one in made if marks & _marks_of_lines(one)]
+    """The same for those in which one of these messages is a line."""
+    told = [words(text) for text in messages if tombstones.words_mark(text)]
+    found = _read(connection, user_id, group, "state = 'kept'") if told else []
+    return [one for one in found if one.sources and any(_repeats(_said_in(one), said) for said in told)]
+
+
+def _repeats(text: str, said: Sequence[str]) -> bool:
+    return has_words(text, said) and any(words(line) == said for line in (text, *text.splitlines()))
 
 
 def by_hand_that_say(

@@ -725,6 +725,7 @@ CORE: dict[str, list[Case]] = {
     "intake.store.remember": [
         on_database(store.remember, [MESSAGE], "chat", "main", IntakeOptions(True, True), True, NOW)
     ],
+    "work.claims.is_running": [in_transaction(claims.is_running, KIND, "chat")],
     "work.jobs.defer_user": [in_transaction(jobs.defer_user, KIND, NOW * 2, "later")],
     "work.jobs.drop": [
         in_transaction(jobs.drop, WAITING, "no", NOW),
@@ -1351,7 +1352,7 @@ CONSOLIDATION: dict[str, list[Case]] = {
     "consolidation.planning.queue": [on_database(consolidation_planning.queue, "main", NOW)],
     "consolidation.selection.are_kept": [in_transaction(selection.are_kept, "main", [CONVERSATION])],
     "consolidation.selection.forgettings": [in_transaction(selection.forgettings)],
-    "consolidation.selection.prune": [in_transaction(selection.prune, "main", 2 * NOW, NOW)],
+    "consolidation.selection.prune": [in_transaction(selection.prune, "main", 2 * NOW, NOW, NOW)],
     "consolidation.selection.read_snapshots": [
         in_transaction(selection.read_snapshots, "main", EVERYTHING_SENT)
     ],
@@ -1382,9 +1383,7 @@ CONSOLIDATION: dict[str, list[Case]] = {
         in_transaction(sections.forget_buried, sections.mark_of("MEMORY.md", "AdasWord"), 2 * NOW, "main")
     ],
     "phases.sections.forget_document": [in_transaction(sections.forget_document, SECTION, "main")],
-    "phases.sections.that_repeat": [
-        in_transaction(sections.that_repeat, frozenset({tombstones.words_mark("AdasWord")}), "main")
-    ],
+    "phases.sections.that_repeat": [in_transaction(sections.that_repeat, ["AdasWord"], "main")],
     "phases.sections.versions_that_say": [
         in_transaction(sections.versions_that_say, "main", "MEMORY.md", "AdasWord", "AdasWord")
     ],
