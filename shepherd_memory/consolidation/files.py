@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 
 from shepherd_memory.phases import sections
-from shepherd_memory.phases.candidates import STRATEGY
 from shepherd_memory.phases.outputs import COLUMNS, Output
 from shepherd_memory.phases.sections import MEMORY_FILE, NOTES_FOLDER, SUMMARY_FILE, MemorySection
 from shepherd_memory.phases.summary import VERSION, render
@@ -16,6 +15,7 @@ from shepherd_memory.storage.clock import iso, to_us
 from shepherd_memory.storage.database import Connection
 from shepherd_memory.storage.rows import build
 from shepherd_memory.storage.visibility import seen_from
+from shepherd_memory.work.kinds import SUMMARY
 
 RAW_FILE = "raw_memories.md"
 OUTPUTS_FOLDER = "rollout_summaries"
@@ -208,7 +208,7 @@ def _outputs(connection: Connection, user_id: str, group: str) -> list[OutputIn]
         f"select {columns}, coalesce(c.cwd, '') from conversation_outputs o left join conversations c"
         " on c.user_id = o.user_id and c.group_name = o.group_name and c.id = o.conversation_id"
         " where o.user_id = :user_id and o.group_name = :group and o.state = 'kept'"
-        f" and o.outcome = 'succeeded' and o.strategy = '{STRATEGY}'"
+        f" and o.outcome = 'succeeded' and o.strategy = '{SUMMARY}'"
         " order by o.source_updated_at desc, o.conversation_id desc",
         user_id=user_id,
         group=group,

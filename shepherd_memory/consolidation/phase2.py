@@ -17,8 +17,8 @@ from shepherd_memory.llm.client import Client
 from shepherd_memory.memory import entries
 from shepherd_memory.memory.sessions import of_work_key
 from shepherd_memory.phases import dirtiness, sections
-from shepherd_memory.phases.phase1 import budget_in
 from shepherd_memory.phases.refusal import says_deleted
+from shepherd_memory.phases.rules import budget_in
 from shepherd_memory.phases.sections import AGENT, MemorySection, NewSection
 from shepherd_memory.storage import users
 from shepherd_memory.storage.clock import SECOND

@@ -29,7 +29,7 @@ from shepherd_memory.consolidation import planning as consolidation_planning
 from shepherd_memory.consolidation.editing import EditedSection
 from shepherd_memory.consolidation.files import files_in_use, groups_with_files, read_files
 from shepherd_memory.consolidation.selection import Snapshot
-from shepherd_memory.conversations import conversation, turns
+from shepherd_memory.conversations import conversation, life_cycle, turns
 from shepherd_memory.conversations.grouping import Grouping, Origin, SaidEntry
 from shepherd_memory.embedding import backlog
 from shepherd_memory.errors import NotFound
@@ -128,7 +128,6 @@ from shepherd_memory.storage import erasures, prompt_blocks, tombstones, transcr
 from shepherd_memory.storage.clock import from_us
 from shepherd_memory.storage.database import Connection, Database
 from shepherd_memory.storage.rows import Provenance
-from shepherd_memory.strategies import planning as strategy_planning
 from shepherd_memory.text.ids import fits_header
 from shepherd_memory.tools import advanced, basic
 from shepherd_memory.tools import files as file_tools
@@ -739,6 +738,7 @@ CORE: dict[str, list[Case]] = {
         in_transaction(jobs.drop, WAITING, "no", NOW),
         in_transaction(jobs.drop, PARKED, "no", NOW),
     ],
+    "work.claims.is_running": [in_transaction(claims.is_running, KIND, "session")],
     "work.jobs.get": [in_transaction(jobs.get, PARKED)],
     "work.jobs.count_by_status": [
         in_transaction(jobs.count_by_status, KIND),
@@ -1243,7 +1243,7 @@ def _id_of_conversation(pair: Pair) -> int:
 def _mark_ready(pair: Pair) -> Any:
     number = _id_of_conversation(pair)
     with pair.database.write() as tx:
-        return conversation.mark_ready(tx, pair.me, [number], NOW * 2, 1, NOW)
+        return conversation.mark_ready(tx, pair.me, [number], NOW * 2, lambda one: True, NOW)
 
 
 def _set_status(pair: Pair) -> Any:
@@ -1253,6 +1253,17 @@ def _set_status(pair: Pair) -> Any:
             conversation.set_status(tx, pair.me, number, before, "archived", NOW)
             for before in ("active", "ready", "processing")
         ]
+
+
+def _take_up(pair: Pair) -> Any:
+    number = _id_of_conversation(pair)
+    with pair.database.write() as tx:
+        for before in ("active", "ready", "processing", "archived"):
+            conversation.set_status(tx, pair.me, number, before, "skipped", NOW)
+        life_cycle.take_up(tx, pair.me, number, NOW)
+        taken = conversation.get(tx, pair.me, number)
+    assert taken is not None
+    assert taken.status == "processing"
 
 
 def _stop_and_lift(pair: Pair) -> Any:
@@ -1464,13 +1475,12 @@ PHASES: dict[str, list[Case]] = {
         in_transaction(outputs.that_say, "AdasWord", "main"),
         in_transaction(outputs.that_say, "Word", "main"),
     ],
-    "phases.planning.plan_user": [on_database(planning.plan_user, PHASE_RULES, 16, NOW)],
+    "phases.planning.plan_user": [on_database(planning.plan_user, PHASE_RULES, NOW)],
     "phases.planning.put": [with_conversation(planning.put, 9000, after=(NOW,))],
     "phases.planning.queue": [_queue_note],
     "phases.planning.queued_since": [in_transaction(planning.queued_since, 0)],
     "phases.refusal.says_deleted": [in_transaction(refusal.says_deleted, ["gone"], 0, "main")],
     "phases.storing.store_note": [with_conversation(storing.store_note, after=(WRITTEN, 9000, NOW))],
-    "strategies.planning.queue": [on_database(strategy_planning.queue, "toy", [CONVERSATION], NOW)],
     "phases.withholding.call_off": [in_transaction(withholding.call_off, ["chat"])],
     "phases.withholding.forget_session": [in_transaction(withholding.forget_session, "chat")],
     "phases.withholding.withhold_messages": [_withhold_messages],
@@ -1534,6 +1544,7 @@ TRANSCRIPTS: dict[str, list[Case]] = {
     "conversations.conversation.mark_ready": [_mark_ready],
     "conversations.conversation.of_session": [in_transaction(conversation.of_session, "session")],
     "conversations.conversation.set_status": [_set_status],
+    "conversations.life_cycle.take_up": [_take_up],
     "conversations.conversation.waiting_since": [in_transaction(conversation.waiting_since)],
     "conversations.turns.take_back": [in_transaction(turns.take_back, "session", KIND, NOW)],
     "conversations.conversation.delete_untaken": [in_transaction(conversation.delete_untaken, "chat")],
