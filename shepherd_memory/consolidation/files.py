@@ -13,6 +13,7 @@ from shepherd_memory.phases.sections import MEMORY_FILE, NOTES_FOLDER, SUMMARY_F
 from shepherd_memory.phases.summary import VERSION
 from shepherd_memory.storage.clock import iso, to_us
 from shepherd_memory.storage.database import Connection
+from shepherd_memory.storage.group_ids import ids_of_group
 from shepherd_memory.storage.rows import build
 
 RAW_FILE = "raw_memories.md"
@@ -129,7 +130,7 @@ class MemoryFiles(Mapping[str, str]):
     def __init__(self, texts: Mapping[str, Callable[[], str]], outputs: Mapping[str, Output]) -> None:
         self._texts = texts
         self.outputs = outputs
-        """By the paths of their files."""
+        """By the paths of their files, under the ids that the group is shown."""
 
     def __getitem__(self, path: str) -> str:
         return self._texts[path]()
@@ -173,7 +174,9 @@ def read_files(
 ) -> MemoryFiles:
     """The files of exactly this group: what is in use."""
     found = sections.in_use(connection, user_id, group)
-    return files_of(found, _outputs(connection, user_id, group), rule_summary)
+    ids = ids_of_group(connection, user_id, group)
+    outputs = [(ids.shown(output), cwd) for output, cwd in _outputs(connection, user_id, group)]
+    return files_of(found, outputs, rule_summary)
 
 
 def _outputs(connection: Connection, user_id: str, group: str) -> list[OutputIn]:

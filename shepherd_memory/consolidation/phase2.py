@@ -22,6 +22,7 @@ from shepherd_memory.phases.refusal import says_deleted
 from shepherd_memory.phases.sections import AGENT, MemorySection, NewSection
 from shepherd_memory.storage.clock import SECOND
 from shepherd_memory.storage.database import Connection, Database
+from shepherd_memory.storage.group_ids import ids_of_group
 from shepherd_memory.work import claims, endpoint_state, ledger
 from shepherd_memory.work.jobs import Job
 from shepherd_memory.work.kinds import JobResult, Terms
@@ -109,14 +110,20 @@ class Phase2Kind:
         endpoint = phase2_endpoint(self._config())
         if endpoint is None:
             raise EndpointUnavailable("the endpoint of phase 2 is no longer configured")
+        with self._database.read() as connection:
+            ids = ids_of_group(connection, job.user_id, piece.group)
+        # What the model reads and writes is the group's: it is told of conversations as the group is.
         workspace = Workspace(
-            piece.selection, piece.sections, piece.rules.summary_tokens, self._says_deleted(job, piece)
+            ids.shown(piece.selection),
+            ids.shown(piece.sections),
+            piece.rules.summary_tokens,
+            self._says_deleted(job, piece),
         )
         agent = ConsolidationAgent(
             self._client, endpoint, workspace, self._bounds(job, endpoint, now), lambda: self._fault("round")
         )
         run = agent.run()
-        changes = workspace.changes()
+        changes = ids.given(workspace.changes())
         new = tuple(_new_section(one, place, piece) for place, one in enumerate(changes.written))
         made = Consolidated(changes, new, run.note, endpoint.target.model)
         return JobResult(made, max(1, len(new)), run.spent, run.problem)

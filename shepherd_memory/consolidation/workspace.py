@@ -24,6 +24,7 @@ from shepherd_memory.phases.sections import (
     MemorySection,
 )
 from shepherd_memory.storage.clock import from_us
+from shepherd_memory.storage.group_ids import StoredId
 from shepherd_memory.text.tokens import estimate_tokens
 
 MAX_SECTIONS = 200
@@ -47,7 +48,7 @@ class StagedSection:
     heading: str
     body: str
     project: str
-    sources: tuple[int, ...]
+    sources: tuple[StoredId, ...]
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,7 @@ from shepherd_memory.memory.sessions import SessionSize
 from shepherd_memory.memory.unconfirmed import Unconfirmed
 from shepherd_memory.recall import Hit
 from shepherd_memory.service import Service
+from shepherd_memory.storage.group_ids import IdOfMain
 from shepherd_memory.text.groups import MAIN_GROUP, may_act_in
 
 PAGE = 200
@@ -155,17 +156,17 @@ class UserMemory:
 
     def set_answer(self, pair: Context, answer: str) -> Context:
         """Give a question another answer, as the user says it now; the pair that has it."""
-        return self._service.replace_answer(self.user_id, pair.id, answer, group=pair.group_name)
+        return self._service.replace_answer(self.user_id, self._id(pair), answer, group=pair.group_name)
 
     def plan_forgetting(self, item: Fact | Context | DocumentRow) -> ForgettingPlan:
         """What would go with a memory, and what says the same."""
-        return self._service.plan_forgetting(self.user_id, **_target(item))
+        return self._service.plan_forgetting(self.user_id, **self._target(item))
 
     def forget(
         self, item: Fact | Context | DocumentRow, *, only: bool = False, same: bool = False
     ) -> Forgotten:
         """Delete a memory with all that hangs together, alone, or with what says the same."""
-        return self._service.forget(self.user_id, only=only, same=same, **_target(item))
+        return self._service.forget(self.user_id, only=only, same=same, **self._target(item))
 
     def forget_session(self, document: DocumentRow) -> Forgotten:
         """Delete the session of a document and what was made of it."""
@@ -173,22 +174,25 @@ class UserMemory:
 
     def accept(self, refused: Rejection) -> Rejection:
         """Overrule the guard."""
-        return self._service.accept(self.user_id, refused.id, group=refused.group_name)
+        return self._service.accept(self.user_id, self._id(refused), group=refused.group_name)
 
     def confirm(self, waiting: Unconfirmed) -> Unconfirmed:
         """Say that it is so."""
-        return self._service.confirm(self.user_id, waiting.id, group=waiting.group_name)
+        return self._service.confirm(self.user_id, self._id(waiting), group=waiting.group_name)
 
     def refuse(self, waiting: Unconfirmed) -> Unconfirmed:
         """Say that it is not so."""
-        return self._service.refuse(self.user_id, waiting.id, group=waiting.group_name)
+        return self._service.refuse(self.user_id, self._id(waiting), group=waiting.group_name)
 
+    def _target(self, item: Fact | Context | DocumentRow) -> dict[str, Any]:
+        if isinstance(item, Fact):
+            return {"fact": item.key, "group": item.group_name}
+        kind = "context" if isinstance(item, Context) else "document"
+        return {kind: self._id(item), "group": item.group_name}
 
-def _target(item: Fact | Context | DocumentRow) -> dict[str, Any]:
-    if isinstance(item, Fact):
-        return {"fact": item.key, "group": item.group_name}
-    kind = "context" if isinstance(item, Context) else "document"
-    return {kind: item.id, "group": item.group_name}
+    def _id(self, item: Item) -> int:
+        """The id of an item, which is of the group that looks, also where another one is changed."""
+        return IdOfMain(item.id) if self.group == MAIN_GROUP else item.id
 
 
 def _row(document: Document, user_id: str) -> DocumentRow:
