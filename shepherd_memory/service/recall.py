@@ -19,7 +19,6 @@ from shepherd_memory.recall import Recalled
 from shepherd_memory.recall.hits import Scope
 from shepherd_memory.service.arguments import (
     UNKNOWN_USER,
-    check_known_user,
     empty_for_unknown_user,
     is_known_user,
     time_us,
@@ -116,9 +115,8 @@ class RecallService(ServiceParts):
     @with_group_ids
     def run_injection(self, user_id: str, injection: PromptInjection, *, group: str = MAIN_GROUP) -> Injected:
         """What a prompt injection of this group's finds; for whoever may not be able to wait for it."""
-        check_known_user(user_id)
         checked_group(group)
-        return injection.run()
+        return injection.run() if is_known_user(user_id) else Injected([], reason=UNKNOWN_USER)
 
     @empty_for_unknown_user(NoneType)
     @with_group_ids
