@@ -55,7 +55,7 @@ def furnish(service: Service, group: str, folder: Path) -> dict[str, Any]:
     service.add_document(USER, note, session_id=SESSION, message_id="n1", group=group)
     if group == GLOBAL:
         service.set_global_memory(USER, f"Everybody feeds the {word}.", group=group)
-    rejection, waiting = _refuse(service, group), _propose(service, group)
+    rejection, waiting = _refuse(service, group), propose(service, group)
     _ingest(service, group, folder)
     conversation = _note(service, group)
     asked = [{"role": "user", "content": ASKED}]
@@ -94,7 +94,7 @@ def _refuse(service: Service, group: str) -> int:
     return number
 
 
-def _propose(service: Service, group: str) -> int:
+def propose(service: Service, group: str) -> int:
     """Something that waits to be confirmed, since a time to come: nothing has waited too long."""
     word = WORDS[group]
     with service.database.write() as tx:
