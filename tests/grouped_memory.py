@@ -132,7 +132,8 @@ def _ingest(service: Service, group: str, folder: Path) -> None:
     lines = [user_line(0, f"my kettle is a {word}"), agent_line(1, f"A {word}, I see.")]
     write(path, lines)
     os.utime(path, (BEGAN // SECOND, BEGAN // SECOND))
-    assert service.transcripts.ingest(USER, path, folder, group=group).entries == len(lines)
+    taken = service.transcripts.ingest(USER, path, folder, group=group)
+    assert taken.entries == len(lines), taken
 
 
 def words_in(shown: str) -> set[str]:

@@ -12,7 +12,7 @@ from typing import Annotated, Any, Final, TypeVar, Union, cast, get_args, get_or
 
 from shepherd_memory.errors import NoSuchRow
 from shepherd_memory.storage.database import Connection, Database
-from shepherd_memory.text.groups import MAIN_GROUP, checked_group
+from shepherd_memory.text.groups import MAIN_GROUP, NamedByMain, checked_group
 from shepherd_memory.text.ids import checked_user_id
 
 _MARK: Final = "the id of a row"
@@ -26,15 +26,11 @@ MAX_SHOWN_ID = (1 << 2 * HALF_BITS) - 1
 
 _HALF = (1 << HALF_BITS) - 1
 ROUNDS = 6
-"""With four, some thousand ids would tell apart this from chance; nothing is known that could with six."""
+"""With four, some thousand known pairs would tell it from chance; with six it takes more than there are."""
 
 T = TypeVar("T")
 Method = TypeVar("Method", bound=Callable[..., Any])
 Change = Callable[[int], int]
-
-
-class IdOfMain(int):
-    """An id as `main` is shown it: it stays so in a call that names the group of the row."""
 
 
 class GroupIds:
@@ -104,6 +100,11 @@ def ids_of_group(connection: Connection, user_id: str, group: str) -> GroupIds:
     return GroupIds(hmac.digest(secret.encode(), group.encode(), "sha256"))
 
 
+def ids_shown(connection: Connection, user_id: str, group: str) -> GroupIds:
+    """How whoever looks at a group is shown ids: `main` sees its own also where it names another."""
+    return GroupIds() if isinstance(group, NamedByMain) else ids_of_group(connection, user_id, group)
+
+
 def with_group_ids(method: Method) -> Method:
     """Let a method of the service show its `group` ids as the group knows them, and take them so."""
     kinds = {name: kind for name, kind in inspect.get_annotations(method).items() if holds_ids(kind)}
@@ -115,7 +116,7 @@ def with_group_ids(method: Method) -> Method:
         given = dict(zip(names, args, strict=False)) | options
         ids = _IdsOfCall(self.database, user_id, given.get("group", MAIN_GROUP))
         named = {name: given[name] for name in kinds if given.get(name) is not None}
-        if ids.group == MAIN_GROUP or any(isinstance(one, IdOfMain) for one in named.values()):
+        if ids.are_of_main:
             return method(self, user_id, *args, **options)
         rows = {name: ids.of_group.given(one, kinds[name]) for name, one in named.items()}
         try:
@@ -134,12 +135,13 @@ class _IdsOfCall:
     def __init__(self, database: Database, user_id: str, group: object) -> None:
         self._database = database
         self._user_id = checked_user_id(user_id)
-        self.group = checked_group(group)
+        self._group = checked_group(group)
+        self.are_of_main = self._group == MAIN_GROUP or isinstance(self._group, NamedByMain)
 
     @cached_property
     def of_group(self) -> GroupIds:
         with self._database.read() as connection:
-            return ids_of_group(connection, self._user_id, self.group)
+            return ids_of_group(connection, self._user_id, self._group)
 
 
 @lru_cache(maxsize=1024)

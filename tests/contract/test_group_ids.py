@@ -15,7 +15,8 @@ from shepherd_memory.memory.sessions import of_work_key, work_key
 from shepherd_memory.service import Service
 from shepherd_memory.storage import users
 from shepherd_memory.storage.database import Database, open_database
-from shepherd_memory.storage.group_ids import IdOfMain, holds_ids, ids_of_group
+from shepherd_memory.storage.group_ids import holds_ids, ids_of_group
+from shepherd_memory.text.groups import NamedByMain
 from shepherd_memory.transcripts.library import Library
 from tests.contract.given import NOON, ManualClock, memory
 from tests.contract.test_conversation_migration import make_old
@@ -34,12 +35,13 @@ from tests.grouped_memory import (
 )
 
 _COUNTS = """
-added archives blocks budget_tokens bytes calls claims completion_tokens context context_lines context_window
-conversations count daily_tokens documents entries estimated_calls facts failed files first hits index ingesting
-items known left left_out limit line line_count line_offset lines max_lines max_results max_tokens message_count
-new next_first next_line offset old oldest_user_tokens_today open pairs place prompt_tokens purging put_off
-read_through rejections removed retained rows schema_version sessions size skipped start_line stored subagent
-successes successes_seen tokens total total_count tries_left turn turns use_count users version waiting written
+added archives blocks budget_tokens bytes calls claims completion_tokens context context_lines
+context_window conversations count daily_tokens documents entries estimated_calls facts failed files
+first hits index ingesting items known left left_out limit line line_count line_offset lines max_lines
+max_results max_tokens message_count new next_first next_line offset old oldest_user_tokens_today open
+pairs place prompt_tokens purging put_off read_through rejections removed retained rows schema_version
+sessions size skipped start_line stored subagent successes successes_seen tokens total total_count
+tries_left turn turns use_count users version waiting written
 """
 COUNTS = frozenset(_COUNTS.split())
 """Numbers that the service takes or shows and that are no ids of rows, by their names."""
@@ -276,9 +278,9 @@ def test_sessions_go_by_the_ids_of_their_entries_and_messages(service: Service) 
 def test_main_names_a_row_of_another_group_as_it_is_shown_it(service: Service) -> None:
     mine = row_of(service, "document", ALPHA)
     (document,) = [one for one in service.documents(USER) if one.id == mine]
-    plan = service.plan_forgetting(USER, document=IdOfMain(document.id), group=ALPHA)
+    plan = service.plan_forgetting(USER, document=document.id, group=NamedByMain(ALPHA))
     assert str(mine) in {one.id for one in plan.goes}
-    assert service.forget(USER, document=IdOfMain(document.id), group=ALPHA).documents
+    assert service.forget(USER, document=document.id, group=NamedByMain(ALPHA)).documents
 
 
 def test_a_fact_whose_key_is_a_number_keeps_it(service: Service) -> None:
