@@ -1,8 +1,8 @@
 """The consolidation agent: a model in a loop with tools that reach nothing but the workspace of its run."""
 
 import time
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import orjson
@@ -14,6 +14,8 @@ from shepherd_memory.extraction.extractor import Endpoint, cost_of
 from shepherd_memory.extraction.loose_json import values_in
 from shepherd_memory.llm.client import Client
 from shepherd_memory.llm.request import Completion, ModelRequest, ToolRequest
+from shepherd_memory.text.canonical import canonical_text
+from shepherd_memory.text.redaction import redact, redact_json
 from shepherd_memory.text.tokens import estimate_mean_tokens
 from shepherd_memory.work.ledger import TokenCost
 
@@ -55,8 +57,15 @@ class _NoTools(Exception):
     """The endpoint, or its model, has no use for tools."""
 
 
+class OutOfTokens(Exception):
+    """The user's tokens of today are spent in the midst of the run."""
+
+
 class ConsolidationAgent:
-    """One run of one model over one workspace."""
+    """One run of one model over one workspace.
+
+    `after_call` is told what each call has cost, and may end the run by an exception of its own.
+    """
 
     def __init__(
         self,
@@ -64,13 +73,13 @@ class ConsolidationAgent:
         endpoint: Endpoint,
         workspace: Workspace,
         bounds: AgentBounds,
-        after_round: Callable[[], None] = lambda: None,
+        after_call: Callable[[TokenCost], None] = lambda cost: None,
     ) -> None:
         self._client = client
         self._endpoint = endpoint
         self._workspace = workspace
         self._bounds = bounds
-        self._after_round = after_round
+        self._after_call = after_call
         self._spent = TokenCost()
         self._ends_at = 0.0
         self._note = ""
@@ -93,15 +102,15 @@ class ConsolidationAgent:
         is_reminded = False
         for number in range(self._bounds.max_rounds):
             answer = self._ask_with_tools(messages, is_first=number == 0)
-            self._after_round()
-            calls = answer.tool_calls[:MAX_CALLS]
+            calls = [_cleaned(one) for one in answer.tool_calls[:MAX_CALLS]]
+            text = redact(answer.text)
             if not calls and is_reminded:
                 raise _NoTools
             if not calls:
                 is_reminded = True
-                messages += [{"role": "assistant", "content": answer.text}, _user(prompt.REMINDER)]
+                messages += [{"role": "assistant", "content": text}, _user(prompt.REMINDER)]
                 continue
-            messages.append({"role": "assistant", "content": answer.text, "tool_calls": _wire(calls)})
+            messages.append({"role": "assistant", "content": text, "tool_calls": _wire(calls)})
             for call in calls:
                 messages.append(self._answer_call(call))
                 if self._is_finished(call, messages[-1]):
@@ -129,9 +138,11 @@ class ConsolidationAgent:
             raise _Failed(f"the model did not finish within {self._bounds.timeout_seconds:g} s")
         used = self._spent.prompt_tokens + self._spent.completion_tokens
         if 0 < self._bounds.tokens_left <= used:
-            raise _Failed("the tokens of today are spent")
+            raise OutOfTokens
         answer = self._client.complete(self._endpoint.target, request, left)
-        self._spent += cost_of(answer)
+        cost = cost_of(answer)
+        self._spent += cost
+        self._after_call(cost)
         return answer
 
     def _make_room(self, messages: list[Message]) -> None:
@@ -198,7 +209,7 @@ class ConsolidationAgent:
             if self._refused_ends >= MAX_REFUSED_ENDS:
                 raise _Failed(problem)
             raise InvalidInput(problem)
-        self._note = " ".join(str(note).split())[:200]
+        self._note = " ".join(redact(canonical_text(str(note))).split())[:200]
         return "finished"
 
     def _is_finished(self, call: ToolRequest, answer: Message) -> bool:
@@ -206,8 +217,6 @@ class ConsolidationAgent:
 
     def _work_in_one_answer(self) -> None:
         """For a model without tools: all files in the request, and all changes in the answer."""
-        self._workspace.staged.clear()
-        self._workspace.ended.clear()
         messages = self._opening()
         messages[1]["content"] += f"\n\n{self._inlined()}\n\n{prompt.ANSWER}"
         problems = ""
@@ -216,8 +225,8 @@ class ConsolidationAgent:
             request = ModelRequest(
                 asked, (), self._endpoint.max_tokens, 0.1, prompt.SCHEMA, prompt.SCHEMA_NAME
             )
+            self._workspace.start_again()
             problems = self._apply(self._ask(request))
-            self._after_round()
             if not problems:
                 return
         raise _Failed(problems)
@@ -234,7 +243,8 @@ class ConsolidationAgent:
 
     def _apply(self, answer: Completion) -> str:
         """Stage what an answer holds; what is wrong with it."""
-        found = [one.value for one in values_in(answer.text) if isinstance(one.value, dict)]
+        read = (redact_json(one.value) for one in values_in(answer.text))
+        found = [one for one in read if isinstance(one, dict)]
         whole = next((one for one in reversed(found) if "sections" in one), None)
         if whole is None:
             return "the answer has no JSON object with sections in it"
@@ -257,11 +267,34 @@ def _user(text: str) -> Message:
     return {"role": "user", "content": text}
 
 
-def _wire(calls: tuple[ToolRequest, ...]) -> list[dict[str, Any]]:
+def _cleaned(call: ToolRequest) -> ToolRequest:
+    """A call without secrets: it goes back to the endpoint, and errors repeat parts of it."""
+    kept = replace(call, id=redact(call.id), name=redact(call.name))
+    try:
+        given = redact_json(_arguments(call.arguments))
+    except InvalidInput:
+        return kept
+    return replace(kept, arguments=orjson.dumps(given).decode())
+
+
+def _wire(calls: Sequence[ToolRequest]) -> list[dict[str, Any]]:
+    """Calls as they go back to the endpoint: some refuse arguments that are not JSON."""
     return [
-        {"id": one.id, "type": "function", "function": {"name": one.name, "arguments": one.arguments}}
+        {
+            "id": one.id,
+            "type": "function",
+            "function": {"name": one.name, "arguments": one.arguments if _is_readable(one) else "{}"},
+        }
         for one in calls
     ]
+
+
+def _is_readable(call: ToolRequest) -> bool:
+    try:
+        _arguments(call.arguments)
+    except InvalidInput:
+        return False
+    return True
 
 
 def _arguments(text: str) -> dict[str, Any]:

@@ -6,7 +6,7 @@ from datetime import datetime
 
 from shepherd_memory.config import Config
 from shepherd_memory.consolidation import selection
-from shepherd_memory.consolidation.agent import AgentBounds, ConsolidationAgent
+from shepherd_memory.consolidation.agent import AgentBounds, ConsolidationAgent, OutOfTokens
 from shepherd_memory.consolidation.planning import plan
 from shepherd_memory.consolidation.rules import ConsolidationRules, consolidation_rules, phase2_endpoint
 from shepherd_memory.consolidation.selection import Selection
@@ -20,16 +20,19 @@ from shepherd_memory.phases import dirtiness, sections
 from shepherd_memory.phases.phase1 import budget_in
 from shepherd_memory.phases.refusal import says_deleted
 from shepherd_memory.phases.sections import AGENT, MemorySection, NewSection
+from shepherd_memory.storage import users
 from shepherd_memory.storage.clock import SECOND
 from shepherd_memory.storage.database import Connection, Database
-from shepherd_memory.storage.group_ids import ids_of_group
+from shepherd_memory.storage.group_ids import GroupIds, ids_of_group
 from shepherd_memory.work import claims, endpoint_state, ledger
 from shepherd_memory.work.jobs import Job
-from shepherd_memory.work.kinds import JobResult, Terms
+from shepherd_memory.work.kinds import JobResult, Terms, TokensSpent
+from shepherd_memory.work.ledger import TokenCost
 
 NO_INPUT = "succeeded_no_input"
 SUCCEEDED = "succeeded"
-FORGOTTEN_MEANWHILE = "something was forgotten meanwhile"
+IN_VAIN = "something was forgotten, or edited by hand, meanwhile"
+TOO_FEW_TOKENS = "one consolidation takes more tokens than memory_phase_daily_tokens has for a day: raise it"
 KEPT_VERSIONS = 200
 """At four a day they outlast the blocks of running conversations, which past sections are taken back from."""
 
@@ -52,12 +55,17 @@ class ConsolidationPiece:
 
 @dataclass(frozen=True)
 class Consolidated:
-    """What a run made: changes, with a line about them, by a model."""
+    """What a run made: changes, with a line about them, by a model; nothing if it was broken off in vain."""
 
     changes: Changes = field(default_factory=Changes)
     new: tuple[NewSection, ...] = ()
     note: str = ""
     model: str = ""
+    is_in_vain: bool = False
+
+
+class _InVain(Exception):
+    """What a run reads is no longer there: whatever it makes of it would be discarded."""
 
 
 class Phase2Kind:
@@ -110,32 +118,67 @@ class Phase2Kind:
         endpoint = phase2_endpoint(self._config())
         if endpoint is None:
             raise EndpointUnavailable("the endpoint of phase 2 is no longer configured")
-        with self._database.read() as connection:
-            ids = ids_of_group(connection, job.user_id, piece.group)
+        ids = self._ids(job, piece)
         # What the model reads and writes is the group's: it is told of conversations as the group is.
-        workspace = Workspace(
-            ids.shown(piece.selection),
-            ids.shown(piece.sections),
-            piece.rules.summary_tokens,
-            self._says_deleted(job, piece),
-        )
-        agent = ConsolidationAgent(
-            self._client, endpoint, workspace, self._bounds(job, endpoint, now), lambda: self._fault("round")
-        )
-        run = agent.run()
+        shown, sections = ids.shown(piece.selection), ids.shown(piece.sections)
+        workspace = Workspace(shown, sections, piece.rules.summary_tokens, self._says_deleted(job, piece))
+        spent_before = self._spent_today(job, now)
+        try:
+            run = self._agent(job, piece, endpoint, workspace, spent_before, now).run()
+        except _InVain:
+            return JobResult(Consolidated(is_in_vain=True))
+        except OutOfTokens as error:
+            if spent_before:
+                raise TokensSpent from error
+            return JobResult(Consolidated(), problem=TOO_FEW_TOKENS)
         changes = ids.given(workspace.changes())
         new = tuple(_new_section(one, place, piece) for place, one in enumerate(changes.written))
         made = Consolidated(changes, new, run.note, endpoint.target.model)
-        return JobResult(made, max(1, len(new)), run.spent, run.problem)
+        return JobResult(made, max(1, len(new)), run.spent, run.problem, is_recorded=True)
 
-    def _bounds(self, job: Job, endpoint: Endpoint, now: int) -> AgentBounds:
+    def _ids(self, job: Job, piece: ConsolidationPiece) -> GroupIds:
+        with self._database.read() as connection:
+            return ids_of_group(connection, job.user_id, piece.group)
+
+    def _agent(
+        self,
+        job: Job,
+        piece: ConsolidationPiece,
+        endpoint: Endpoint,
+        workspace: Workspace,
+        spent_before: int,
+        now: int,
+    ) -> ConsolidationAgent:
+        def after_call(cost: TokenCost) -> None:
+            self._after_call(job, piece, cost, now)
+
+        bounds = self._bounds(endpoint, spent_before)
+        return ConsolidationAgent(self._client, endpoint, workspace, bounds, after_call)
+
+    def _after_call(self, job: Job, piece: ConsolidationPiece, cost: TokenCost, now: int) -> None:
+        """Account for each call at once: a run that comes to no end has cost as much as one that does.
+
+        A run that is in vain ends here, so that nothing forgotten is sent in its later calls.
+        """
+        with self._database.write() as tx:
+            if users.lock_existing(tx, job.user_id, rows=0) is None:
+                raise _InVain
+            ledger.record(tx, job.user_id, self.purpose, cost, now)
+            is_in_vain = not claims.is_held(tx, job) or _has_changed(tx, job.user_id, piece)
+        if is_in_vain:
+            raise _InVain
+        self._fault("round")
+
+    def _spent_today(self, job: Job, now: int) -> int:
+        with self._database.read() as connection:
+            return ledger.spent_on(connection, job.user_id, self.purpose, now)
+
+    def _bounds(self, endpoint: Endpoint, spent_before: int) -> AgentBounds:
         config = self._config()
         given = config.memory_phase2_input_tokens
         budget = given or budget_in(self._client.context_window(endpoint.target))
-        with self._database.read() as connection:
-            spent = ledger.spent_on(connection, job.user_id, self.purpose, now)
         cap = config.memory_phase_daily_tokens
-        left = max(1, cap - spent) if cap else 0
+        left = max(1, cap - spent_before) if cap else 0
         return AgentBounds(config.memory_phase2_max_rounds, config.memory_phase2_timeout, budget, left)
 
     def _says_deleted(self, job: Job, piece: ConsolidationPiece) -> Callable[[Sequence[str]], bool]:
@@ -156,10 +199,10 @@ class Phase2Kind:
         first_id: int,
         now: int,
     ) -> str | None:
-        """All that a run changed, if nothing was forgotten since it began; else it begins anew."""
-        if _has_changed(tx, job.user_id, piece):
-            is_ours = claims.release(tx, job, now, FORGOTTEN_MEANWHILE, job.successes_seen)
-            return f"discarded: {FORGOTTEN_MEANWHILE}" if is_ours else None
+        """All that a run changed, if nothing of what it read has changed since; else it begins anew."""
+        if result.is_in_vain or _has_changed(tx, job.user_id, piece):
+            is_ours = claims.release(tx, job, now, IN_VAIN, job.successes_seen)
+            return f"discarded: {IN_VAIN}" if is_ours else None
         outcome = NO_INPUT if piece.is_empty else SUCCEEDED
         if not claims.finish(tx, job, outcome, now):
             return None
@@ -197,8 +240,12 @@ def now_of(job: Job) -> int:
 
 def _has_changed(tx: Connection, user_id: str, piece: ConsolidationPiece) -> bool:
     used = [one.conversation_id for one in piece.selection.chosen]
-    is_kept = selection.are_kept(tx, user_id, piece.group, used)
-    return not is_kept or selection.forgettings(tx, user_id) != piece.forgettings
+    if not selection.are_kept(tx, user_id, piece.group, used):
+        return True
+    if selection.forgettings(tx, user_id) != piece.forgettings:
+        return True
+    current = {one.id for one in sections.current(tx, user_id, piece.group)}
+    return not current >= {one.id for one in piece.sections}
 
 
 def _new_section(one: StagedSection, place: int, piece: ConsolidationPiece) -> NewSection:

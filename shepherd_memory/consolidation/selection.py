@@ -107,10 +107,14 @@ def _snapshot(row: Row, rules: PhaseRules) -> Snapshot:
 
 
 def unsendable_sources(connection: Connection, user_id: str, group: str, rules: PhaseRules) -> frozenset[int]:
-    """The conversations of a group whose words may not be sent to whoever consolidates."""
+    """The sources of a group whose words may not be sent to whoever consolidates.
+
+    Nor may those of a conversation that is gone: nobody knows any more to whom it was said.
+    """
     rows = connection.rows(
-        "select distinct c.id, c.source, c.provider, c.file_key from section_sources s join conversations c"
-        " on c.user_id = s.user_id and c.group_name = s.group_name and c.id = s.conversation_id"
+        "select distinct s.conversation_id, c.source, c.provider, c.file_key from section_sources s"
+        " left join conversations c on c.user_id = s.user_id and c.group_name = s.group_name"
+        " and c.id = s.conversation_id"
         " where s.user_id = :user_id and s.group_name = :group",
         user_id=user_id,
         group=group,
@@ -118,7 +122,7 @@ def unsendable_sources(connection: Connection, user_id: str, group: str, rules: 
     return frozenset(
         number
         for number, source, provider, file_key in rows
-        if not rules.may_send("" if file_key else provider, source)
+        if source is None or not rules.may_send("" if file_key else provider, source)
     )
 
 

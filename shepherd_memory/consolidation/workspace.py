@@ -154,6 +154,11 @@ class Workspace:
         self.ended[found.id] = found
         return f"deleted: {title!r}"
 
+    def start_again(self) -> None:
+        """Take back all that was written and deleted."""
+        self.staged.clear()
+        self.ended.clear()
+
     def problem(self) -> str:
         """Why the run cannot end yet; empty if it can."""
         found = self._all_sections()

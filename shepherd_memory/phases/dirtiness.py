@@ -49,6 +49,16 @@ def get(connection: Connection, user_id: str, group: str) -> Consolidation:
     return Consolidation(group) if row is None else build(Consolidation, row)
 
 
+def is_known(connection: Connection, user_id: str, group: str) -> bool:
+    """Whether a group has ever had an output, or a file of its own."""
+    row = connection.row(
+        "select 1 from consolidations where user_id = :user_id and group_name = :group",
+        user_id=user_id,
+        group=group,
+    )
+    return row is not None
+
+
 def listing(connection: Connection, user_id: str, group: str) -> list[Consolidation]:
     """The states of the groups that a group sees."""
     among, seen = seen_from(group)

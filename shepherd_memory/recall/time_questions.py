@@ -1,3 +1,4 @@
+# ruff: noqa: RUF001 - Russian letters look like Latin ones.
 """Questions about a time alone, such as "what happened in March?": what was said then answers them."""
 
 import re
@@ -12,6 +13,7 @@ from shepherd_memory.recall.dates import (
     Span,
     take_dates,
 )
+from shepherd_memory.recall.other_scripts import ASKED_UNSPACED, IN_OTHER_SCRIPTS
 from shepherd_memory.text.words import STOP_WORDS, fold, words
 
 CONFIDENCE = 0.9
@@ -38,6 +40,12 @@ del yo nos fue fueron lo mes semana ano cual me te
 
 o aconteceu acontecia houve se passou fiz fizemos disse falei falamos contei contamos em no na nas do da
 dos das eu foi foram qual mes ano semana
+
+что чего чем какие какой какое какая было был были была случилось произошло происходило я мы ты вы мне нам
+мной нами делал делала делали сделал сделала сделали говорил говорила говорили сказал сказала сказали
+рассказал рассказала рассказывал рассказывала обсуждали обсуждал обсуждала писал писала писали о об про
+в во на за с и а у меня нас тебе вам нового новое новости события событие всё ли это напомни расскажи
+покажи помнишь знаешь там тогда то вообще интересного месяц месяце год году года неделю неделе весь всю
 """
 # A place, a person or a reason is asked for; or another time than the one that is named.
 _NOT_EMPTY = frozenset(
@@ -45,7 +53,8 @@ _NOT_EMPTY = frozenset(
 )
 _EMPTY = (STOP_WORDS - _NOT_EMPTY) | {word for given in _ASKING.split() for word in words(fold(given))}
 
-_SINCE = ("since ", "seit ", "desde ", "depuis ")
+_SINCE = ("since ", "seit ", "desde ", "depuis ", "\u0441 ")
+_SINCE_BEHIND = ("以来", "から", "开始", "起")
 
 _SEASONS = {"spring": 3, "summer": 6, "autumn": 9, "fall": 9, "winter": 12}
 
@@ -114,10 +123,14 @@ _ALONE: list[Pattern] = [
 
 def asked_times(query: str, now: datetime) -> tuple[Span, ...]:
     """The stretches of time that a query is about; none if it is about anything else as well."""
-    found, rest = take_dates(fold(query), now, [*PATTERNS, *_ALONE])
-    if set(words(rest)) - _EMPTY:
+    found, rest = take_dates(fold(query), now, [*PATTERNS, *IN_OTHER_SCRIPTS, *_ALONE])
+    if set(words(ASKED_UNSPACED.sub(" ", rest))) - _EMPTY:
         return ()
-    return tuple(_through_today(span, now) if said.startswith(_SINCE) else span for span, said in found)
+    return tuple(_through_today(span, now) if _is_since(said) else span for span, said in found)
+
+
+def _is_since(said: str) -> bool:
+    return said.startswith(_SINCE) or said.endswith(_SINCE_BEHIND)
 
 
 def _through_today(span: Span, now: datetime) -> Span:

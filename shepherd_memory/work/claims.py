@@ -107,6 +107,29 @@ def renew(database: Database, job: Job, lease_until: int) -> bool:
         return _owned(tx, job, "lease_until = :lease_until", lease_until=lease_until)
 
 
+def is_running(connection: Connection, user_id: str, kind: str, key: str) -> bool:
+    """Whether a job of this key runs."""
+    row = connection.row(
+        "select 1 from jobs where user_id = :user_id and kind = :kind and key = :key and status = 'running'"
+        " limit 1",
+        user_id=user_id,
+        kind=kind,
+        key=key,
+    )
+    return row is not None
+
+
+def is_held(connection: Connection, job: Job) -> bool:
+    """Whether a claimed job is still ours."""
+    row = connection.row(
+        "select 1 from jobs where user_id = :user_id and id = :id and token = :token and status = 'running'",
+        user_id=job.user_id,
+        id=job.id,
+        token=job.token,
+    )
+    return row is not None
+
+
 def finish(tx: Connection, job: Job, outcome: str, now: int) -> bool:
     """End a claimed job as done; False (roll back!) if it is no longer ours."""
     ended = "status = 'done', outcome = :outcome, ended_at = :now, payload = '', last_error = ''"

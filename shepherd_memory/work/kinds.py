@@ -49,11 +49,16 @@ ResultT = TypeVar("ResultT")
 PieceT = TypeVar("PieceT", bound=Piece)
 
 
+class TokensSpent(Exception):
+    """The user's tokens of today are spent in the midst of a job, which is not at fault and waits."""
+
+
 @dataclass(frozen=True)
 class JobResult(Generic[PieceT, ResultT]):
     """What came of a piece: a result that takes so many ids to store, or a problem; and what it cost.
 
-    `piece`: what was done, if that is less than was to be done.
+    `piece`: what was done, if that is less than was to be done. `is_recorded`: the ledger has the cost
+    already.
     """
 
     result: ResultT
@@ -61,6 +66,7 @@ class JobResult(Generic[PieceT, ResultT]):
     spent: TokenCost = field(default_factory=TokenCost)
     problem: str = ""
     piece: PieceT | None = None
+    is_recorded: bool = False
 
 
 class JobKind(Protocol[PieceT, ResultT]):
@@ -89,7 +95,10 @@ class JobKind(Protocol[PieceT, ResultT]):
         """Read what is to be done next of a claimed job."""
 
     def do(self, job: Job, piece: PieceT, now: int) -> JobResult[PieceT, ResultT]:
-        """Do it, outside any transaction, in as many calls as it takes; raises an `EndpointError`."""
+        """Do it, outside any transaction, in as many calls as it takes.
+
+        Raises an `EndpointError`, or `TokensSpent`.
+        """
 
     def store(
         self, tx: Connection, job: Job, piece: PieceT, result: ResultT, first_id: int, now: int

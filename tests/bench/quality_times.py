@@ -13,6 +13,9 @@ MONTHS = {
     "German": "Januar Februar März April Mai Juni Juli August September Oktober November Dezember",
     "French": "janvier février mars avril mai juin juillet août septembre octobre novembre décembre",
     "Spanish": "enero febrero marzo abril mayo junio julio agosto septiembre octubre noviembre diciembre",
+    "Russian": "январе феврале марте апреле мае июне июле августе сентябре октябре ноябре декабре",
+    "Japanese": " ".join(f"{month}月" for month in range(1, 13)),
+    "Chinese": " ".join(f"{month}月" for month in range(1, 13)),
     "Portuguese": "janeiro fevereiro março abril maio junho julho agosto setembro outubro novembro dezembro",
 }
 ASKED = {
@@ -21,6 +24,9 @@ ASKED = {
     "French": "Qu'est-ce qui s'est passé en {} ?",
     "Spanish": "¿Qué pasó en {}?",
     "Portuguese": "O que aconteceu em {}?",
+    "Russian": "Что было в {} года?",
+    "Japanese": "{}に何がありましたか",
+    "Chinese": "{}发生了什么",
 }
 LIMIT = 10
 
@@ -37,16 +43,19 @@ def _row(service: Service, language: str, corpora: Sequence[Corpus]) -> tuple[st
     for corpus in corpora:
         said = {(turn.at.year, turn.at.month) for turn in corpus.turns}
         for year, month in sorted(said):
-            name = f"{MONTHS[language].split()[month - 1]} {_of_year(language)}{year}"
-            found = service.recall(corpus.name, ASKED[language].format(name), LIMIT, now=_after(corpus.turns))
+            asked = ASKED[language].format(_named(language, year, month))
+            found = service.recall(corpus.name, asked, LIMIT, now=_after(corpus.turns))
             answered.append(bool(found.hits))
             shares += [(hit.created_at.year, hit.created_at.month) == (year, month) for hit in found.hits]
     right = f"{100 * fmean(shares):.0f} %" if shares else "-"
     return language, str(len(answered)), str(sum(answered)), right
 
 
-def _of_year(language: str) -> str:
-    return "de " if language in ("Spanish", "Portuguese") else ""
+def _named(language: str, year: int, month: int) -> str:
+    name = MONTHS[language].split()[month - 1]
+    if language in ("Japanese", "Chinese"):
+        return f"{year}年{name}"
+    return f"{name} de {year}" if language in ("Spanish", "Portuguese") else f"{name} {year}"
 
 
 def _after(turns: Sequence[Turn]) -> datetime:

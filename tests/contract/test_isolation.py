@@ -67,7 +67,8 @@ from shepherd_memory.maintenance import (
     session_lines,
 )
 from shepherd_memory.maintenance.exported_conversations import conversation_rows, insert_conversation
-from shepherd_memory.maintenance.exported_outputs import output_rows
+from shepherd_memory.maintenance.exported_outputs import lost_a_message, output_rows
+from shepherd_memory.maintenance.exported_sections import consolidation_rows, section_rows
 from shepherd_memory.maintenance.related import Bundle, Forgettable
 from shepherd_memory.maintenance.same_said import find_same
 from shepherd_memory.memory import (
@@ -334,6 +335,19 @@ def _import(pair: Pair) -> Any:
     return portability.import_user(pair.database, pair.me, lines, NOW, lambda size: None)
 
 
+def _import_sections(pair: Pair) -> Any:
+    """Into a memory that has lost what was consolidated."""
+    lines = io.BytesIO(b"".join(_export_of_me(pair)))
+    with pair.database.write() as tx:
+        (section,) = sections.current(tx, pair.me, "main")
+        sections.end(tx, pair.me, section, 2)
+        for table in ("section_sources", "memory_sections", "memory_versions", "consolidations"):
+            tx.execute(f"delete from {table} where user_id = :user_id", user_id=pair.me)
+    found = portability.import_user(pair.database, pair.me, lines, NOW, lambda size: None)
+    with pair.database.read() as connection:
+        return found, sections.current(connection, pair.me, "main")
+
+
 def _refused_of_me(pair: Pair) -> rejections.Rejection:
     with pair.database.write() as tx:
         (found,) = rejections.listing(tx, pair.me)
@@ -545,6 +559,24 @@ def _find_same(pair: Pair) -> Any:
     with pair.database.read() as connection:
         bundle = related.gather(connection, pair.me, FORGETTABLE[:-1])
         return find_same(connection, pair.me, bundle)
+
+
+def _add_written_by_hand(pair: Pair) -> Any:
+    with pair.database.write() as tx:
+        tx.execute("update memory_sections set written_by = 'user'")
+        bundle = related.take(tx, pair.me, FORGETTABLE[:-1])
+        related.add_written_by_hand(tx, pair.me, bundle, "main")
+        tx.execute("update memory_sections set written_by = 'agent'")
+        return bundle
+
+
+def _pinned_around(pair: Pair) -> Any:
+    with pair.database.write() as tx:
+        tx.execute("update memory_sections set written_by = 'user'")
+        said = [one for one in [documents.get(tx, pair.me, FIRST_DOCUMENT)] if one is not None]
+        found = withholding.pinned_around(tx, pair.me, said)
+        tx.execute("update memory_sections set written_by = 'agent'")
+        return found
 
 
 def _statements_of_pair(pair: Pair) -> Any:
@@ -1335,6 +1367,29 @@ CONSOLIDATION: dict[str, list[Case]] = {
     "phases.dirtiness.next_version": [in_transaction(dirtiness.next_version, "main", "user", "n", NOW)],
     "phases.dirtiness.succeed": [in_transaction(dirtiness.succeed, "main", 99, "succeeded", "m", NOW)],
     "phases.dirtiness.versions": [in_transaction(dirtiness.versions, "main")],
+    "phases.sections.add_past": [
+        in_transaction(sections.add_past, "main", SECTION + 1, section_of("x"), 1, 2, NOW)
+    ],
+    "phases.sections.by_hand_that_say": [
+        in_transaction(
+            sections.by_hand_that_say,
+            frozenset({tombstones.value_mark("AdasWord")}),
+            frozenset({tombstones.words_mark("AdasWord")}),
+            "main",
+        )
+    ],
+    "phases.sections.bury": [in_transaction(sections.bury, [("MEMORY.md", "AdasWord")], NOW, "main")],
+    "phases.sections.forget_buried": [
+        in_transaction(sections.forget_buried, sections.mark_of("MEMORY.md", "AdasWord"), 2 * NOW, "main")
+    ],
+    "phases.sections.forget_document": [in_transaction(sections.forget_document, SECTION, "main")],
+    "phases.sections.that_repeat": [
+        in_transaction(sections.that_repeat, frozenset({tombstones.words_mark("AdasWord")}), "main")
+    ],
+    "phases.sections.versions_that_say": [
+        in_transaction(sections.versions_that_say, "main", "MEMORY.md", "AdasWord", "AdasWord")
+    ],
+    "phases.dirtiness.is_known": [in_transaction(dirtiness.is_known, "main")],
     "phases.sections.add": [in_transaction(sections.add, "main", SECTION + 1, section_of("x"), 2, NOW)],
     "phases.sections.at_version": [in_transaction(sections.at_version, "main", 1)],
     "phases.sections.current": [in_transaction(sections.current, "main")],
@@ -1354,6 +1409,8 @@ CONSOLIDATION: dict[str, list[Case]] = {
     "phases.sections.withhold_source": [in_transaction(sections.withhold_source, CONVERSATION, "main")],
     "phases.summary_rows.read_summary": [in_transaction(summary_rows.read_summary, SummaryScope("main"))],
     "phases.usage.count_outputs": [in_transaction(usage.count_outputs, [CONVERSATION], NOW, "main")],
+    "maintenance.related.add_written_by_hand": [_add_written_by_hand],
+    "phases.withholding.pinned_around": [_pinned_around],
     "phases.withholding.break_off_consolidation": [
         in_transaction(withholding.break_off_consolidation, "main")
     ],
@@ -1362,6 +1419,11 @@ CONSOLIDATION: dict[str, list[Case]] = {
 PHASES: dict[str, list[Case]] = {
     "maintenance.exported_outputs.insert_output": [_insert_output],
     "maintenance.exported_outputs.is_forgotten_note": [_import],
+    "maintenance.exported_outputs.lost_a_message": [in_transaction(lost_a_message, "main", "chat", 0)],
+    "maintenance.exported_sections.consolidation_rows": [in_transaction(consolidation_rows, "main")],
+    "maintenance.exported_sections.section_rows": [in_transaction(section_rows, "main")],
+    "maintenance.imported_sections.insert_consolidation": [_import_sections],
+    "maintenance.imported_sections.insert_section": [_import_sections],
     "maintenance.exported_outputs.output_rows": [in_transaction(output_rows, "main")],
     "phases.candidates.listing": [
         in_transaction(candidates.listing),
@@ -1598,6 +1660,9 @@ READING = [
     "phases.outputs.of_conversations",
     "phases.candidates.listing",
     "maintenance.exported_outputs.output_rows",
+    "maintenance.exported_sections.consolidation_rows",
+    "maintenance.exported_sections.section_rows",
+    "maintenance.imported_sections.insert_section",
 ]
 
 

@@ -371,6 +371,9 @@ def said_each_month(service: Service, user_id: str, group: str = "main") -> None
         ("Was war im März?", 3),
         ("what did I tell you on 2027-01-11?", 1),
         ("¿Qué pasó en enero de 2027?", 1),
+        ("Что было в феврале?", 2),
+        ("3月に何がありましたか", 3),
+        ("上个月发生了什么", 2),
     ],
 )
 def test_a_question_about_a_time_alone_finds_what_was_said_then_and_nothing_else(
@@ -404,6 +407,7 @@ def test_a_question_about_a_time_alone_finds_all_that_was_said_then(url: str, cl
             "what happened last month?": {"2027-02-06", "2027-02-27"},
             "what happened last Saturday?": {"2027-03-13"},
             "Was war im März?": {"2027-03-06", "2027-03-13"},
+            "先週の土曜日に何がありましたか": {"2027-03-13"},
         }.items():
             found = service.recall("ada", query, limit=50, now=asked_at).hits
             assert {hit.session_id for hit in found} == days, query

@@ -426,3 +426,38 @@ def test_what_the_next_message_takes_back_is_not_stored(
 def test_relatives_by_marriage_are_other_people() -> None:
     for relative, key in (("belle-sœur", "sister_name"), ("belle-mère", "mother_name")):
         assert decide(f"Ma {relative} s'appelle Odile.", key, "Odile", subject="self") == REFUSED
+
+
+@pytest.mark.parametrize(
+    ("said", "key", "value", "quote"),
+    [
+        ("I'm 45, although no, 46 already.", "age", "45", "I'm 45"),
+        ("I live in Leeds, well, Bradford really.", "city", "Leeds", "I live in Leeds"),
+        ("My daughter is four, she just turned five.", "daughter_age", "four", "My daughter is four"),
+        ("Mein Sohn ist sieben, ach Quatsch, acht.", "son_age", "sieben", "Mein Sohn ist sieben"),
+        ("Ich wohne in Kiel, genauer gesagt in Kronshagen.", "city", "Kiel", "Ich wohne in Kiel"),
+        ("Vivo en Lugo, bueno, en las afueras.", "city", "Lugo", "Vivo en Lugo"),
+        ("Ma fille a six ans, non sept.", "daughter_age", "six ans", "Ma fille a six ans"),
+        ("Moro em Santos, aliás, em São Vicente.", "city", "Santos", "Moro em Santos"),
+        ("Мне 45, хотя нет, уже 46.", "age", "45", "Мне 45"),
+        ("私は45歳です。いえ、46歳になりました。", "age", "45歳", "私は45歳です"),
+        ("我住在北京，准确说是廊坊。", "city", "北京", "我住在北京"),
+        ("我今年45岁，不，46岁了。", "age", "45岁", "我今年45岁"),
+    ],
+)
+def test_what_is_taken_back_at_once_is_not_stored(said: str, key: str, value: str, quote: str) -> None:
+    subject = key.split("_")[0] if "_" in key else "self"
+    assert decide(quote, key, value, quote, subject) == STORED
+    assert decide(said, key, value, quote, subject) != STORED
+
+
+@pytest.mark.parametrize(
+    ("said", "key", "value"),
+    [
+        ("I'm 45 and have two kids now.", "age", "45"),
+        ("Meine Tochter ist vier und hat jetzt zwei Katzen.", "daughter_age", "vier"),
+        ("我今年45岁，现在有两只猫了。", "age", "45岁"),
+    ],
+)
+def test_another_number_of_something_else_takes_nothing_back(said: str, key: str, value: str) -> None:
+    assert decide(said, key, value, "", "daughter" if "daughter" in key else "self") == STORED

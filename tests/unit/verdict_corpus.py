@@ -10,7 +10,18 @@ from shepherd_memory.memory.fact_keys import normalise_key
 from shepherd_memory.text.grounding import REFUSED, STORED, Proposition, Verdict, judge
 
 PATH = Path(__file__).with_name("verdict_corpus.jsonl")
-TUNED, *_ = PARTS = "tuned", "last", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth"
+TUNED, *_ = PARTS = (
+    "tuned",
+    "last",
+    "fourth",
+    "fifth",
+    "sixth",
+    "seventh",
+    "eighth",
+    "ninth",
+    "tenth",
+    "eleventh",
+)
 
 
 @dataclass(frozen=True)

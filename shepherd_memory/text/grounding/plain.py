@@ -8,7 +8,7 @@ from itertools import pairwise
 
 from shepherd_memory.text.grounding.languages import LANGUAGES, any_phrase, pattern, table
 from shepherd_memory.text.grounding.quantities import Quantity, find_quantities, supports
-from shepherd_memory.text.grounding.reading import Clause, Reading
+from shepherd_memory.text.grounding.reading import Clause, Reading, Span
 from shepherd_memory.text.grounding.relations import NONE, Mention, best_fit
 from shepherd_memory.text.grounding.scanning import WORD, Scanner
 from shepherd_memory.text.grounding.surroundings import Surroundings
@@ -67,7 +67,8 @@ class Plainness:
             return True
         at = self._scanner.start_of(clause)
         head = next((end for end in self._heads(at, clause) if end is not None), None)
-        if any(map(self._is_part_time, self._scanner.words(self._phrase_start(clause), clause.end))):
+        span = self._phrase_start(clause), self._end_of_said(clause)
+        if any(map(self._is_part_time, self._scanner.words(*span))):
             return False
         if head is None:
             return self._is_continued(at, clause)
@@ -81,6 +82,11 @@ class Plainness:
         """Where the last sign before a clause stands: "on Fridays I'm a DJ" has none in it."""
         start = self.reading.sentences[clause.sentence][0]
         return max(start, *(self.reading.text.rfind(one, start, clause.start) for one in ",;:("))
+
+    def _end_of_said(self, clause: Clause) -> int:
+        """Where what else a clause says after the value begins: "…is a trucker | and is back on Friday"."""
+        value = self._literal_value(clause.start, clause.end)
+        return self._first_joiner(value[1], clause.end) if value else clause.end
 
     def _further_verbs(self, head: int, at: int, clause: Clause) -> Iterator[int]:
         """Where what else the same one does ends: "I'm tall and weigh…", "se llama Coco y tiene…"."""
@@ -159,7 +165,10 @@ class Plainness:
         if mention is None or not self._fits(mention):
             return None
         after = _GENITIVE.match(self.reading.text, mention.end, clause.end)
-        return self._verb_after_name(after.end() if after else mention.end, clause.end)
+        place = after.end() if after else mention.end
+        while (word := WORD.match(self.reading.text, place, clause.end)) and word[0] in self.about.split():
+            place = self._scanner.next(word.end())
+        return self._verb_after_name(place, clause.end)
 
     def _verb_after_name(self, place: int, end: int) -> int | None:
         """Where the verb ends that follows at once, or after names and words such as "younger"."""
@@ -253,12 +262,33 @@ class Plainness:
         """Whether every word from the verb to the value is known, and the one after it too."""
         if self._is_key_of("allergy") and self._is_no_allergen():
             return False
-        words = [one[0] for one in WORD.finditer(self.reading.text, at, end)]
+        if (span := self._literal_value(at, end)) is not None:
+            lead, rest = self._scanner.words(at, span[0]), self._scanner.words(span[1], end)
+            return self._is_bridge(lead) and self._may_go_on(rest)
+        words = self._scanner.words(at, end)
         places = [i for i, word in enumerate(words) if self._is_value(word)]
         if not places:
-            return sum(not self._is_known(word) for word in words) <= MAX_ASIDE_WORDS
-        lead, rest = words[: places[0]], words[places[-1] + 1 :]
-        return self._is_bridge(lead) and (not rest or (self._is_after(rest[0]) and self._may_end(rest)))
+            said = self._scanner.words(at, self._first_joiner(at, end))
+            return sum(not self._is_known(word) for word in said) <= MAX_ASIDE_WORDS
+        return self._is_bridge(words[: places[0]]) and self._may_go_on(words[places[-1] + 1 :])
+
+    def _literal_value(self, at: int, end: int) -> Span | None:
+        """Where the value first stands as it is, between the edges of words."""
+        text, length = self.reading.text, len(self.value)
+        place = text.find(self.value, at, end) if length else -1
+        while place >= 0:
+            if not (text[at:place][-1:].isalnum() or text[place + length : end][:1].isalnum()):
+                return place, place + length
+            place = text.find(self.value, place + 1, end)
+        return None
+
+    def _first_joiner(self, at: int, end: int) -> int:
+        """Where what else the clause says begins: "I have no licence | and have to get to Leeds"."""
+        joiner = pattern("persons", "joiner", self.reading.languages).search(self.reading.text, at, end)
+        return joiner.start() if joiner else end
+
+    def _may_go_on(self, rest: list[str]) -> bool:
+        return not rest or (self._is_after(rest[0]) and self._may_end(rest))
 
     def _is_no_allergen(self) -> bool:
         """Whether nobody is allergic to the value but in jest: Mondays, my boss."""
@@ -357,6 +387,8 @@ class Plainness:
         if word[0].isdigit() or word in self.about.split():
             return True
         if self._scanner.is_in("filler", word) or self._scanner.is_in("site", word):
+            return True
+        if self._scanner.is_in("noun", word) and not self._is_key_of(*table("cues")):
             return True
         return any(
             self._fits(one) for one in self.reading.mentions if word in self.reading.text[one.start : one.end]

@@ -235,14 +235,21 @@ class Surroundings:
             return False
         if self._is_asked(self.scanner.reading.sentences[clause.sentence]):
             return True
+        if self.scanner.match("request", at, clause.end) == clause.end:
+            return True
         span = clause.start, clause.end
-        if self.scanner.has("said", span, "moods"):
+        if self.scanner.has("said", span, "moods") and not self._is_addition(at, clause.end):
             return False
         start = self.scanner.text[slice(*span)].lstrip(" ,;")
         contrast = pattern("denial", "contrast", self.scanner.languages).match(start)
         if contrast:
             return self._goes_on(start[contrast.end() :].lstrip(), True)
         return self._goes_on(start, False)
+
+    def _is_addition(self, at: int, end: int) -> bool:
+        """Whether a clause is more than "…, he says": it begins with "and", and is long."""
+        is_joined = self.scanner.match("joiner", at, end, "persons") is not None
+        return is_joined and len(self.scanner.words(at, end)) > MAX_ANNOUNCEMENT_WORDS
 
     def _goes_on(self, start: str, is_contrast: bool) -> bool:
         words = WORD.findall(start)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import date, datetime
 
 from shepherd_memory.text.grounding.agreement import Subject, disagreement, read_subject, read_topic
+from shepherd_memory.text.grounding.corrections import is_corrected
 from shepherd_memory.text.grounding.denial import is_denying
 from shepherd_memory.text.grounding.foreign import PASTED, QUOTED
 from shepherd_memory.text.grounding.languages import any_phrase, pattern, table
@@ -41,8 +42,6 @@ NO_QUOTE = "without a quote"
 WHY_FOREIGN = {PASTED: "pasted, not said", QUOTED: "somebody else's words"}
 
 MAX_TIMES_QUOTE = 2
-MAX_BEFORE_RETRACTION = 30
-"""In so many characters a message that takes back the one before it says so."""
 MIN_QUOTE_CHARACTERS = 12
 """A shorter quote is taken for one of this length when a value's length is held against it."""
 
@@ -355,20 +354,9 @@ class _Case:
         return bool(ended) and len(lead[ended[-1].end() :].split()) <= 2 and ended[-1][0] not in self._about
 
     def _correction(self) -> Iterator[Doubt]:
-        end = self._clauses[-1].end
-        following = self._reading.text[end : end + 80].lstrip(" .,;:!?…。、-\u2013\u2014\n")
-        corrects = pattern("moods", "correction", self._reading.languages).match(following)
-        is_corrected = corrects and _PAUSE.match(following[corrects.end() :] or " ")
-        if is_corrected or self._is_taken_back_next():
-            yield Doubt(CORRECTED, is_firm=False)
-
-    def _is_taken_back_next(self) -> bool:
-        """Whether the next message begins by taking this one back: "Sorry, I meant Bergen"."""
         following = self._readings[self._place.number + 1 : self._place.number + 2]
-        return any(
-            pattern("moods", "retraction", one.languages).search(one.text, 0, MAX_BEFORE_RETRACTION)
-            for one in following
-        )
+        if is_corrected(self._reading, self._clauses[-1], self._value, following):
+            yield Doubt(CORRECTED, is_firm=False)
 
     def _attribute(self) -> Iterator[Doubt]:
         """Whether the quote says the attribute that the key names, where values are easily mixed up."""
@@ -441,7 +429,6 @@ class _Case:
         return set(stems(" ".join(self._reading.text[one.start : one.end] for one in clauses)))
 
 
-_PAUSE = re.compile(r"\s*[,.:!…、。]|\s*$")
 # No longer than the parts of an address may be, so that a long word is not read again from each letter.
 _ADDRESS = re.compile(
     r"https?://\S+|www\.\S+|[\w.+-]{1,64}+@[\w-]{1,63}+\.\w[\w.-]*"
