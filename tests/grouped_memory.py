@@ -119,7 +119,7 @@ def _note(service: Service, group: str) -> int:
         body = f"The keeper of the {word}."
         kept = NewSection("MEMORY.md", f"A {word}", body, BEGAN, sources=(conversation.id,))
         sections.add(tx, USER, group, number, kept, version, BEGAN)
-        dirtiness.mark(tx, USER, group, BEGAN)
+        dirtiness.mark(tx, USER, group, BEGAN, number)
     return conversation.id
 
 
