@@ -32,8 +32,7 @@ def withhold_messages(
     for document in said:
         if document.source == PHASE2:
             sections.forget_document(tx, user_id, document.id, group)
-    marks = frozenset(tombstones.words_mark(one.text) for one in said) - {""}
-    sections.withhold(tx, user_id, sections.that_repeat(tx, user_id, marks, group) if marks else [])
+    sections.withhold(tx, user_id, sections.that_repeat(tx, user_id, (one.text for one in said), group))
     of_session = cache(lambda session_id: conversations.of_session(tx, user_id, session_id, group))
     for document in said:
         if document.source == PHASE2:

@@ -347,7 +347,7 @@ def test_no_more_than_two_hundred_old_notes_lose_their_words_at_once(database: D
     with database.write() as tx:
         users.lock(tx, place[0], NOON)
         tx.insert_many("conversation_outputs", (*made.split(), *rest.split()), rows)
-        pruned = [selection.prune(tx, *place, NOON - 30 * DAY, NOON) for _ in range(3)]
+        pruned = [selection.prune(tx, *place, NOON - 30 * DAY, 2**62, NOON) for _ in range(3)]
         left = tx.rows("select distinct raw_memory, outcome, source_through from conversation_outputs")
     assert pruned == [200, 3, 0]
     assert left == [("", "succeeded_no_output", 1)], "how far they were read stays"
