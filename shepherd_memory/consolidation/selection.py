@@ -4,12 +4,12 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
 from shepherd_memory.phases import outputs
-from shepherd_memory.phases.candidates import STRATEGY
 from shepherd_memory.phases.outputs import COLUMNS, KEPT, NO_OUTPUT, SUCCEEDED, Output
 from shepherd_memory.phases.rules import PhaseRules
 from shepherd_memory.storage.clock import to_us
 from shepherd_memory.storage.database import Connection, Row
 from shepherd_memory.storage.rows import build
+from shepherd_memory.work.kinds import SUMMARY
 
 PRUNED_AT_ONCE = 200
 ADDED, RETAINED, REMOVED = "added", "retained", "removed"
@@ -99,7 +99,7 @@ def read_snapshots(connection: Connection, user_id: str, group: str, rules: Phas
         " on c.user_id = o.user_id and c.group_name = o.group_name and c.id = o.conversation_id"
         " where o.user_id = :user_id and o.group_name = :group"
         f" and o.state = '{KEPT}' and (o.outcome = '{SUCCEEDED}' or o.selected = 1)"
-        f" and o.strategy = '{STRATEGY}'",
+        f" and o.strategy = '{SUMMARY}'",
         user_id=user_id,
         group=group,
     )
@@ -132,7 +132,7 @@ def unsendable_sources(connection: Connection, user_id: str, group: str, rules: 
     )
 
 
-_OF_GROUP = f"where user_id = :user_id and group_name = :group and strategy = '{STRATEGY}'"
+_OF_GROUP = f"where user_id = :user_id and group_name = :group and strategy = '{SUMMARY}'"
 
 
 def set_baseline(tx: Connection, user_id: str, group: str, chosen: Sequence[Snapshot]) -> None:

@@ -77,7 +77,7 @@ class ArchiveService(ServiceParts):
     @empty_for_unknown_user(NoneType)
     def begin_archive(self, user_id: str, session_id: str, *, group: str = MAIN_GROUP) -> None:
         """Let a session have its file in `archive_folder` from now on: it is compacted, or its agent ends."""
-        self.archive_keeper.follow(user_id, storable_id(session_id), checked_group(group))
+        self.archive_keeper.begin(user_id, storable_id(session_id), checked_group(group))
 
     def _style(self, whole: bool) -> ArchiveStyle:
         return ArchiveStyle(whole, self.config.agent_name)

@@ -27,9 +27,9 @@ from shepherd_memory.config.identity import is_known
 from shepherd_memory.consolidation import hand_changes, selection
 from shepherd_memory.consolidation import planning as consolidation_planning
 from shepherd_memory.consolidation.editing import EditedSection
-from shepherd_memory.consolidation.files import read_files
+from shepherd_memory.consolidation.files import files_in_use, groups_with_files, read_files
 from shepherd_memory.consolidation.selection import Snapshot
-from shepherd_memory.conversations import conversation, turns
+from shepherd_memory.conversations import conversation, life_cycle, turns
 from shepherd_memory.conversations.grouping import Grouping, Origin, SaidEntry
 from shepherd_memory.embedding import backlog
 from shepherd_memory.errors import NotFound
@@ -48,7 +48,9 @@ from shepherd_memory.injection import (
 from shepherd_memory.injection.beginning import Beginning, begin
 from shepherd_memory.injection.block import MemoryBlock
 from shepherd_memory.injection.handing_on import HandingRules, PreviousRequest
+from shepherd_memory.injection.injector import InjectionRequest
 from shepherd_memory.injection.log import LoggedPrompt
+from shepherd_memory.injection.prompt_injection import PromptInjection
 from shepherd_memory.injection.stored_blocks import GivenBlock, StoredBlock
 from shepherd_memory.injection.turns import UserTurn
 from shepherd_memory.intake import alignment, store
@@ -100,6 +102,8 @@ from shepherd_memory.memory.saved_chats import InputHistory, SavedChat
 from shepherd_memory.memory.session_history import ResumeRequest
 from shepherd_memory.memory.session_lives import IdleRule, NewSession
 from shepherd_memory.memory.unconfirmed import NewUnconfirmed
+from shepherd_memory.mirrors import memory_files
+from shepherd_memory.mirrors.manifest import owner_of
 from shepherd_memory.phases import (
     candidates,
     dirtiness,
@@ -125,8 +129,8 @@ from shepherd_memory.service import Service
 from shepherd_memory.storage import erasures, prompt_blocks, tombstones, transcript_stops, users
 from shepherd_memory.storage.clock import from_us
 from shepherd_memory.storage.database import Connection, Database
+from shepherd_memory.storage.group_ids import ids_of_group
 from shepherd_memory.storage.rows import Provenance
-from shepherd_memory.strategies import planning as strategy_planning
 from shepherd_memory.text.ids import fits_header
 from shepherd_memory.tools import advanced, basic
 from shepherd_memory.tools import files as file_tools
@@ -381,6 +385,11 @@ def _extend_index(pair: Pair) -> Any:
         return user_index.extend(pair.database, connection, user_index.empty(version), pair.me, version, "m")
 
 
+def _run_injection(pair: Pair) -> Any:
+    asked = InjectionRequest(pair.me, [user_says("Where is my city, AdasWord or bobsword?")], "chat", "main")
+    return pair.service.run_injection(pair.me, PromptInjection(pair.service.injector, asked))
+
+
 ENTRY = entries.Entry(9000, "document", "chat", "user", "", NOW, Counter(["adasword"]))
 BLOCK = MemoryBlock("text", 1, ("city",), (FIRST_DOCUMENT,))
 GIVEN = GivenBlock(StoredBlock(BLOCK, entries=(("document", FIRST_DOCUMENT),)), 1, NOW)
@@ -452,11 +461,15 @@ def _archived(pair: Pair) -> ArchivedSession:
     return found
 
 
-def _export_archives(pair: Pair) -> Any:
-    """All that is written for me."""
-    with TemporaryDirectory() as folder:
-        pair.service.export_archives(pair.me, Path(folder))
-        return [path.read_text() for path in sorted(Path(folder).rglob("*.md"))]
+def _written(name: str) -> Callable[[Pair], Any]:
+    """All that a method writes for me into a folder."""
+
+    def call(pair: Pair) -> Any:
+        with TemporaryDirectory() as folder:
+            getattr(pair.service, name)(pair.me, Path(folder))
+            return [path.read_text() for path in sorted(Path(folder).rglob("*.md"))]
+
+    return call
 
 
 def _settle_life(pair: Pair) -> Any:
@@ -993,6 +1006,9 @@ CORE: dict[str, list[Case]] = {
         lambda pair: list(markdown.render(pair.database, pair.me, _archived(pair))),
     ],
     "storage.erasures.digest_of_user": [lambda pair: erasures.digest_of_user(pair.me)],
+    "storage.group_ids.ids_of_group": [
+        lambda pair: in_transaction(ids_of_group, "a")(pair).shown_id(FIRST_DOCUMENT)
+    ],
     "storage.users.lock": [in_transaction(users.lock, NOW)],
     "storage.users.lock_existing": [in_transaction(users.lock_existing)],
     "storage.users.version": [in_transaction(users.version)],
@@ -1010,7 +1026,7 @@ SERVICE: dict[str, list[Case]] = {
     "context": [on_service("context")],
     "confirm": [on_service("confirm", KEPT)],
     "count_archives": [on_service("count_archives")],
-    "export_archives": [_export_archives],
+    "export_archives": [_written("export_archives")],
     "count_items": [
         on_service("count_items", "waiting", "failed"),
         on_service("count_items", "waiting", due=True),
@@ -1060,6 +1076,9 @@ SERVICE: dict[str, list[Case]] = {
     "add_memory_note": [on_service("add_memory_note", "a note")],
     "consolidate": [on_service("consolidate", dry_run=True)],
     "consolidation_states": [on_service("consolidation_states")],
+    "editable_memory_file": [on_service("editable_memory_file", "MEMORY.md")],
+    "export_memory_files": [_written("export_memory_files")],
+    "mirror_memory_files": [_written("mirror_memory_files")],
     "delete_memory_file": [on_service("delete_memory_file", "MEMORY.md")],
     "edit_memory_file": [on_service("edit_memory_file", "MEMORY.md", "## A\n\nb\n")],
     "memory_file": [on_service("memory_file", "MEMORY.md")],
@@ -1097,6 +1116,7 @@ SERVICE: dict[str, list[Case]] = {
         on_service("inject", [user_says("Where is my city, AdasWord or bobsword?")]),
         on_service("inject", [user_says("bobsword")], session_id="chat"),
     ],
+    "run_injection": [_run_injection],
     "profile": [on_service("profile"), on_service("profile", budget_tokens=0)],
     "items": [on_service("items"), on_service("items", "failed")],
     "made_of": [on_service("made_of", "chat", "m1"), on_service("made_of", "", "")],
@@ -1234,7 +1254,7 @@ def _id_of_conversation(pair: Pair) -> int:
 def _mark_ready(pair: Pair) -> Any:
     number = _id_of_conversation(pair)
     with pair.database.write() as tx:
-        return conversation.mark_ready(tx, pair.me, [number], NOW * 2, 1, NOW)
+        return conversation.mark_ready(tx, pair.me, [number], NOW * 2, lambda one: True, NOW)
 
 
 def _set_status(pair: Pair) -> Any:
@@ -1244,6 +1264,17 @@ def _set_status(pair: Pair) -> Any:
             conversation.set_status(tx, pair.me, number, before, "archived", NOW)
             for before in ("active", "ready", "processing")
         ]
+
+
+def _take_up(pair: Pair) -> Any:
+    number = _id_of_conversation(pair)
+    with pair.database.write() as tx:
+        for before in ("active", "ready", "processing", "archived"):
+            conversation.set_status(tx, pair.me, number, before, "skipped", NOW)
+        life_cycle.take_up(tx, pair.me, number, NOW)
+        taken = conversation.get(tx, pair.me, number)
+    assert taken is not None
+    assert taken.status == "processing"
 
 
 def _stop_and_lift(pair: Pair) -> Any:
@@ -1333,6 +1364,14 @@ EVERYTHING_SENT = PhaseRules(0, NOW, 1, frozenset("*"))
 SNAPSHOT = Snapshot(output_of("AdasWord"), "", True, 1, False, None)
 
 CONSOLIDATION: dict[str, list[Case]] = {
+    "consolidation.files.files_in_use": [
+        lambda pair: dict(in_transaction(files_in_use, "main", 1)(pair)),
+    ],
+    "consolidation.files.groups_with_files": [in_transaction(groups_with_files, "main")],
+    "mirrors.manifest.owner_of": [lambda pair: owner_of(pair.me, "main")],
+    "mirrors.memory_files.is_free_for": [
+        lambda pair: memory_files.is_free_for(Path("not there"), pair.me, "main")
+    ],
     "consolidation.files.read_files": [
         lambda pair: dict(in_transaction(read_files, "main")(pair)),
     ],
@@ -1447,13 +1486,12 @@ PHASES: dict[str, list[Case]] = {
         in_transaction(outputs.that_say, "AdasWord", "main"),
         in_transaction(outputs.that_say, "Word", "main"),
     ],
-    "phases.planning.plan_user": [on_database(planning.plan_user, PHASE_RULES, 16, NOW)],
+    "phases.planning.plan_user": [on_database(planning.plan_user, PHASE_RULES, NOW)],
     "phases.planning.put": [with_conversation(planning.put, 9000, after=(NOW,))],
     "phases.planning.queue": [_queue_note],
     "phases.planning.queued_since": [in_transaction(planning.queued_since, 0)],
     "phases.refusal.says_deleted": [in_transaction(refusal.says_deleted, ["gone"], 0, "main")],
     "phases.storing.store_note": [with_conversation(storing.store_note, after=(WRITTEN, 9000, NOW))],
-    "strategies.planning.queue": [on_database(strategy_planning.queue, "toy", [CONVERSATION], NOW)],
     "phases.withholding.call_off": [in_transaction(withholding.call_off, ["chat"])],
     "phases.withholding.forget_session": [in_transaction(withholding.forget_session, "chat")],
     "phases.withholding.withhold_messages": [_withhold_messages],
@@ -1517,6 +1555,7 @@ TRANSCRIPTS: dict[str, list[Case]] = {
     "conversations.conversation.mark_ready": [_mark_ready],
     "conversations.conversation.of_session": [in_transaction(conversation.of_session, "session")],
     "conversations.conversation.set_status": [_set_status],
+    "conversations.life_cycle.take_up": [_take_up],
     "conversations.conversation.waiting_since": [in_transaction(conversation.waiting_since)],
     "conversations.turns.take_back": [in_transaction(turns.take_back, "session", KIND, NOW)],
     "conversations.conversation.delete_untaken": [in_transaction(conversation.delete_untaken, "chat")],
