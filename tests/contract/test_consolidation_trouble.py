@@ -311,7 +311,7 @@ def test_an_answer_that_has_to_be_mended_begins_with_the_memory_as_it_was(
 
     def answer(body: Body) -> Any:
         sources = labelled(body)["added"]
-        is_second = "Answer again" in str(body["messages"][-1]["content"])
+        is_second = "You answered this before" in str(body["messages"][-1]["content"])
         made_of = sources if is_second else [10**9]
         written = {"path": "MEMORY.md", "heading": "Coffee", "text": "C.", "sources": made_of, "project": ""}
         deleted = [{"path": "MEMORY.md", "heading": "Tea"}]
