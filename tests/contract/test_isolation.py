@@ -731,7 +731,6 @@ CORE: dict[str, list[Case]] = {
         in_transaction(jobs.drop, WAITING, "no", NOW),
         in_transaction(jobs.drop, PARKED, "no", NOW),
     ],
-    "work.claims.is_running": [in_transaction(claims.is_running, KIND, "session")],
     "work.jobs.get": [in_transaction(jobs.get, PARKED)],
     "work.jobs.count_by_status": [
         in_transaction(jobs.count_by_status, KIND),
