@@ -1,5 +1,6 @@
 """How the memory is doing, for `status` and health checks."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from shepherd_memory.config import Config
@@ -86,8 +87,7 @@ def read_health(connection: Connection, config: Config, config_problem: str | No
         found.append(f"the oldest item has waited {lag:.0f} s and nothing moves: {reason}")
     if failed := jobs.count_failed(connection, queue.KIND, MAX_FAILED_COUNTED):
         found.append(_failed_problem(failed))
-    if problem := _archive_problem(connection, config):
-        found.append(problem)
+    found += _folder_problems(connection, config)
     found += phase_problems(connection, config, now)
     return HealthReport(endpoint, lag, tuple(found))
 
@@ -102,12 +102,16 @@ def _failed_problem(number: int) -> str:
     )
 
 
-def _archive_problem(connection: Connection, config: Config) -> str:
-    """Why files of archives are behind what is stored; empty if they are not, or there are none."""
-    if not config.archive_folder:
-        return ""
-    reason = endpoint_state.get(connection, endpoint_state.ARCHIVES).reason
-    return f"files in archive_folder are behind, and are tried again: {reason}" if reason else ""
+def _folder_problems(connection: Connection, config: Config) -> Iterator[str]:
+    """Why files in a folder are behind what is stored, for each folder that is configured and is."""
+    folders = (
+        ("archive_folder", config.archive_folder, endpoint_state.ARCHIVES),
+        ("memory_files_folder", config.memory_files_folder, endpoint_state.MEMORY_FILES),
+    )
+    for key, folder, content in folders:
+        reason = endpoint_state.get(connection, content).reason if folder else ""
+        if reason:
+            yield f"files in {key} are behind, and are tried again: {reason}"
 
 
 def _is_held_up(connection: Connection, config: Config) -> bool:

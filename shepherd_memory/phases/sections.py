@@ -246,6 +246,18 @@ def end(tx: Connection, user_id: str, section: MemorySection, version: int) -> N
     _remove_document(tx, user_id, section)
 
 
+def move(tx: Connection, user_id: str, section: MemorySection, place: int) -> None:
+    """Put a section elsewhere in its file."""
+    tx.execute(
+        "update memory_sections set place = :place where user_id = :user_id and group_name = :group"
+        " and id = :id and place <> :place",
+        user_id=user_id,
+        group=section.group_name,
+        id=section.id,
+        place=place,
+    )
+
+
 def delete(tx: Connection, user_id: str, section_ids: Iterable[int], group: str) -> None:
     """Remove sections for good, whether they are current or of the history; their documents are apart."""
     named = [{"user_id": user_id, "group": group, "id": one} for one in section_ids]

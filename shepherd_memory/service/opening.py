@@ -116,6 +116,7 @@ def _keep_in_step(stack: ExitStack, service: Service) -> None:
     """What follows from what is stored: numbers, and files."""
     stack.enter_context(service.tallies.counting())
     stack.enter_context(service.archive_keeper.keeping())
+    stack.enter_context(service.memory_file_keeper.keeping())
 
 
 def _lanes(service: Service) -> list[Lane[Any, Any]]:

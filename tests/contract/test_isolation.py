@@ -27,7 +27,7 @@ from shepherd_memory.config.identity import is_known
 from shepherd_memory.consolidation import hand_changes, selection
 from shepherd_memory.consolidation import planning as consolidation_planning
 from shepherd_memory.consolidation.editing import EditedSection
-from shepherd_memory.consolidation.files import read_files
+from shepherd_memory.consolidation.files import files_in_use, groups_with_files, read_files
 from shepherd_memory.consolidation.selection import Snapshot
 from shepherd_memory.conversations import conversation, life_cycle, turns
 from shepherd_memory.conversations.grouping import Grouping, Origin, SaidEntry
@@ -100,6 +100,8 @@ from shepherd_memory.memory.saved_chats import InputHistory, SavedChat
 from shepherd_memory.memory.session_history import ResumeRequest
 from shepherd_memory.memory.session_lives import IdleRule, NewSession
 from shepherd_memory.memory.unconfirmed import NewUnconfirmed
+from shepherd_memory.mirrors import memory_files
+from shepherd_memory.mirrors.manifest import owner_of
 from shepherd_memory.phases import (
     candidates,
     dirtiness,
@@ -128,6 +130,7 @@ from shepherd_memory.storage.database import Connection, Database
 from shepherd_memory.storage.rows import Provenance
 from shepherd_memory.text.ids import fits_header
 from shepherd_memory.tools import advanced, basic
+from shepherd_memory.tools import files as file_tools
 from shepherd_memory.tools import sessions as session_tools
 from shepherd_memory.tools.tool import Arguments
 from shepherd_memory.transcripts import files, ingestion
@@ -450,11 +453,15 @@ def _archived(pair: Pair) -> ArchivedSession:
     return found
 
 
-def _export_archives(pair: Pair) -> Any:
-    """All that is written for me."""
-    with TemporaryDirectory() as folder:
-        pair.service.export_archives(pair.me, Path(folder))
-        return [path.read_text() for path in sorted(Path(folder).rglob("*.md"))]
+def _written(name: str) -> Callable[[Pair], Any]:
+    """All that a method writes for me into a folder."""
+
+    def call(pair: Pair) -> Any:
+        with TemporaryDirectory() as folder:
+            getattr(pair.service, name)(pair.me, Path(folder))
+            return [path.read_text() for path in sorted(Path(folder).rglob("*.md"))]
+
+    return call
 
 
 def _settle_life(pair: Pair) -> Any:
@@ -972,6 +979,10 @@ CORE: dict[str, list[Case]] = {
     ],
     "tools.advanced.list_facts": [by_tool(advanced.list_facts)],
     "tools.advanced.recall": [by_tool(advanced.recall, query="Where? my city", min_confidence=0)],
+    "tools.files.add_memory_note": [by_tool(file_tools.add_memory_note, note="a note")],
+    "tools.files.list_memory_files": [by_tool(file_tools.list_memory_files)],
+    "tools.files.read_memory_file": [by_tool(file_tools.read_memory_file, path="MEMORY.md")],
+    "tools.files.search_memory_files": [by_tool(file_tools.search_memory_files, queries=["word"])],
     "tools.sessions.clear_session": [by_tool(session_tools.clear_session, name="Put aside")],
     "tools.sessions.list_sessions": [by_tool(session_tools.list_sessions)],
     "tools.sessions.read_session": [by_tool(session_tools.read_session, session_id="chat")],
@@ -989,6 +1000,7 @@ CORE: dict[str, list[Case]] = {
     "storage.erasures.digest_of_user": [lambda pair: erasures.digest_of_user(pair.me)],
     "storage.users.lock": [in_transaction(users.lock, NOW)],
     "storage.users.lock_existing": [in_transaction(users.lock_existing)],
+    "storage.users.version": [in_transaction(users.version)],
     "storage.users.bump_version": [in_transaction(users.bump_version)],
 }
 
@@ -997,11 +1009,13 @@ SERVICE: dict[str, list[Case]] = {
     "add_context": [on_service("add_context", "The same?", "the same")],
     "add_document": [on_service("add_document", "text", session_id="files", message_id="d1")],
     "begin_archive": [on_service("begin_archive", "chat")],
+    "archived_sessions": [on_service("archived_sessions")],
+    "user_version": [on_service("user_version")],
     "archive": [lambda pair: b"".join(pair.service.archive(pair.me, "chat"))],
     "context": [on_service("context")],
     "confirm": [on_service("confirm", KEPT)],
     "count_archives": [on_service("count_archives")],
-    "export_archives": [_export_archives],
+    "export_archives": [_written("export_archives")],
     "count_items": [
         on_service("count_items", "waiting", "failed"),
         on_service("count_items", "waiting", due=True),
@@ -1051,6 +1065,9 @@ SERVICE: dict[str, list[Case]] = {
     "add_memory_note": [on_service("add_memory_note", "a note")],
     "consolidate": [on_service("consolidate", dry_run=True)],
     "consolidation_states": [on_service("consolidation_states")],
+    "editable_memory_file": [on_service("editable_memory_file", "MEMORY.md")],
+    "export_memory_files": [_written("export_memory_files")],
+    "mirror_memory_files": [_written("mirror_memory_files")],
     "delete_memory_file": [on_service("delete_memory_file", "MEMORY.md")],
     "edit_memory_file": [on_service("edit_memory_file", "MEMORY.md", "## A\n\nb\n")],
     "memory_file": [on_service("memory_file", "MEMORY.md")],
@@ -1335,6 +1352,14 @@ EVERYTHING_SENT = PhaseRules(0, NOW, 1, frozenset("*"))
 SNAPSHOT = Snapshot(output_of("AdasWord"), "", True, 1, False, None)
 
 CONSOLIDATION: dict[str, list[Case]] = {
+    "consolidation.files.files_in_use": [
+        lambda pair: dict(in_transaction(files_in_use, "main", 1)(pair)),
+    ],
+    "consolidation.files.groups_with_files": [in_transaction(groups_with_files, "main")],
+    "mirrors.manifest.owner_of": [lambda pair: owner_of(pair.me, "main")],
+    "mirrors.memory_files.is_free_for": [
+        lambda pair: memory_files.is_free_for(Path("not there"), pair.me, "main")
+    ],
     "consolidation.files.read_files": [
         lambda pair: dict(in_transaction(read_files, "main")(pair)),
     ],
@@ -1393,6 +1418,7 @@ CONSOLIDATION: dict[str, list[Case]] = {
     "phases.sections.delete": [in_transaction(sections.delete, [SECTION], "main")],
     "phases.sections.drop_history": [in_transaction(sections.drop_history, "main", 5)],
     "phases.sections.end": [with_section(sections.end, 2, many=False)],
+    "phases.sections.move": [with_section(sections.move, 3, many=False)],
     "phases.sections.every": [in_transaction(sections.every, "main")],
     "phases.sections.forget": [with_section(sections.forget)],
     "phases.sections.in_use": [in_transaction(sections.in_use, "main")],
