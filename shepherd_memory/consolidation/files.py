@@ -13,6 +13,7 @@ from shepherd_memory.phases.summary import VERSION, render
 from shepherd_memory.phases.summary_rows import SummaryScope, read_conversations, read_profile
 from shepherd_memory.storage.clock import iso, to_us
 from shepherd_memory.storage.database import Connection
+from shepherd_memory.storage.group_ids import ids_of_group
 from shepherd_memory.storage.rows import build
 from shepherd_memory.storage.visibility import seen_from
 from shepherd_memory.work.kinds import SUMMARY
@@ -131,7 +132,7 @@ class MemoryFiles(Mapping[str, str]):
     def __init__(self, texts: Mapping[str, Callable[[], str]], outputs: Mapping[str, Output]) -> None:
         self._texts = texts
         self.outputs = outputs
-        """By the paths of their files."""
+        """By the paths of their files, under the ids that the group is shown."""
 
     def __getitem__(self, path: str) -> str:
         return self._texts[path]()
@@ -175,7 +176,9 @@ def read_files(
 ) -> MemoryFiles:
     """The files of exactly this group: what is in use."""
     found = sections.in_use(connection, user_id, group)
-    return files_of(found, _outputs(connection, user_id, group), rule_summary)
+    ids = ids_of_group(connection, user_id, group)
+    outputs = [(ids.shown(output), cwd) for output, cwd in _outputs(connection, user_id, group)]
+    return files_of(found, outputs, rule_summary)
 
 
 def files_in_use(connection: Connection, user_id: str, group: str, min_messages: int) -> MemoryFiles:

@@ -23,6 +23,7 @@ from shepherd_memory.phases.sections import AGENT, MemorySection, NewSection
 from shepherd_memory.storage import users
 from shepherd_memory.storage.clock import SECOND
 from shepherd_memory.storage.database import Connection, Database
+from shepherd_memory.storage.group_ids import GroupIds, ids_of_group
 from shepherd_memory.work import claims, endpoint_state, ledger
 from shepherd_memory.work.jobs import Job
 from shepherd_memory.work.kinds import JobResult, Terms, TokensSpent
@@ -131,9 +132,10 @@ class Phase2Kind:
         endpoint = phase2_endpoint(self._config())
         if endpoint is None:
             raise EndpointUnavailable("the endpoint of phase 2 is no longer configured")
-        workspace = Workspace(
-            piece.selection, piece.sections, piece.rules.summary_tokens, self._says_deleted(job, piece)
-        )
+        ids = self._ids(job, piece)
+        # What the model reads and writes is the group's: it is told of conversations as the group is.
+        shown, sections = ids.shown(piece.selection), ids.shown(piece.sections)
+        workspace = Workspace(shown, sections, piece.rules.summary_tokens, self._says_deleted(job, piece))
         spent_before = self._spent_today(job, now)
         try:
             run = self._agent(job, piece, endpoint, workspace, spent_before, now).run()
@@ -143,10 +145,14 @@ class Phase2Kind:
             if spent_before:
                 raise TokensSpent from error
             return JobResult(Consolidated(), problem=TOO_FEW_TOKENS)
-        changes = workspace.changes()
+        changes = ids.given(workspace.changes())
         new = tuple(_new_section(one, place, piece) for place, one in enumerate(changes.written))
         made = Consolidated(changes, new, run.note, endpoint.target.model)
         return JobResult(made, max(1, len(new)), run.spent, run.problem, is_recorded=True)
+
+    def _ids(self, job: Job, piece: ConsolidationPiece) -> GroupIds:
+        with self._database.read() as connection:
+            return ids_of_group(connection, job.user_id, piece.group)
 
     def _agent(
         self,

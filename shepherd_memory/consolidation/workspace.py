@@ -22,6 +22,7 @@ from shepherd_memory.phases.sections import (
     MemorySection,
 )
 from shepherd_memory.storage.clock import from_us
+from shepherd_memory.storage.group_ids import StoredId
 from shepherd_memory.text.tokens import estimate_tokens
 
 MAX_SECTIONS = 200
@@ -50,7 +51,7 @@ class StagedSection:
     heading: str
     body: str
     project: str
-    sources: tuple[int, ...]
+    sources: tuple[StoredId, ...]
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ from datetime import datetime
 from shepherd_memory.memory.sessions import work_key
 from shepherd_memory.storage.clock import SECOND
 from shepherd_memory.storage.database import Connection
+from shepherd_memory.storage.group_ids import StoredId
 from shepherd_memory.storage.rows import build
 from shepherd_memory.storage.visibility import seen_from
 from shepherd_memory.text.groups import MAIN_GROUP
@@ -37,7 +38,7 @@ class Conversation:
     `file_key`: of the transcript that it was read from; empty for a live chat, whose `provider` is named.
     """
 
-    id: int
+    id: StoredId
     group_name: str
     session_id: str
     source: str
@@ -45,8 +46,8 @@ class Conversation:
     cwd: str
     provider: str
     originator: str
-    first_document: int
-    last_document: int
+    first_document: StoredId
+    last_document: StoredId
     first_message_at: datetime
     last_message_at: datetime
     entries: int

@@ -10,6 +10,7 @@ from shepherd_memory.memory.session_lives import ACTIVE, SessionLife
 from shepherd_memory.memory.session_messages import SessionMessages
 from shepherd_memory.memory.sessions import ON, Session
 from shepherd_memory.storage.database import Connection
+from shepherd_memory.storage.group_ids import StoredId
 from shepherd_memory.text.groups import MAIN_GROUP
 
 
@@ -29,7 +30,7 @@ class SessionSummary:
 
     session_id: str
     group_name: str
-    history_id: int | None
+    history_id: StoredId | None
     name: str
     preview: str
     message_count: int

@@ -11,6 +11,7 @@ from shepherd_memory.phases import dirtiness, sections
 from shepherd_memory.storage import prompt_blocks, users
 from shepherd_memory.storage.clock import to_us
 from shepherd_memory.storage.database import Connection, Row
+from shepherd_memory.storage.group_ids import StoredId
 from shepherd_memory.storage.rows import build
 from shepherd_memory.storage.visibility import seen_from
 from shepherd_memory.text.groups import MAIN_GROUP
@@ -31,9 +32,9 @@ class Output:
     """
 
     group_name: str
-    conversation_id: int
+    conversation_id: StoredId
     session_id: str
-    source_through: int
+    source_through: StoredId
     source_updated_at: datetime
     raw_memory: str
     summary: str

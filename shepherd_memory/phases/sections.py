@@ -1,5 +1,6 @@
 """Sections: pieces of consolidated memory, each with the conversations that it is made of."""
 
+import uuid
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -10,6 +11,7 @@ from shepherd_memory.memory.documents import PHASE2, NewDocument
 from shepherd_memory.storage import prompt_blocks, tombstones, users
 from shepherd_memory.storage.clock import to_us
 from shepherd_memory.storage.database import Connection
+from shepherd_memory.storage.group_ids import StoredId
 from shepherd_memory.storage.rows import build
 from shepherd_memory.text.ids import digest_of
 from shepherd_memory.text.words import has_words, words
@@ -32,7 +34,7 @@ class MemorySection:
     """A piece of a memory file; withheld ones have no words until they are written anew."""
 
     group_name: str
-    id: int
+    id: StoredId
     file: str
     heading: str
     body: str
@@ -42,7 +44,7 @@ class MemorySection:
     state: str
     version: int
     updated_at: datetime
-    sources: tuple[int, ...] = ()
+    sources: tuple[StoredId, ...] = ()
     """The conversations that it is made of; one that was written by hand may have none."""
 
     @property
@@ -67,7 +69,7 @@ class NewSection:
     project: str = ""
     place: int = 0
     written_by: str = AGENT
-    sources: tuple[int, ...] = ()
+    sources: tuple[StoredId, ...] = ()
     terms: Counter[str] = field(default_factory=Counter)
 
 
@@ -196,9 +198,9 @@ def add_past(
     )
 
 
-def document_name(section_id: int) -> str:
-    """What the document of a section is called."""
-    return f"{PHASE2}:{section_id}"
+def _document_name() -> str:
+    """What the document of a section is called: nothing that tells its id."""
+    return f"{PHASE2}:{uuid.uuid4().hex}"
 
 
 def _add_document(
@@ -207,7 +209,7 @@ def _add_document(
     text = f"{new.heading}\n\n{new.body}"
     document = NewDocument(
         DOCUMENT_SESSION,
-        document_name(section_id),
+        _document_name(),
         text,
         new.stated_at,
         type="learning",

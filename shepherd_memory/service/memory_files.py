@@ -28,6 +28,7 @@ from shepherd_memory.service.arguments import check_known_user, empty_for_unknow
 from shepherd_memory.service.parts import ServiceParts
 from shepherd_memory.storage import users
 from shepherd_memory.storage.database import Connection
+from shepherd_memory.storage.group_ids import ids_of_group
 from shepherd_memory.text.canonical import as_text, canonical_text
 from shepherd_memory.text.groups import MAIN_GROUP, checked_group
 from shepherd_memory.text.redaction import redact
@@ -118,7 +119,8 @@ class MemoryFileService(ServiceParts):
         if read:
             with suppress(DatabaseError), self.database.write() as tx:
                 if users.lock_existing(tx, user_id) is not None:
-                    usage.count_outputs(tx, user_id, read, self._clock(), group)
+                    rows = map(ids_of_group(tx, user_id, group).given_id, read)
+                    usage.count_outputs(tx, user_id, list(rows), self._clock(), group)
 
     def add_memory_note(self, user_id: str, note: str, *, name: str = "", group: str = MAIN_GROUP) -> str:
         """Add a note as a file of its own, which the next consolidation reads and never changes; its path.

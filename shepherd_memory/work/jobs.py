@@ -6,6 +6,7 @@ from datetime import datetime
 
 from shepherd_memory.storage import users
 from shepherd_memory.storage.database import Connection, Database
+from shepherd_memory.storage.group_ids import StoredId
 from shepherd_memory.storage.rows import build
 
 WAITING, RUNNING, DONE, FAILED, DROPPED = "waiting", "running", "done", "failed", "dropped"
@@ -37,14 +38,14 @@ class Job:
     """One piece of work. Its watermarks are ids of documents."""
 
     user_id: str
-    id: int
+    id: StoredId
     kind: str
     key: str
     status: str
     turn: int
     run_at: datetime
-    watermark_from: int
-    watermark_through: int
+    watermark_from: StoredId
+    watermark_through: StoredId
     payload: str
     worker: str
     token: str | None

@@ -12,6 +12,8 @@ import pytest
 
 from shepherd_memory import tools
 from shepherd_memory.errors import ShepherdError
+from shepherd_memory.injection.injector import InjectionRequest
+from shepherd_memory.injection.prompt_injection import PromptInjection
 from shepherd_memory.intake.exchange import AnsweredExchange, read_answered
 from shepherd_memory.memory.sessions import of_work_key
 from shepherd_memory.service import Service
@@ -33,6 +35,7 @@ from tests.grouped_memory import (
     SESSION,
     USER,
     WORDS,
+    as_shown,
     furnish,
     rows_by_group,
     transcript_of,
@@ -110,7 +113,9 @@ class Named:
 
 
 def _meant(visit: Visit, argument: Any) -> Any:
-    return visit.ids[argument.what] if isinstance(argument, Named) else argument
+    """An id as whoever calls is shown it, or would be."""
+    shown = as_shown(visit.service, visit.group, visit.ids)
+    return shown[argument.what] if isinstance(argument, Named) else argument
 
 
 PAIR, DOCUMENT, REFUSED, ITEM = Named("context"), Named("document"), Named("rejection"), Named("item")
@@ -121,6 +126,10 @@ def _exchange(group: str) -> AnsweredExchange:
     found = read_answered(SAID, "again", SESSION, NOON, group=group)
     assert found is not None
     return found
+
+
+def _injection(visit: Visit) -> PromptInjection:
+    return PromptInjection(visit.service.injector, InjectionRequest(USER, SAID, SESSION, visit.group))
 
 
 READS: dict[str, list[Case]] = {
@@ -195,6 +204,12 @@ READS: dict[str, list[Case]] = {
 
 WRITES: dict[str, list[Case]] = {
     "inject": [method("inject", SAID, session_id=SESSION, shows=NEAREST)],
+    "run_injection": [
+        Case(
+            lambda visit: visit.service.run_injection(USER, _injection(visit), group=visit.group),
+            NEAREST,
+        )
+    ],
     "remember": [method("remember", SAID, SESSION)],
     "remember_exchange": [method("remember_exchange", SAID, "an answer", SESSION)],
     "deliver": [

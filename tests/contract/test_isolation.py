@@ -48,7 +48,9 @@ from shepherd_memory.injection import (
 from shepherd_memory.injection.beginning import Beginning, begin
 from shepherd_memory.injection.block import MemoryBlock
 from shepherd_memory.injection.handing_on import HandingRules, PreviousRequest
+from shepherd_memory.injection.injector import InjectionRequest
 from shepherd_memory.injection.log import LoggedPrompt
+from shepherd_memory.injection.prompt_injection import PromptInjection
 from shepherd_memory.injection.stored_blocks import GivenBlock, StoredBlock
 from shepherd_memory.injection.turns import UserTurn
 from shepherd_memory.intake import alignment, store
@@ -127,6 +129,7 @@ from shepherd_memory.service import Service
 from shepherd_memory.storage import erasures, prompt_blocks, tombstones, transcript_stops, users
 from shepherd_memory.storage.clock import from_us
 from shepherd_memory.storage.database import Connection, Database
+from shepherd_memory.storage.group_ids import ids_of_group
 from shepherd_memory.storage.rows import Provenance
 from shepherd_memory.text.ids import fits_header
 from shepherd_memory.tools import advanced, basic
@@ -380,6 +383,11 @@ def _extend_index(pair: Pair) -> Any:
         version = user_index.version_of(connection, pair.me)
         assert version is not None
         return user_index.extend(pair.database, connection, user_index.empty(version), pair.me, version, "m")
+
+
+def _run_injection(pair: Pair) -> Any:
+    asked = InjectionRequest(pair.me, [user_says("Where is my city, AdasWord or bobsword?")], "chat", "main")
+    return pair.service.run_injection(pair.me, PromptInjection(pair.service.injector, asked))
 
 
 ENTRY = entries.Entry(9000, "document", "chat", "user", "", NOW, Counter(["adasword"]))
@@ -998,6 +1006,9 @@ CORE: dict[str, list[Case]] = {
         lambda pair: list(markdown.render(pair.database, pair.me, _archived(pair))),
     ],
     "storage.erasures.digest_of_user": [lambda pair: erasures.digest_of_user(pair.me)],
+    "storage.group_ids.ids_of_group": [
+        lambda pair: in_transaction(ids_of_group, "a")(pair).shown_id(FIRST_DOCUMENT)
+    ],
     "storage.users.lock": [in_transaction(users.lock, NOW)],
     "storage.users.lock_existing": [in_transaction(users.lock_existing)],
     "storage.users.version": [in_transaction(users.version)],
@@ -1105,6 +1116,7 @@ SERVICE: dict[str, list[Case]] = {
         on_service("inject", [user_says("Where is my city, AdasWord or bobsword?")]),
         on_service("inject", [user_says("bobsword")], session_id="chat"),
     ],
+    "run_injection": [_run_injection],
     "profile": [on_service("profile"), on_service("profile", budget_tokens=0)],
     "items": [on_service("items"), on_service("items", "failed")],
     "made_of": [on_service("made_of", "chat", "m1"), on_service("made_of", "", "")],

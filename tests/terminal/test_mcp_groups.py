@@ -19,6 +19,7 @@ from tests.grouped_memory import (
     SESSION,
     USER,
     WORDS,
+    as_shown,
     furnish,
     rows_by_group,
     words_in,
@@ -101,7 +102,8 @@ def test_each_group_is_shown_what_it_sees_and_changes_what_is_its_own(
     ids: dict[str, Any], group: str
 ) -> None:
     before = with_service(lambda service: rows_by_group(service.database))
-    for (name, _), told in zip(calls(ids), answers(group, ids), strict=True):
+    shown = with_service(lambda service: as_shown(service, group, ids))
+    for (name, _), told in zip(calls(shown), answers(group, shown), strict=True):
         assert words_in(told) <= SEEN[group], name
         assert name not in ALL_SHOWN or words_in(told) == SEEN[group], name
         assert ALPHA in SEEN[group] or ALPHA not in told, name

@@ -138,7 +138,7 @@ def show(
         page = service.read_session(user_id, session, first=first or 1, count=count, group=group)
         if first is None and page.total > count:
             page = service.read_session(
-                user_id, page.session_id, first=page.total - count + 1, count=count, group=page.group_name
+                user_id, page.session_id, first=page.total - count + 1, count=count, group=group
             )
     if as_json:
         emit_json(plain(page))
