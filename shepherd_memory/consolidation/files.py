@@ -7,14 +7,15 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 
 from shepherd_memory.phases import sections
-from shepherd_memory.phases.candidates import STRATEGY
 from shepherd_memory.phases.outputs import COLUMNS, Output
 from shepherd_memory.phases.sections import MEMORY_FILE, NOTES_FOLDER, SUMMARY_FILE, MemorySection
 from shepherd_memory.phases.summary import VERSION, render
 from shepherd_memory.phases.summary_rows import SummaryScope, read_conversations, read_profile
 from shepherd_memory.storage.clock import iso, to_us
 from shepherd_memory.storage.database import Connection
+from shepherd_memory.storage.group_ids import ids_of_group
 from shepherd_memory.storage.rows import build
+from shepherd_memory.work.kinds import SUMMARY
 
 RAW_FILE = "raw_memories.md"
 OUTPUTS_FOLDER = "rollout_summaries"
@@ -130,7 +131,7 @@ class MemoryFiles(Mapping[str, str]):
     def __init__(self, texts: Mapping[str, Callable[[], str]], outputs: Mapping[str, Output]) -> None:
         self._texts = texts
         self.outputs = outputs
-        """By the paths of their files."""
+        """By the paths of their files, under the ids that the group is shown."""
 
     def __getitem__(self, path: str) -> str:
         return self._texts[path]()
@@ -174,7 +175,9 @@ def read_files(
 ) -> MemoryFiles:
     """The files of exactly this group: what is in use."""
     found = sections.in_use(connection, user_id, group)
-    return files_of(found, _outputs(connection, user_id, group), rule_summary)
+    ids = ids_of_group(connection, user_id, group)
+    outputs = [(ids.shown(output), cwd) for output, cwd in _outputs(connection, user_id, group)]
+    return files_of(found, outputs, rule_summary)
 
 
 def files_in_use(connection: Connection, user_id: str, group: str, min_messages: int) -> MemoryFiles:
@@ -204,7 +207,7 @@ def _outputs(connection: Connection, user_id: str, group: str) -> list[OutputIn]
         f"select {columns}, coalesce(c.cwd, '') from conversation_outputs o left join conversations c"
         " on c.user_id = o.user_id and c.group_name = o.group_name and c.id = o.conversation_id"
         " where o.user_id = :user_id and o.group_name = :group and o.state = 'kept'"
-        f" and o.outcome = 'succeeded' and o.strategy = '{STRATEGY}'"
+        f" and o.outcome = 'succeeded' and o.strategy = '{SUMMARY}'"
         " order by o.source_updated_at desc, o.conversation_id desc",
         user_id=user_id,
         group=group,

@@ -17,12 +17,13 @@ from shepherd_memory.llm.client import Client
 from shepherd_memory.memory import entries
 from shepherd_memory.memory.sessions import of_work_key
 from shepherd_memory.phases import dirtiness, sections
-from shepherd_memory.phases.phase1 import budget_in
 from shepherd_memory.phases.refusal import says_deleted
+from shepherd_memory.phases.rules import budget_in
 from shepherd_memory.phases.sections import AGENT, MemorySection, NewSection
 from shepherd_memory.storage import users
 from shepherd_memory.storage.clock import SECOND
 from shepherd_memory.storage.database import Connection, Database
+from shepherd_memory.storage.group_ids import GroupIds, ids_of_group
 from shepherd_memory.work import claims, endpoint_state, ledger
 from shepherd_memory.work.jobs import Job
 from shepherd_memory.work.kinds import JobResult, Terms, TokensSpent
@@ -30,6 +31,7 @@ from shepherd_memory.work.ledger import TokenCost
 
 NO_INPUT = "succeeded_no_input"
 SUCCEEDED = "succeeded"
+UP_TO_DATE = "skipped: up to date"
 IN_VAIN = "something was forgotten, or edited by hand, meanwhile"
 TOO_FEW_TOKENS = "one consolidation takes more tokens than memory_phase_daily_tokens has for a day: raise it"
 KEPT_VERSIONS = 200
@@ -38,18 +40,23 @@ KEPT_VERSIONS = 200
 
 @dataclass(frozen=True)
 class ConsolidationPiece:
-    """A group's notes and sections as a run finds them, and what tells whether they have changed since."""
+    """A group's notes and sections as a run finds them, and what tells whether they have changed since.
+
+    `sections` are those that may be sent, `section_ids` are of all.
+    """
 
     group: str
     claimed: int
+    is_dirty: bool
     selection: Selection
     sections: Sequence[MemorySection]
+    section_ids: frozenset[int]
     rules: ConsolidationRules
     forgettings: tuple[int, int]
 
     @property
     def is_empty(self) -> bool:
-        return not self.selection.chosen
+        return not (self.is_dirty and self.selection.chosen)
 
 
 @dataclass(frozen=True)
@@ -105,9 +112,17 @@ class Phase2Kind:
         found = selection.read_snapshots(connection, job.user_id, group, rules.sending)
         oldest = now_of(job) - rules.max_unused_us
         hidden = selection.unsendable_sources(connection, job.user_id, group, rules.sending)
-        visible = without_unsendable(sections.current(connection, job.user_id, group), hidden)
-        chosen = selection.select(found, oldest, rules.max_inputs)
-        return ConsolidationPiece(group, state.input_watermark, chosen, visible, rules, forgettings)
+        current = sections.current(connection, job.user_id, group)
+        return ConsolidationPiece(
+            group,
+            state.input_watermark,
+            state.is_dirty,
+            selection.select(found, oldest, rules.max_inputs),
+            without_unsendable(current, hidden),
+            frozenset(one.id for one in current),
+            rules,
+            forgettings,
+        )
 
     def do(
         self, job: Job, piece: ConsolidationPiece, now: int
@@ -117,9 +132,10 @@ class Phase2Kind:
         endpoint = phase2_endpoint(self._config())
         if endpoint is None:
             raise EndpointUnavailable("the endpoint of phase 2 is no longer configured")
-        workspace = Workspace(
-            piece.selection, piece.sections, piece.rules.summary_tokens, self._says_deleted(job, piece)
-        )
+        ids = self._ids(job, piece)
+        # What the model reads and writes is the group's: it is told of conversations as the group is.
+        shown, sections = ids.shown(piece.selection), ids.shown(piece.sections)
+        workspace = Workspace(shown, sections, piece.rules.summary_tokens, self._says_deleted(job, piece))
         spent_before = self._spent_today(job, now)
         try:
             run = self._agent(job, piece, endpoint, workspace, spent_before, now).run()
@@ -129,10 +145,14 @@ class Phase2Kind:
             if spent_before:
                 raise TokensSpent from error
             return JobResult(Consolidated(), problem=TOO_FEW_TOKENS)
-        changes = workspace.changes()
+        changes = ids.given(workspace.changes())
         new = tuple(_new_section(one, place, piece) for place, one in enumerate(changes.written))
         made = Consolidated(changes, new, run.note, endpoint.target.model)
         return JobResult(made, max(1, len(new)), run.spent, run.problem, is_recorded=True)
+
+    def _ids(self, job: Job, piece: ConsolidationPiece) -> GroupIds:
+        with self._database.read() as connection:
+            return ids_of_group(connection, job.user_id, piece.group)
 
     def _agent(
         self,
@@ -154,6 +174,7 @@ class Phase2Kind:
 
         A run that is in vain ends here, so that nothing forgotten is sent in its later calls.
         """
+        self._fault("round")
         with self._database.write() as tx:
             if users.lock_existing(tx, job.user_id, rows=0) is None:
                 raise _InVain
@@ -161,7 +182,6 @@ class Phase2Kind:
             is_in_vain = not claims.is_held(tx, job) or _has_changed(tx, job.user_id, piece)
         if is_in_vain:
             raise _InVain
-        self._fault("round")
 
     def _spent_today(self, job: Job, now: int) -> int:
         with self._database.read() as connection:
@@ -175,12 +195,15 @@ class Phase2Kind:
         left = max(1, cap - spent_before) if cap else 0
         return AgentBounds(config.memory_phase2_max_rounds, config.memory_phase2_timeout, budget, left)
 
-    def _says_deleted(self, job: Job, piece: ConsolidationPiece) -> Callable[[Sequence[str]], bool]:
-        oldest = min(one.source_updated_at for one in piece.selection.chosen)
+    def _says_deleted(
+        self, job: Job, piece: ConsolidationPiece
+    ) -> Callable[[Sequence[str], Sequence[int]], bool]:
+        ended = {one.conversation_id: one.source_updated_at for one in piece.selection.chosen}
 
-        def is_deleted(texts: Sequence[str]) -> bool:
+        def is_deleted(texts: Sequence[str], sources: Sequence[int]) -> bool:
+            said_at = min(ended[source] for source in sources)
             with self._database.read() as connection:
-                return says_deleted(connection, job.user_id, texts, oldest, piece.group)
+                return says_deleted(connection, job.user_id, texts, said_at, piece.group)
 
         return is_deleted
 
@@ -194,7 +217,9 @@ class Phase2Kind:
         now: int,
     ) -> str | None:
         """All that a run changed, if nothing of what it read has changed since; else it begins anew."""
-        if result.is_in_vain or _has_changed(tx, job.user_id, piece):
+        if not piece.is_dirty:
+            return UP_TO_DATE if claims.finish(tx, job, UP_TO_DATE, now) else None
+        if result.is_in_vain or _has_changed(tx, job.user_id, piece, result.new):
             is_ours = claims.release(tx, job, now, IN_VAIN, job.successes_seen)
             return f"discarded: {IN_VAIN}" if is_ours else None
         outcome = NO_INPUT if piece.is_empty else SUCCEEDED
@@ -205,7 +230,8 @@ class Phase2Kind:
         selection.set_baseline(tx, job.user_id, piece.group, piece.selection.chosen)
         completed = piece.selection.completed(piece.claimed)
         dirtiness.succeed(tx, job.user_id, piece.group, completed, outcome, result.model, now)
-        selection.prune(tx, job.user_id, piece.group, now - piece.rules.max_unused_us, now)
+        oldest = now - piece.rules.max_unused_us
+        selection.prune(tx, job.user_id, piece.group, oldest, completed, now)
         return outcome
 
     def park(
@@ -232,14 +258,19 @@ def now_of(job: Job) -> int:
     return round((began or job.queued_at).timestamp() * SECOND)
 
 
-def _has_changed(tx: Connection, user_id: str, piece: ConsolidationPiece) -> bool:
+def _has_changed(
+    tx: Connection, user_id: str, piece: ConsolidationPiece, new: Sequence[NewSection] = ()
+) -> bool:
+    """Whether what a run read is there no longer, or what it wrote is there already."""
     used = [one.conversation_id for one in piece.selection.chosen]
     if not selection.are_kept(tx, user_id, piece.group, used):
         return True
     if selection.forgettings(tx, user_id) != piece.forgettings:
         return True
-    current = {one.id for one in sections.current(tx, user_id, piece.group)}
-    return not current >= {one.id for one in piece.sections}
+    current = {one.id: (one.file, one.heading) for one in sections.current(tx, user_id, piece.group)}
+    added = {name for number, name in current.items() if number not in piece.section_ids}
+    is_there = current.keys() >= {one.id for one in piece.sections}
+    return not is_there or not added.isdisjoint((one.file, one.heading) for one in new)
 
 
 def _new_section(one: StagedSection, place: int, piece: ConsolidationPiece) -> NewSection:

@@ -29,6 +29,8 @@ CONSOLIDATION_COLUMNS = {
 }
 """`versions` has a list for each change that is still known: number, time, who made it, note."""
 
+_WATERMARKS = ("input_watermark", "success_watermark")
+
 SECTION = "section"
 SECTION_COLUMNS = {
     "group_name": TEXT,
@@ -58,10 +60,11 @@ Line = dict[str, Any]
 def consolidation_rows(connection: Connection, user_id: str, group: str) -> list[Row]:
     """What is known of the consolidation of each group that a group sees."""
     among, seen = seen_from(group)
-    columns = [name for name in CONSOLIDATION_COLUMNS if name != "versions"]
+    columns = [name for name in CONSOLIDATION_COLUMNS if name not in ("group_name", *_WATERMARKS, "versions")]
+    # Watermarks are ids of this database: all that they say elsewhere is whether the group is dirty.
     rows = connection.rows(
-        f"select {', '.join(columns)} from consolidations where user_id = :user_id{among}"
-        " order by group_name",
+        "select group_name, case when input_watermark > success_watermark then 1 else 0 end, 0,"
+        f" {', '.join(columns)} from consolidations where user_id = :user_id{among} order by group_name",
         user_id=user_id,
         **seen,
     )

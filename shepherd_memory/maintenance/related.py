@@ -1,7 +1,7 @@
 """What hangs together: the statements that a memory rests on, and everything that was made of them."""
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from shepherd_memory.memory import context, documents, facts, restatements, session_documents
@@ -52,6 +52,10 @@ class RelatedMemory:
     @property
     def target(self) -> Forgettable:
         return Forgettable(self.kind, self.id)
+
+    def with_ids(self, change: Callable[[int], int]) -> "RelatedMemory":
+        """The same, under another number if it has one."""
+        return self if self.kind == FACT else replace(self, id=str(change(int(self.id))))
 
 
 @dataclass

@@ -1,5 +1,6 @@
 """Sections: pieces of consolidated memory, each with the conversations that it is made of."""
 
+import uuid
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -10,8 +11,10 @@ from shepherd_memory.memory.documents import PHASE2, NewDocument
 from shepherd_memory.storage import prompt_blocks, tombstones, users
 from shepherd_memory.storage.clock import to_us
 from shepherd_memory.storage.database import Connection
+from shepherd_memory.storage.group_ids import StoredId
 from shepherd_memory.storage.rows import build
 from shepherd_memory.text.ids import digest_of
+from shepherd_memory.text.words import has_words, words
 
 KEPT, WITHHELD = "kept", "withheld"
 AGENT, USER = "agent", "user"
@@ -31,7 +34,7 @@ class MemorySection:
     """A piece of a memory file; withheld ones have no words until they are written anew."""
 
     group_name: str
-    id: int
+    id: StoredId
     file: str
     heading: str
     body: str
@@ -41,7 +44,7 @@ class MemorySection:
     state: str
     version: int
     updated_at: datetime
-    sources: tuple[int, ...] = ()
+    sources: tuple[StoredId, ...] = ()
     """The conversations that it is made of; one that was written by hand may have none."""
 
     @property
@@ -66,7 +69,7 @@ class NewSection:
     project: str = ""
     place: int = 0
     written_by: str = AGENT
-    sources: tuple[int, ...] = ()
+    sources: tuple[StoredId, ...] = ()
     terms: Counter[str] = field(default_factory=Counter)
 
 
@@ -195,9 +198,9 @@ def add_past(
     )
 
 
-def document_name(section_id: int) -> str:
-    """What the document of a section is called."""
-    return f"{PHASE2}:{section_id}"
+def _document_name() -> str:
+    """What the document of a section is called: nothing that tells its id."""
+    return f"{PHASE2}:{uuid.uuid4().hex}"
 
 
 def _add_document(
@@ -206,7 +209,7 @@ def _add_document(
     text = f"{new.heading}\n\n{new.body}"
     document = NewDocument(
         DOCUMENT_SESSION,
-        document_name(section_id),
+        _document_name(),
         text,
         new.stated_at,
         type="learning",
@@ -243,6 +246,18 @@ def end(tx: Connection, user_id: str, section: MemorySection, version: int) -> N
     if section.state == WITHHELD:
         delete(tx, user_id, [section.id], section.group_name)
     _remove_document(tx, user_id, section)
+
+
+def move(tx: Connection, user_id: str, section: MemorySection, place: int) -> None:
+    """Put a section elsewhere in its file."""
+    tx.execute(
+        "update memory_sections set place = :place where user_id = :user_id and group_name = :group"
+        " and id = :id and place <> :place",
+        user_id=user_id,
+        group=section.group_name,
+        id=section.id,
+        place=place,
+    )
 
 
 def delete(tx: Connection, user_id: str, section_ids: Iterable[int], group: str) -> None:
@@ -374,21 +389,24 @@ def of_source(connection: Connection, user_id: str, conversation_id: int, group:
     return _read(connection, user_id, group, condition, conversation_id=conversation_id)
 
 
-def that_say(connection: Connection, user_id: str, words: str, group: str) -> list[MemorySection]:
-    """The sections, current or past, that are made of conversations and in which these words stand."""
-    plain, marks = words.lower(), frozenset({tombstones.value_mark(words)})
+def that_say(connection: Connection, user_id: str, value: str, group: str) -> list[MemorySection]:
+    """The sections, current or past, that are made of conversations and in which a value stands."""
+    plain, said = value.lower(), words(value)
     made = (one for one in _read(connection, user_id, group, "state = 'kept'") if one.sources)
-    return [
-        one for one in made if plain in _said_in(one).lower() or tombstones.has_value(_said_in(one), marks)
-    ]
+    return [one for one in made if plain in _said_in(one).lower() or has_words(_said_in(one), said)]
 
 
 def that_repeat(
-    connection: Connection, user_id: str, marks: frozenset[str], group: str
+    connection: Connection, user_id: str, messages: Iterable[str], group: str
 ) -> list[MemorySection]:
-    """The same for those in which the words of a message with one of these marks are a line."""
-    made = (one for one in _read(connection, user_id, group, "state = 'kept'") if one.sources)
-    return [one for one in made if marks & _marks_of_lines(one)]
+    """The same for those in which one of these messages is a line."""
+    told = [words(text) for text in messages if tombstones.words_mark(text)]
+    found = _read(connection, user_id, group, "state = 'kept'") if told else []
+    return [one for one in found if one.sources and any(_repeats(_said_in(one), said) for said in told)]
+
+
+def _repeats(text: str, said: Sequence[str]) -> bool:
+    return has_words(text, said) and any(words(line) == said for line in (text, *text.splitlines()))
 
 
 def by_hand_that_say(

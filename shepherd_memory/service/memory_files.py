@@ -18,8 +18,8 @@ from shepherd_memory.consolidation.file_reading import (
     read_file,
     search_files,
 )
-from shepherd_memory.consolidation.files import MemoryFiles, files_in_use, render_file, slug_of
-from shepherd_memory.errors import DatabaseError, InvalidInput, NotFound
+from shepherd_memory.consolidation.files import MemoryFiles, files_in_use, is_note, render_file, slug_of
+from shepherd_memory.errors import DatabaseError, InvalidInput, NotFound, VersionChanged
 from shepherd_memory.mirrors.memory_files import MemoryFileMirror, MirroredFiles, is_free_for
 from shepherd_memory.phases import dirtiness, sections, usage
 from shepherd_memory.phases.dirtiness import MemoryVersion
@@ -28,6 +28,7 @@ from shepherd_memory.service.arguments import check_known_user, empty_for_unknow
 from shepherd_memory.service.parts import ServiceParts
 from shepherd_memory.storage import users
 from shepherd_memory.storage.database import Connection
+from shepherd_memory.storage.group_ids import ids_of_group
 from shepherd_memory.text.canonical import as_text, canonical_text
 from shepherd_memory.text.groups import MAIN_GROUP, checked_group
 from shepherd_memory.text.redaction import redact
@@ -118,10 +119,14 @@ class MemoryFileService(ServiceParts):
         if read:
             with suppress(DatabaseError), self.database.write() as tx:
                 if users.lock_existing(tx, user_id) is not None:
-                    usage.count_outputs(tx, user_id, read, self._clock(), group)
+                    rows = map(ids_of_group(tx, user_id, group).given_id, read)
+                    usage.count_outputs(tx, user_id, list(rows), self._clock(), group)
 
     def add_memory_note(self, user_id: str, note: str, *, name: str = "", group: str = MAIN_GROUP) -> str:
-        """Add a note as a file of its own, which the next consolidation reads and never changes; its path."""
+        """Add a note as a file of its own, which the next consolidation reads and never changes; its path.
+
+        One that is there already is not added again.
+        """
         check_known_user(user_id)
         place, text = checked_group(group), redact(canonical_text(as_text(note))).strip()
         if not text or len(text) > MAX_NOTE_CHARS:
@@ -130,6 +135,9 @@ class MemoryFileService(ServiceParts):
         heading = " ".join(redact(as_text(name)).split())[:NOTE_NAME_CHARS] or "Note"
         with self.database.write() as tx:
             number = users.lock(tx, user_id, now)
+            same = _same_note(tx, user_id, place, heading, text)
+            if same:
+                return same
             path = _note_path(tx, user_id, place, heading, now)
             version = dirtiness.next_version(tx, user_id, place, USER, f"added {path}", now)
             new = NewSection(path, heading, text, now, written_by=USER)
@@ -155,7 +163,7 @@ class MemoryFileService(ServiceParts):
         """Replace the text of a file; the version of the files afterwards.
 
         Sections that change are pinned: consolidation reads them and writes them no more. `version` is the
-        one that the writer has seen: InvalidInput if there is another by now.
+        one that the writer has seen: VersionChanged if there is another by now.
         """
         check_known_user(user_id)
         place, file, now = checked_group(group), checked_path(path), self._clock()
@@ -185,14 +193,15 @@ class MemoryFileService(ServiceParts):
 
     @empty_for_unknown_user(list)
     def memory_file_history(
-        self, user_id: str, *, limit: int = 100, group: str = MAIN_GROUP
+        self, user_id: str, *, limit: int = 100, before: int = MAX_NUMBER, group: str = MAIN_GROUP
     ) -> list[MemoryVersion]:
-        """The changes of the group's files, the newest first."""
-        if not isinstance(limit, int) or not 1 <= limit <= MAX_NUMBER:
-            raise InvalidInput(f"limit takes a whole number from 1 to {MAX_NUMBER}")
+        """The changes of the group's files, the newest first; only those before a version."""
+        for name, value in (("limit", limit), ("before", before)):
+            if not isinstance(value, int) or not 1 <= value <= MAX_NUMBER:
+                raise InvalidInput(f"{name} takes a whole number from 1 to {MAX_NUMBER}")
         place = checked_group(group)
         with self.database.read() as connection:
-            return dirtiness.versions(connection, user_id, place, limit)
+            return dirtiness.versions(connection, user_id, place, limit, before)
 
     @empty_for_unknown_user(str)
     def memory_file_diff(self, user_id: str, old: int, new: int, *, group: str = MAIN_GROUP) -> str:
@@ -279,10 +288,15 @@ def _note_path(connection: Connection, user_id: str, group: str, heading: str, n
     return next(name for name in names if name not in taken)
 
 
+def _same_note(connection: Connection, user_id: str, group: str, heading: str, text: str) -> str:
+    notes = (one for one in sections.in_use(connection, user_id, group) if is_note(one.file))
+    return next((one.file for one in notes if (one.heading, one.body) == (heading, text)), "")
+
+
 def _check_version(connection: Connection, user_id: str, group: str, seen: int | None) -> None:
     current = dirtiness.get(connection, user_id, group).version
     if seen is not None and seen != current:
-        raise InvalidInput(
+        raise VersionChanged(
             f"the memory files were changed meanwhile: they are of version {current}, not {seen!r};"
             " look at them, and change those"
         )

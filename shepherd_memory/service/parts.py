@@ -16,6 +16,7 @@ from shepherd_memory.service.timed_calls import TimedCalls
 from shepherd_memory.spool.spool import Spool
 from shepherd_memory.storage.clock import Clock
 from shepherd_memory.storage.database import Database
+from shepherd_memory.strategies.registry import register
 from shepherd_memory.transcripts.library import Library
 
 if TYPE_CHECKING:
@@ -48,6 +49,8 @@ class ServiceParts:
         self.archive_keeper = ArchiveKeeper(database, live.current, clock)
         self.memory_file_keeper = MemoryFileKeeper(database, live.current, clock)
         self.phases = PhaseLanes(database, live.current, clock)
+        self.strategies = register(database, live.current, clock, worker, self.phases)
+        transcripts.serve([one.strategy for one in self.strategies])
         self.consolidation = ConsolidationLane(database, live.current, clock)
         self._live = live
         self._clock = clock

@@ -17,8 +17,10 @@ from shepherd_memory.memory.documents import Document
 from shepherd_memory.mirrors.keeper import FolderKeeper, RemovedFiles
 from shepherd_memory.service.arguments import check_known_user, empty_for_unknown_user, is_known_user
 from shepherd_memory.service.parts import ServiceParts
+from shepherd_memory.storage import users
 from shepherd_memory.storage.clock import to_us
 from shepherd_memory.storage.database import Connection
+from shepherd_memory.storage.group_ids import StoredId, with_group_ids
 from shepherd_memory.storage.tombstones import DOCUMENT, SESSION
 from shepherd_memory.text.groups import MAIN_GROUP, checked_group
 from shepherd_memory.text.ids import checked_user_id, storable_id
@@ -31,13 +33,14 @@ ARCHIVE_FILES, MEMORY_FILES = "archive files", "memory files"
 class UserDataService(ServiceParts):
     """Deletes, moves and counts what is stored of a user."""
 
+    @with_group_ids
     def forget(
         self,
         user_id: str,
         *,
         fact: str | None = None,
-        context: int | None = None,
-        document: int | None = None,
+        context: StoredId | None = None,
+        document: StoredId | None = None,
         session: str | None = None,
         question: str | None = None,
         only: bool = False,
@@ -68,13 +71,14 @@ class UserDataService(ServiceParts):
         return gone
 
     @empty_for_unknown_user(lambda: ForgettingPlan(0, 0, 0, [], []))
+    @with_group_ids
     def plan_forgetting(
         self,
         user_id: str,
         *,
         fact: str | None = None,
-        context: int | None = None,
-        document: int | None = None,
+        context: StoredId | None = None,
+        document: StoredId | None = None,
         session: str | None = None,
         question: str | None = None,
         only: bool = False,
@@ -164,6 +168,12 @@ class UserDataService(ServiceParts):
             return portability.import_user(self.database, user_id, lines, self._clock(), progress, place)
         finally:
             self.embedding.wake()
+
+    @empty_for_unknown_user(lambda: (0, 0))
+    def user_version(self, user_id: str) -> tuple[int, int]:
+        """What changes with everything that is written for a user, in whichever process; cheap to ask."""
+        with self.database.read() as connection:
+            return users.version(connection, user_id)
 
     @empty_for_unknown_user(list)
     def usage(self, user_id: str) -> list[ledger.Usage]:
