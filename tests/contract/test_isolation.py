@@ -1370,7 +1370,7 @@ CONSOLIDATION: dict[str, list[Case]] = {
     "consolidation.files.files_in_use": [
         lambda pair: dict(in_transaction(files_in_use, "main", 1)(pair)),
     ],
-    "consolidation.files.groups_with_files": [in_transaction(groups_with_files, "main")],
+    "consolidation.files.groups_with_files": [in_transaction(groups_with_files)],
     "mirrors.manifest.owner_of": [lambda pair: owner_of(pair.me, "main")],
     "mirrors.memory_files.is_free_for": [
         lambda pair: memory_files.is_free_for(Path("not there"), pair.me, "main")
