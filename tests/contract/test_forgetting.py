@@ -654,7 +654,8 @@ def test_what_the_walk_looks_at_tells_of_it_to_who_has_forgotten_nothing(
     found = world.other.recall(ADA, "favorite color", threshold=0.0)
     assert any(WORD in hit.text for hit in found.hits)
     block = world.other.inject(ADA, [user_says("What is my favorite color?")]).block
-    assert block is not None and WORD in block.text
+    assert block is not None
+    assert WORD in block.text
     assert WORD in _hand_on(world)
     world.ask("What is my favorite color?")
     assert WORD in world.prompts()
