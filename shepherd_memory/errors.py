@@ -3,7 +3,9 @@
 ShepherdError
 ├── ConfigError              a key or value in the configuration is wrong
 ├── InvalidInput             an argument cannot be used as it is
+│   └── VersionChanged       what was to be changed is another by now: look at it again
 ├── NotFound                 what was named does not exist for this user
+│   └── NoSuchRow            by the id of a row; what it is and the id are named
 ├── SessionConflict          the life of a session stands in the way; it is named
 │   ├── SessionRunning       one is active already in this group
 │   ├── SessionEnded         it has ended, and takes no more chat
@@ -32,8 +34,21 @@ class InvalidInput(ShepherdError):
     """An argument cannot be used as it is."""
 
 
+class VersionChanged(InvalidInput):
+    """What was to be changed is of another version than the one that the writer has seen."""
+
+
 class NotFound(ShepherdError):
     """What was named does not exist for this user."""
+
+
+class NoSuchRow(NotFound):
+    """There is no row of this id that may be touched."""
+
+    def __init__(self, what: str, row_id: int) -> None:
+        super().__init__(f"there is no {what} {row_id}; it may have been deleted meanwhile")
+        self.what = what
+        self.row_id = row_id
 
 
 class SessionConflict(ShepherdError):

@@ -16,7 +16,8 @@ _LINE = re.compile(r"^\[(added|retained|removed)\] conversation (\d+): (\S+)", r
 
 def is_for_agent(body: Body) -> bool:
     names = {one["function"]["name"] for one in body.get("tools", [])}
-    return "write_section" in names or schema_of(body) == "memory_consolidation"
+    has_none = "You have no tools in this run" in str(body.get("messages"))
+    return "write_section" in names or schema_of(body) == "memory_consolidation" or has_none
 
 
 def has_tools(body: Body) -> bool:

@@ -17,6 +17,7 @@ from shepherd_memory.service import Service
 from shepherd_memory.storage import users
 from shepherd_memory.storage.clock import SECOND, from_us
 from shepherd_memory.storage.database import Database
+from shepherd_memory.storage.group_ids import ids_of_group
 from shepherd_memory.storage.rows import Provenance
 from tests.transcripts import BEGAN, agent_line, user_line, write
 
@@ -30,6 +31,9 @@ KEY, SESSION, QUESTION = "favourite_animal", "session-1", "Which animal does the
 LIFE = "session-2"
 """A session that was started, and is active."""
 
+SECRET = "0123456789abcdef" * 2
+"""Of the user: ids are shown alike in every run."""
+
 CENTURY = 100 * 365 * 24 * 3600 * SECOND
 
 ASKED = "Which favourite animal do I like?"
@@ -40,7 +44,7 @@ where that is of `global`, in whatever group they were told."""
 
 
 def furnish(service: Service, group: str, folder: Path) -> dict[str, Any]:
-    """Something of everything in a group, with its word in it; the ids by which it could be asked for."""
+    """Something of everything in a group, with its word in it; the ids by which `main` could ask for it."""
     word = WORDS[group]
     service.set_fact(USER, KEY, f"a young {word}", group=group)
     service.set_fact(USER, KEY, f"an old {word}", group=group)
@@ -48,25 +52,36 @@ def furnish(service: Service, group: str, folder: Path) -> dict[str, Any]:
     said = {"role": "user", "content": f"I like the {word}, my favourite animal.", "id": "m1"}
     service.remember(USER, [said], SESSION, group=group)
     note = f"Notes on the {word}, a favourite animal."
-    document = service.add_document(USER, note, session_id=SESSION, message_id="n1", group=group)
+    service.add_document(USER, note, session_id=SESSION, message_id="n1", group=group)
     if group == GLOBAL:
         service.set_global_memory(USER, f"Everybody feeds the {word}.", group=group)
-    rejection, waiting = _refuse(service, group), _propose(service, group)
+    rejection, waiting = _refuse(service, group), propose(service, group)
     _ingest(service, group, folder)
     conversation = _note(service, group)
     asked = [{"role": "user", "content": ASKED}]
     injected = service.inject(USER, asked, session_id=SESSION, group=group)
     service.start_session(USER, session_id=LIFE, agent_name=word, group=group)
+    with service.database.write() as tx:
+        tx.execute("update users set id_secret = :secret where user_id = :user", secret=SECRET, user=USER)
     return {
         "group": group,
-        "context": next(one.id for one in service.context(USER, group=group) if one.group_name == group),
-        "document": document,
+        "context": next(one.id for one in service.context(USER) if one.group_name == group),
+        "document": next(
+            one.id for one in service.documents(USER) if (one.group_name, one.message_id) == (group, "n1")
+        ),
         "rejection": rejection,
         "conversation": conversation,
         "unconfirmed": waiting,
         "request": injected.request,
-        "item": next(iter(one.id for one in service.items(USER, session_id=SESSION, group=group)), 0),
+        "item": next((one.id for one in service.items(USER) if of_work_key(one.key) == (SESSION, group)), 0),
     }
+
+
+def as_shown(service: Service, group: str, ids: Mapping[str, Any]) -> dict[str, Any]:
+    """The same ids as a group is shown them, if it is shown these rows at all."""
+    with service.database.read() as connection:
+        known = ids_of_group(connection, USER, group)
+    return {name: known.shown_id(one) if isinstance(one, int) else one for name, one in ids.items()}
 
 
 def _refuse(service: Service, group: str) -> int:
@@ -79,7 +94,7 @@ def _refuse(service: Service, group: str) -> int:
     return number
 
 
-def _propose(service: Service, group: str) -> int:
+def propose(service: Service, group: str) -> int:
     """Something that waits to be confirmed, since a time to come: nothing has waited too long."""
     word = WORDS[group]
     with service.database.write() as tx:
@@ -93,7 +108,7 @@ def _propose(service: Service, group: str) -> int:
 def _note(service: Service, group: str) -> int:
     """The output of the transcript's conversation; its id."""
     word, moment = WORDS[group], from_us(BEGAN)
-    found = service.conversations(USER, group=group)
+    found = service.conversations(USER)
     conversation = next(one for one in found if one.group_name == group)
     about = (group, conversation.id, conversation.session_id, conversation.last_document, moment)
     said = (f"They like the {word}.", f"The animal: {word}.", "animal", "")
@@ -104,7 +119,7 @@ def _note(service: Service, group: str) -> int:
         body = f"The keeper of the {word}."
         kept = NewSection("MEMORY.md", f"A {word}", body, BEGAN, sources=(conversation.id,))
         sections.add(tx, USER, group, number, kept, version, BEGAN)
-        dirtiness.mark(tx, USER, group, BEGAN)
+        dirtiness.mark(tx, USER, group, BEGAN, number)
     return conversation.id
 
 
@@ -117,7 +132,8 @@ def _ingest(service: Service, group: str, folder: Path) -> None:
     lines = [user_line(0, f"my kettle is a {word}"), agent_line(1, f"A {word}, I see.")]
     write(path, lines)
     os.utime(path, (BEGAN // SECOND, BEGAN // SECOND))
-    assert service.transcripts.ingest(USER, path, folder, group=group).entries == len(lines)
+    taken = service.transcripts.ingest(USER, path, folder, group=group)
+    assert taken.entries == len(lines), taken
 
 
 def words_in(shown: str) -> set[str]:

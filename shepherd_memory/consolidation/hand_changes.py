@@ -42,15 +42,13 @@ def _store_changed(
     version: int,
     now: int,
 ) -> None:
-    place = 0
-    for number, one in enumerate(written, first_id):
-        # A new one stands behind the one before it: of those in one place the older comes first.
-        place = one.before.place if one.before is not None else place
-        if not one.is_changed:
+    for place, one in enumerate(written):
+        if one.before is not None and not one.is_changed:
+            sections.move(tx, user_id, one.before, place)
             continue
         if one.before is not None:
             sections.end(tx, user_id, one.before, version)
-        sections.add(tx, user_id, group, number, _new(path, one, place, now), version, now)
+        sections.add(tx, user_id, group, first_id + place, _new(path, one, place, now), version, now)
 
 
 def _new(path: str, one: EditedSection, place: int, now: int) -> NewSection:
@@ -64,7 +62,7 @@ def delete_file(tx: Connection, user_id: str, group: str, path: str, now: int) -
     if not sections.in_use(tx, user_id, group, path):
         return False
     dirtiness.next_version(tx, user_id, group, USER, f"deleted {path}", now)
-    _forget(tx, user_id, found)
+    _forget(tx, user_id, found, now, group)
     return True
 
 
@@ -76,7 +74,7 @@ def reset(tx: Connection, user_id: str, group: str, everything: bool, now: int) 
     current = {one.id for one in sections.current(tx, user_id, group)}
     found = sections.every(tx, user_id, group)
     gone = [one for one in found if everything or one.id not in current or one.written_by == AGENT]
-    _forget(tx, user_id, gone)
+    _forget(tx, user_id, gone, now, group)
     _begin_anew(tx, user_id, group, now)
     dirtiness.next_version(tx, user_id, group, USER, "reset", now)
     return sum(1 for one in gone if one.id in current)
@@ -95,6 +93,9 @@ def _begin_anew(tx: Connection, user_id: str, group: str, now: int) -> None:
     )
 
 
-def _forget(tx: Connection, user_id: str, found: Sequence[MemorySection]) -> None:
+def _forget(tx: Connection, user_id: str, found: Sequence[MemorySection], now: int, group: str) -> None:
+    """For good: an import brings none of it back, unless a section of that name stays."""
     sections.forget(tx, user_id, found)
+    left = {(one.file, one.heading) for one in sections.current(tx, user_id, group)}
+    sections.bury(tx, user_id, {(one.file, one.heading) for one in found} - left, now, group)
     users.bump_version(tx, user_id)

@@ -6,7 +6,7 @@ from datetime import datetime
 
 from shepherd_memory.config import Config
 from shepherd_memory.consolidation import selection
-from shepherd_memory.consolidation.agent import AgentBounds, ConsolidationAgent
+from shepherd_memory.consolidation.agent import AgentBounds, ConsolidationAgent, OutOfTokens
 from shepherd_memory.consolidation.planning import plan
 from shepherd_memory.consolidation.rules import ConsolidationRules, consolidation_rules, phase2_endpoint
 from shepherd_memory.consolidation.selection import Selection
@@ -17,46 +17,61 @@ from shepherd_memory.llm.client import Client
 from shepherd_memory.memory import entries
 from shepherd_memory.memory.sessions import of_work_key
 from shepherd_memory.phases import dirtiness, sections
-from shepherd_memory.phases.phase1 import budget_in
 from shepherd_memory.phases.refusal import says_deleted
+from shepherd_memory.phases.rules import budget_in
 from shepherd_memory.phases.sections import AGENT, MemorySection, NewSection
+from shepherd_memory.storage import users
 from shepherd_memory.storage.clock import SECOND
 from shepherd_memory.storage.database import Connection, Database
+from shepherd_memory.storage.group_ids import GroupIds, ids_of_group
 from shepherd_memory.work import claims, endpoint_state, ledger
 from shepherd_memory.work.jobs import Job
-from shepherd_memory.work.kinds import JobResult, Terms
+from shepherd_memory.work.kinds import JobResult, Terms, TokensSpent
+from shepherd_memory.work.ledger import TokenCost
 
 NO_INPUT = "succeeded_no_input"
 SUCCEEDED = "succeeded"
-FORGOTTEN_MEANWHILE = "something was forgotten meanwhile"
+UP_TO_DATE = "skipped: up to date"
+IN_VAIN = "something was forgotten, or edited by hand, meanwhile"
+TOO_FEW_TOKENS = "one consolidation takes more tokens than memory_phase_daily_tokens has for a day: raise it"
 KEPT_VERSIONS = 200
 """At four a day they outlast the blocks of running conversations, which past sections are taken back from."""
 
 
 @dataclass(frozen=True)
 class ConsolidationPiece:
-    """A group's notes and sections as a run finds them, and what tells whether they have changed since."""
+    """A group's notes and sections as a run finds them, and what tells whether they have changed since.
+
+    `sections` are those that may be sent, `section_ids` are of all.
+    """
 
     group: str
     claimed: int
+    is_dirty: bool
     selection: Selection
     sections: Sequence[MemorySection]
+    section_ids: frozenset[int]
     rules: ConsolidationRules
     forgettings: tuple[int, int]
 
     @property
     def is_empty(self) -> bool:
-        return not self.selection.chosen
+        return not (self.is_dirty and self.selection.chosen)
 
 
 @dataclass(frozen=True)
 class Consolidated:
-    """What a run made: changes, with a line about them, by a model."""
+    """What a run made: changes, with a line about them, by a model; nothing if it was broken off in vain."""
 
     changes: Changes = field(default_factory=Changes)
     new: tuple[NewSection, ...] = ()
     note: str = ""
     model: str = ""
+    is_in_vain: bool = False
+
+
+class _InVain(Exception):
+    """What a run reads is no longer there: whatever it makes of it would be discarded."""
 
 
 class Phase2Kind:
@@ -97,9 +112,17 @@ class Phase2Kind:
         found = selection.read_snapshots(connection, job.user_id, group, rules.sending)
         oldest = now_of(job) - rules.max_unused_us
         hidden = selection.unsendable_sources(connection, job.user_id, group, rules.sending)
-        visible = without_unsendable(sections.current(connection, job.user_id, group), hidden)
-        chosen = selection.select(found, oldest, rules.max_inputs)
-        return ConsolidationPiece(group, state.input_watermark, chosen, visible, rules, forgettings)
+        current = sections.current(connection, job.user_id, group)
+        return ConsolidationPiece(
+            group,
+            state.input_watermark,
+            state.is_dirty,
+            selection.select(found, oldest, rules.max_inputs),
+            without_unsendable(current, hidden),
+            frozenset(one.id for one in current),
+            rules,
+            forgettings,
+        )
 
     def do(
         self, job: Job, piece: ConsolidationPiece, now: int
@@ -109,34 +132,78 @@ class Phase2Kind:
         endpoint = phase2_endpoint(self._config())
         if endpoint is None:
             raise EndpointUnavailable("the endpoint of phase 2 is no longer configured")
-        workspace = Workspace(
-            piece.selection, piece.sections, piece.rules.summary_tokens, self._says_deleted(job, piece)
-        )
-        agent = ConsolidationAgent(
-            self._client, endpoint, workspace, self._bounds(job, endpoint, now), lambda: self._fault("round")
-        )
-        run = agent.run()
-        changes = workspace.changes()
+        ids = self._ids(job, piece)
+        # What the model reads and writes is the group's: it is told of conversations as the group is.
+        shown, sections = ids.shown(piece.selection), ids.shown(piece.sections)
+        workspace = Workspace(shown, sections, piece.rules.summary_tokens, self._says_deleted(job, piece))
+        spent_before = self._spent_today(job, now)
+        try:
+            run = self._agent(job, piece, endpoint, workspace, spent_before, now).run()
+        except _InVain:
+            return JobResult(Consolidated(is_in_vain=True))
+        except OutOfTokens as error:
+            if spent_before:
+                raise TokensSpent from error
+            return JobResult(Consolidated(), problem=TOO_FEW_TOKENS)
+        changes = ids.given(workspace.changes())
         new = tuple(_new_section(one, place, piece) for place, one in enumerate(changes.written))
         made = Consolidated(changes, new, run.note, endpoint.target.model)
-        return JobResult(made, max(1, len(new)), run.spent, run.problem)
+        return JobResult(made, max(1, len(new)), run.spent, run.problem, is_recorded=True)
 
-    def _bounds(self, job: Job, endpoint: Endpoint, now: int) -> AgentBounds:
+    def _ids(self, job: Job, piece: ConsolidationPiece) -> GroupIds:
+        with self._database.read() as connection:
+            return ids_of_group(connection, job.user_id, piece.group)
+
+    def _agent(
+        self,
+        job: Job,
+        piece: ConsolidationPiece,
+        endpoint: Endpoint,
+        workspace: Workspace,
+        spent_before: int,
+        now: int,
+    ) -> ConsolidationAgent:
+        def after_call(cost: TokenCost) -> None:
+            self._after_call(job, piece, cost, now)
+
+        bounds = self._bounds(endpoint, spent_before)
+        return ConsolidationAgent(self._client, endpoint, workspace, bounds, after_call)
+
+    def _after_call(self, job: Job, piece: ConsolidationPiece, cost: TokenCost, now: int) -> None:
+        """Account for each call at once: a run that comes to no end has cost as much as one that does.
+
+        A run that is in vain ends here, so that nothing forgotten is sent in its later calls.
+        """
+        self._fault("round")
+        with self._database.write() as tx:
+            if users.lock_existing(tx, job.user_id, rows=0) is None:
+                raise _InVain
+            ledger.record(tx, job.user_id, self.purpose, cost, now)
+            is_in_vain = not claims.is_held(tx, job) or _has_changed(tx, job.user_id, piece)
+        if is_in_vain:
+            raise _InVain
+
+    def _spent_today(self, job: Job, now: int) -> int:
+        with self._database.read() as connection:
+            return ledger.spent_on(connection, job.user_id, self.purpose, now)
+
+    def _bounds(self, endpoint: Endpoint, spent_before: int) -> AgentBounds:
         config = self._config()
         given = config.memory_phase2_input_tokens
         budget = given or budget_in(self._client.context_window(endpoint.target))
-        with self._database.read() as connection:
-            spent = ledger.spent_on(connection, job.user_id, self.purpose, now)
         cap = config.memory_phase_daily_tokens
-        left = max(1, cap - spent) if cap else 0
+        left = max(1, cap - spent_before) if cap else 0
         return AgentBounds(config.memory_phase2_max_rounds, config.memory_phase2_timeout, budget, left)
 
-    def _says_deleted(self, job: Job, piece: ConsolidationPiece) -> Callable[[Sequence[str]], bool]:
-        oldest = min(one.source_updated_at for one in piece.selection.chosen)
+    def _says_deleted(
+        self, job: Job, piece: ConsolidationPiece
+    ) -> Callable[[Sequence[str], Sequence[int]], bool]:
+        ended = {one.conversation_id: one.source_updated_at for one in piece.selection.chosen}
 
-        def is_deleted(texts: Sequence[str]) -> bool:
+        def is_deleted(texts: Sequence[str], sources: Sequence[int]) -> bool:
+            said_at = min(ended[source] for source in sources)
             with self._database.read() as connection:
-                return says_deleted(connection, job.user_id, texts, oldest, piece.group)
+                return says_deleted(connection, job.user_id, texts, said_at, piece.group)
 
         return is_deleted
 
@@ -149,10 +216,12 @@ class Phase2Kind:
         first_id: int,
         now: int,
     ) -> str | None:
-        """All that a run changed, if nothing was forgotten since it began; else it begins anew."""
-        if _has_changed(tx, job.user_id, piece):
-            is_ours = claims.release(tx, job, now, FORGOTTEN_MEANWHILE, job.successes_seen)
-            return f"discarded: {FORGOTTEN_MEANWHILE}" if is_ours else None
+        """All that a run changed, if nothing of what it read has changed since; else it begins anew."""
+        if not piece.is_dirty:
+            return UP_TO_DATE if claims.finish(tx, job, UP_TO_DATE, now) else None
+        if result.is_in_vain or _has_changed(tx, job.user_id, piece, result.new):
+            is_ours = claims.release(tx, job, now, IN_VAIN, job.successes_seen)
+            return f"discarded: {IN_VAIN}" if is_ours else None
         outcome = NO_INPUT if piece.is_empty else SUCCEEDED
         if not claims.finish(tx, job, outcome, now):
             return None
@@ -161,7 +230,8 @@ class Phase2Kind:
         selection.set_baseline(tx, job.user_id, piece.group, piece.selection.chosen)
         completed = piece.selection.completed(piece.claimed)
         dirtiness.succeed(tx, job.user_id, piece.group, completed, outcome, result.model, now)
-        selection.prune(tx, job.user_id, piece.group, now - piece.rules.max_unused_us, now)
+        oldest = now - piece.rules.max_unused_us
+        selection.prune(tx, job.user_id, piece.group, oldest, completed, now)
         return outcome
 
     def park(
@@ -188,10 +258,19 @@ def now_of(job: Job) -> int:
     return round((began or job.queued_at).timestamp() * SECOND)
 
 
-def _has_changed(tx: Connection, user_id: str, piece: ConsolidationPiece) -> bool:
+def _has_changed(
+    tx: Connection, user_id: str, piece: ConsolidationPiece, new: Sequence[NewSection] = ()
+) -> bool:
+    """Whether what a run read is there no longer, or what it wrote is there already."""
     used = [one.conversation_id for one in piece.selection.chosen]
-    is_kept = selection.are_kept(tx, user_id, piece.group, used)
-    return not is_kept or selection.forgettings(tx, user_id) != piece.forgettings
+    if not selection.are_kept(tx, user_id, piece.group, used):
+        return True
+    if selection.forgettings(tx, user_id) != piece.forgettings:
+        return True
+    current = {one.id: (one.file, one.heading) for one in sections.current(tx, user_id, piece.group)}
+    added = {name for number, name in current.items() if number not in piece.section_ids}
+    is_there = current.keys() >= {one.id for one in piece.sections}
+    return not is_there or not added.isdisjoint((one.file, one.heading) for one in new)
 
 
 def _new_section(one: StagedSection, place: int, piece: ConsolidationPiece) -> NewSection:

@@ -1,12 +1,13 @@
 """Conversations as they are stored: their bounds, where they took place, and their status."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
 from shepherd_memory.memory.sessions import work_key
 from shepherd_memory.storage.clock import SECOND
 from shepherd_memory.storage.database import Connection
+from shepherd_memory.storage.group_ids import StoredId
 from shepherd_memory.storage.rows import build
 from shepherd_memory.storage.visibility import seen_from
 from shepherd_memory.text.groups import MAIN_GROUP
@@ -37,7 +38,7 @@ class Conversation:
     `file_key`: of the transcript that it was read from; empty for a live chat, whose `provider` is named.
     """
 
-    id: int
+    id: StoredId
     group_name: str
     session_id: str
     source: str
@@ -45,8 +46,8 @@ class Conversation:
     cwd: str
     provider: str
     originator: str
-    first_document: int
-    last_document: int
+    first_document: StoredId
+    last_document: StoredId
     first_message_at: datetime
     last_message_at: datetime
     entries: int
@@ -271,21 +272,26 @@ def ended(connection: Connection, silent_since: int, limit: int) -> dict[str, li
 
 
 def mark_ready(
-    tx: Connection, user_id: str, ids: Sequence[int], silent_since: int, fewest: int, now: int
+    tx: Connection,
+    user_id: str,
+    ids: Sequence[int],
+    silent_since: int,
+    is_wanted: Callable[[Conversation], bool],
+    now: int,
 ) -> int:
-    """Those of a user's conversations that did end are ready, or skipped if they are short; how many."""
-    return sum(
-        tx.execute(
-            "update conversations set status = case when entries >= :fewest then 'ready'"
-            f" else 'skipped' end, updated_at = :now where user_id = :user_id and id = :id and {_ENDED}",
+    """Those of a user's conversations that did end are ready, or skipped if nobody wants them; how many."""
+    moved = 0
+    for conversation_id in ids:
+        row = tx.row(
+            f"select {COLUMNS} from conversations where user_id = :user_id and id = :id and {_ENDED}",
             user_id=user_id,
             id=conversation_id,
-            fewest=fewest,
             silent_since=silent_since,
-            now=now,
         )
-        for conversation_id in ids
-    )
+        if row is not None:
+            status = READY if is_wanted(build(Conversation, row)) else SKIPPED
+            moved += set_status(tx, user_id, conversation_id, ACTIVE, status, now)
+    return moved
 
 
 def set_status(tx: Connection, user_id: str, conversation_id: int, before: str, after: str, now: int) -> bool:

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
+from shepherd_memory.storage.group_ids import StoredId
 from shepherd_memory.text.block_seal import seal
 from shepherd_memory.text.excerpt import ELLIPSIS, shorten
 from shepherd_memory.text.lookalikes import PlainText
@@ -55,7 +56,7 @@ class MemoryBlock:
     text: str
     tokens: int
     fact_keys: tuple[str, ...]
-    entry_ids: tuple[int, ...]
+    entry_ids: tuple[StoredId, ...]
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ from shepherd_memory.memory import facts, global_memory
 from shepherd_memory.recall import Hit
 from shepherd_memory.recall.rows import fetch
 from shepherd_memory.storage.database import Connection
+from shepherd_memory.storage.group_ids import StoredId
 from shepherd_memory.storage.rows import build
 from shepherd_memory.storage.visibility import seen_from
 from shepherd_memory.text.groups import MAIN_GROUP
@@ -23,12 +24,12 @@ LOOKED_UP = 500
 class Injection:
     """One thing that was put into one prompt, and how it was ranked there; no `text`: it is deleted since."""
 
-    id: int
+    id: StoredId
     request: str
     session_id: str
     query: str
     kind: str
-    entry_id: int
+    entry_id: StoredId
     score: float
     confidence: float
     injected_at: datetime

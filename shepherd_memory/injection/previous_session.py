@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 
 from shepherd_memory.injection.block import MIN_UNITS, escape_label
 from shepherd_memory.injection.xml_text import INDENT, LIGHTEST, escape_attribute, escape_xml, lines_of
+from shepherd_memory.storage.group_ids import StoredId
 from shepherd_memory.text.block_seal import RECORD_NOTE
 from shepherd_memory.text.excerpt import GAP, shorten_middle
 from shepherd_memory.text.tokens import UNITS, weigh
@@ -51,8 +52,8 @@ class PreviousSession:
     message_count: int
     total_count: int
     text: str
-    document_ids: tuple[int, ...] = ()
-    shortened_ids: tuple[int, ...] = ()
+    document_ids: tuple[StoredId, ...] = ()
+    shortened_ids: tuple[StoredId, ...] = ()
     marks: tuple[str, ...] = ()
 
 

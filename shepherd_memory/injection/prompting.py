@@ -17,6 +17,7 @@ from shepherd_memory.memory.facts import Fact
 from shepherd_memory.recall import Hit, Recalled
 from shepherd_memory.recall.rows import NOTE
 from shepherd_memory.storage.database import Connection
+from shepherd_memory.storage.group_ids import StoredId
 from shepherd_memory.text.block_seal import strip_content
 from shepherd_memory.text.citations import without_citation
 from shepherd_memory.text.groups import GLOBAL_GROUP, MAIN_GROUP
@@ -48,7 +49,7 @@ class Injected:
     request: str = ""
     recalled: Recalled = field(default_factory=Recalled)
     reason: str = ""
-    told: tuple[tuple[str, int], ...] = ()
+    told: tuple[tuple[str, StoredId], ...] = ()
     blocks: Mapping[int, MemoryBlock] = field(default_factory=dict)
     turns: tuple[UserTurn, ...] = ()
 

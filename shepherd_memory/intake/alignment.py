@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from shepherd_memory.intake.messages import Message
 from shepherd_memory.memory.session_tail import read_tail
 from shepherd_memory.storage.database import Connection
+from shepherd_memory.storage.group_ids import GroupIds, ids_of_group
 from shepherd_memory.text.groups import MAIN_GROUP
 from shepherd_memory.text.ids import DIGEST_CHARS
 
@@ -24,6 +25,26 @@ class _Tail:
     """The ids that callers gave to messages whose place in the tail is not known."""
 
 
+@dataclass(frozen=True)
+class _Places:
+    """Places of messages in their session: the ids of their documents, as the group is shown them.
+
+    What was stored before groups had ids of their own has the id itself for its place.
+    """
+
+    ids: GroupIds
+    first_new: int
+
+    def name(self, said: str, number: int) -> str:
+        """The id of a new message."""
+        return f"{said}{_PLACE}{self.ids.shown_id(self.first_new + number):x}"
+
+    def of(self, message_id: str) -> int:
+        """The document that a message was, or would have been; 0 if that cannot be told."""
+        place = int(message_id.rpartition(_PLACE)[2], 16) if said_by(message_id) != message_id else 0
+        return place if place < self.first_new else self.ids.given_id(place)
+
+
 def align(
     tx: Connection,
     user_id: str,
@@ -40,22 +61,19 @@ def align(
     """
     if not any(message.is_unnamed for message in new):
         return [message.message_id for message in new]
-    tail = _tail(tx, user_id, session_id, len(new), group)
+    places = _Places(ids_of_group(tx, user_id, group), first_id)
+    tail = _tail(tx, user_id, session_id, len(new), group, places)
     listed = [n for n, message in enumerate(new) if message.message_id not in tail.unplaced]
     known = overlap(
         [said_by(message_id) for message_id in tail.ids], [said_by(new[n].message_id) for n in listed]
     )
     stored = dict(zip(listed[:known], tail.ids[len(tail.ids) - known :], strict=True))
     return [
-        _final_id(message.message_id, first_id + n, stored.get(n), tail)
+        stored.get(n) or tail.deleted.get(message.message_id) or places.name(message.message_id, n)
         if message.is_unnamed
         else message.message_id
         for n, message in enumerate(new)
     ]
-
-
-def _final_id(said: str, document_id: int, stored: str | None, tail: _Tail) -> str:
-    return stored or tail.deleted.get(said) or f"{said}{_PLACE}{document_id:x}"
 
 
 def said_by(message_id: str) -> str:
@@ -68,13 +86,13 @@ def _is_place(text: str) -> bool:
     return bool(text) and all(c in "0123456789abcdef" for c in text)
 
 
-def _tail(tx: Connection, user_id: str, session_id: str, limit: int, group: str) -> _Tail:
+def _tail(tx: Connection, user_id: str, session_id: str, limit: int, group: str, places: _Places) -> _Tail:
     found = read_tail(tx, user_id, session_id, limit, group)
     others = {*found.deleted, *found.elsewhere}
-    # A place is the id of the document that the message was, or would have been.
-    placed = {(int(one.rpartition(_PLACE)[2], 16), one) for one in others if said_by(one) != one}
+    known = {one: places.of(one) for one in others}
+    placed = {(place, one) for one, place in known.items() if place}
     ids = tuple(message_id for _, message_id in sorted({*found.stored, *placed}))
-    unplaced = frozenset(one for one in others if said_by(one) == one)
+    unplaced = frozenset(one for one, place in known.items() if not place)
     return _Tail(ids, {said_by(one): one for one in found.deleted}, unplaced)
 
 

@@ -6,6 +6,7 @@ from shepherd_memory.errors import InvalidInput
 from shepherd_memory.maintenance.line_columns import MOMENT, MOMENT_OR_NONE, NUMBER, TEXT
 from shepherd_memory.memory import session_documents
 from shepherd_memory.memory.documents import PHASE1, Document
+from shepherd_memory.phases import dirtiness
 from shepherd_memory.phases.outputs import KEPT, NO_OUTPUT, OUTCOMES, TASK_OUTCOMES
 from shepherd_memory.phases.refusal import says_deleted
 from shepherd_memory.storage.database import Connection, Row
@@ -30,6 +31,7 @@ OUTPUT_COLUMNS = {
     "last_used_at": MOMENT_OR_NONE,
     "selected": NUMBER,
     "selected_source_updated_at": MOMENT_OR_NONE,
+    "pruned_at": MOMENT_OR_NONE,
 }
 
 _LAST_MESSAGE = (
@@ -63,20 +65,24 @@ def check_output(values: dict[str, Any]) -> None:
 
 
 def insert_output(tx: Connection, user_id: str, values: dict[str, Any]) -> None:
-    """Store the output of a conversation that is there and has none; not if its note was forgotten here."""
+    """Store the output of a conversation that is there and has none; not if its note was forgotten here.
+
+    It is new to a group that is consolidated here, and so is one from before there was consolidation; where
+    the file has the state of its group, that follows.
+    """
     conversation = _conversation_of(tx, user_id, values)
     group, session = values["group_name"], values["session_id"]
     has_note = bool(values["note"]) and _message(tx, user_id, values, "note") is not None
     said = (values["raw_memory"], values["summary"], values["slug"])
     if conversation is None or (values["summary"] and values["note"] and not has_note):
         return
-    if says_deleted(tx, user_id, said, values["source_updated_at"], group) or _lost_a_message(
+    if says_deleted(tx, user_id, said, values["source_updated_at"], group) or lost_a_message(
         tx, user_id, group, session, values["generated_at"]
     ):
         return
     made_of = _message(tx, user_id, values, "source_message")
     columns = [name for name in OUTPUT_COLUMNS if name != "source_message"]
-    tx.execute(
+    stored = tx.execute(
         "insert into conversation_outputs (user_id, conversation_id, source_through, state,"
         f" {', '.join(columns)}) values (:user_id, :conversation_id, :through, '{KEPT}',"
         f" {', '.join(f':{name}' for name in columns)})"
@@ -86,6 +92,8 @@ def insert_output(tx: Connection, user_id: str, values: dict[str, Any]) -> None:
         through=conversation[1] if made_of is None else made_of.id,
         **{name: values[name] for name in columns},
     )
+    if stored and (values["is_older"] or dirtiness.is_known(tx, user_id, group)):
+        dirtiness.mark(tx, user_id, group, values["now"])
 
 
 def _message(tx: Connection, user_id: str, values: dict[str, Any], column: str) -> Document | None:
@@ -99,10 +107,10 @@ def is_forgotten_note(tx: Connection, user_id: str, document: dict[str, Any]) ->
         return False
     group, session, made_at = document["group_name"], document["session_id"], document["stored_at"]
     is_deleted = says_deleted(tx, user_id, [document["text"]], document["created_at"], group)
-    return is_deleted or _lost_a_message(tx, user_id, group, session, made_at)
+    return is_deleted or lost_a_message(tx, user_id, group, session, made_at)
 
 
-def _lost_a_message(tx: Connection, user_id: str, group: str, session_id: str, since: int) -> bool:
+def lost_a_message(tx: Connection, user_id: str, group: str, session_id: str, since: int) -> bool:
     """Whether any message of a session was deleted since then."""
     row = tx.row(
         "select 1 from tombstones where user_id = :user_id and group_name = :group and deleted_at >= :since"

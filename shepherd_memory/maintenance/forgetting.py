@@ -4,6 +4,7 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
 from shepherd_memory.conversations import conversation
+from shepherd_memory.errors import InvalidInput
 from shepherd_memory.extraction import queue
 from shepherd_memory.intake.handed_in import read_transcript, without_texts
 from shepherd_memory.intake.messages import MAX_QUERY_CHARS
@@ -25,8 +26,9 @@ from shepherd_memory.memory import (
     twins,
     unconfirmed,
 )
-from shepherd_memory.memory.documents import Document
-from shepherd_memory.phases import withholding
+from shepherd_memory.memory.documents import PHASE2, Document
+from shepherd_memory.phases import sections, withholding
+from shepherd_memory.phases.sections import DOCUMENT_SESSION
 from shepherd_memory.storage import prompt_blocks, tombstones, transcript_stops, users
 from shepherd_memory.storage.clock import to_us
 from shepherd_memory.storage.database import Connection, Database
@@ -93,6 +95,7 @@ def plan(
     near: Near | None = None,
 ) -> ForgettingPlan:
     """What `forget` would take, and what it would leave although it says the same."""
+    _check_target(target)
     with database.read() as connection:
         bundle = _bundle(connection, user_id, target, group, only)
         parts = threads.parts(connection, user_id, target.name, group) if target.kind == SESSION else ()
@@ -106,6 +109,14 @@ def plan(
     held = (Forgotten(one.facts, one.pairs, one.documents) for one in sizes)
     gone = sum(held, Forgotten()) if parts else _size_of(bundle)
     return ForgettingPlan(gone.facts, gone.context, gone.documents, goes, further)
+
+
+def _check_target(target: Forgettable) -> None:
+    if target == Forgettable(SESSION, DOCUMENT_SESSION):
+        raise InvalidInput(
+            "memory files are no session: forget one of their documents, or reset them"
+            " (shepherd memory files reset)"
+        )
 
 
 def _size_of(bundle: Bundle) -> Forgotten:
@@ -132,6 +143,9 @@ def _of_session(connection: Connection, user_id: str, session_id: str, group: st
         said = session_documents.of_session(connection, user_id, part, LISTED, group=group)
         bundle.documents |= {document.id: document for document in said}
         bundle.statements |= {(part, document.message_id) for document in said[:COMPARED]}
+        pinned = withholding.pinned_around(connection, user_id, said, group)
+        edited = (documents.get(connection, user_id, one.id, group) for one in pinned)
+        bundle.documents |= {one.id: one for one in edited if one is not None}
     return bundle
 
 
@@ -149,6 +163,7 @@ def forget(
 
     `only`: the one row, and nothing more is made of what it rests on. `same`: also what says the same.
     """
+    _check_target(target)
     with database.write() as tx:
         if users.lock_existing(tx, user_id) is None:
             return Forgotten()
@@ -302,8 +317,11 @@ def _bury(tx: Connection, user_id: str, gone: Collection[Document], now: int, gr
         entries.remove(tx, user_id, document.id, document.text)
         if document.text and threads.thread_of(document.session_id):
             twins.note_forgotten(tx, user_id, document, now)
-    ids = [(document.message_id, document.session_id, now) for document in gone]
+    ids = [(one.message_id, one.session_id, now) for one in gone if one.source != PHASE2]
     tombstones.add_all(tx, user_id, DOCUMENT, ids, group)
+    # A section goes by its file and its heading, as its document begins: its number is of this database.
+    written = ((one.source_file, one.text.partition("\n")[0]) for one in gone if one.source == PHASE2)
+    sections.bury(tx, user_id, written, now, group)
     marks = ((tombstones.words_mark(one.text), max(now, to_us(one.created_at))) for one in gone)
     tombstones.add_all(tx, user_id, WORDS, [(mark, "", when) for mark, when in marks if mark], group)
     _forget_prompts(tx, user_id, gone, group)

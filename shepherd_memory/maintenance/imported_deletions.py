@@ -6,7 +6,7 @@ from shepherd_memory.maintenance import forgetting
 from shepherd_memory.maintenance.line_kinds import KINDS, Line
 from shepherd_memory.maintenance.related import Bundle
 from shepherd_memory.memory import context, facts, global_memory, session_documents
-from shepherd_memory.phases import withholding
+from shepherd_memory.phases import sections, withholding
 from shepherd_memory.storage.clock import to_us
 from shepherd_memory.storage.database import Connection
 from shepherd_memory.storage.tombstones import (
@@ -14,6 +14,7 @@ from shepherd_memory.storage.tombstones import (
     DOCUMENT,
     FACT,
     GLOBAL_MEMORY,
+    SECTION,
     SESSION,
     STATEMENT,
     VALUE,
@@ -103,6 +104,12 @@ def _withhold_notes_with(tx: Connection, user_id: str, deletion: Line) -> None:
     withholding.withhold_marked(tx, user_id, mark, when, group)
 
 
+def _forget_section(tx: Connection, user_id: str, deletion: Line) -> None:
+    mark, when, group = deletion["key"], deletion["deleted_at"], deletion["group_name"]
+    withholding.break_off_consolidation(tx, user_id, group)
+    sections.forget_buried(tx, user_id, mark, when, group)
+
+
 _TAKEN: Mapping[str, Callable[[Connection, str, Line], None]] = {
     FACT: _delete_fact,
     CONTEXT: _delete_pair,
@@ -111,4 +118,5 @@ _TAKEN: Mapping[str, Callable[[Connection, str, Line], None]] = {
     GLOBAL_MEMORY: _delete_global_memory,
     STATEMENT: _withhold_note,
     VALUE: _withhold_notes_with,
+    SECTION: _forget_section,
 }

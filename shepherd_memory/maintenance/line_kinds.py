@@ -5,18 +5,22 @@ from dataclasses import dataclass
 from typing import Any
 
 from shepherd_memory.maintenance.line_columns import JSON, MOMENT, MOMENT_OR_NONE, NUMBER, TEXT
+from shepherd_memory.memory.documents import PHASE2
 from shepherd_memory.storage import tombstones
 from shepherd_memory.text.groups import GLOBAL_GROUP
 
 FORMAT = "shepherd-memory"
-VERSION = 3
+VERSION = 4
 WITHOUT_GROUPS = 1
 """The version before rows had a group: all of them are of `main`."""
 
 WITHOUT_CONVERSATIONS = 2
 """The version before conversations, and what a session says about them."""
 
-READABLE = (WITHOUT_GROUPS, WITHOUT_CONVERSATIONS, VERSION)
+WITHOUT_SECTIONS = 3
+"""The version before conversations were consolidated."""
+
+READABLE = (WITHOUT_GROUPS, WITHOUT_CONVERSATIONS, WITHOUT_SECTIONS, VERSION)
 
 Line = dict[str, Any]
 
@@ -35,6 +39,8 @@ class Kind:
     """A `where` and perhaps an `on conflict`: what keeps out a row that is there, or was deleted."""
 
     has_id: bool = False
+    written: str = ""
+    """Which rows are lines, as the end of a condition; empty: all."""
 
 
 def _not_buried(kind: str, key: str, session: str = "''") -> str:
@@ -167,6 +173,8 @@ KINDS: dict[str, Kind] = {
         " and kind = 'words' and session_id = '' and key = :words and deleted_at >= :created_at))"
         " on conflict (user_id, group_name, session_id, message_id) do nothing",
         has_id=True,
+        # Those of sections are made of their lines.
+        written=f" and source <> '{PHASE2}'",
     ),
     "rejection": Kind(
         "rejections",

@@ -8,6 +8,14 @@ import orjson
 from shepherd_memory.errors import InvalidInput
 from shepherd_memory.maintenance.exported_conversations import CONVERSATION, CONVERSATION_COLUMNS
 from shepherd_memory.maintenance.exported_outputs import OUTPUT, OUTPUT_COLUMNS, check_output
+from shepherd_memory.maintenance.exported_sections import (
+    CONSOLIDATION,
+    CONSOLIDATION_COLUMNS,
+    SECTION,
+    SECTION_COLUMNS,
+    check_consolidation,
+    check_section,
+)
 from shepherd_memory.maintenance.line_columns import JSON, MOMENT, MOMENT_OR_NONE, NUMBER, TEXT
 from shepherd_memory.maintenance.line_kinds import (
     ERASED_FILE,
@@ -17,6 +25,7 @@ from shepherd_memory.maintenance.line_kinds import (
     READABLE,
     VERSION,
     WITHOUT_CONVERSATIONS,
+    WITHOUT_SECTIONS,
     Line,
 )
 from shepherd_memory.maintenance.session_lines import (
@@ -46,7 +55,11 @@ MAX_NUMBER = 10**15
 
 _NEW_IN_SESSIONS = {"grouped_through": "", "provider": "", "cwd": ""}
 
-_SINCE: Mapping[str, Line] = {"document": {"made_of": ""}, SESSION: {"memory_mode": "on"}}
+_SINCE: Mapping[str, Line] = {
+    "document": {"made_of": ""},
+    SESSION: {"memory_mode": "on"},
+    OUTPUT: {"pruned_at": None},
+}
 """Columns that files of older versions do not have."""
 
 _COLUMNS = {
@@ -55,6 +68,8 @@ _COLUMNS = {
     LIFE: LIFE_COLUMNS,
     CONVERSATION: CONVERSATION_COLUMNS,
     OUTPUT: OUTPUT_COLUMNS,
+    CONSOLIDATION: CONSOLIDATION_COLUMNS,
+    SECTION: SECTION_COLUMNS,
     ERASED_FILE: ERASED_FILE_COLUMNS,
 }
 
@@ -94,6 +109,8 @@ _CHECKS: Mapping[str, Callable[[Line], None]] = {
     SESSION: check_session,
     LIFE: check_life,
     OUTPUT: check_output,
+    CONSOLIDATION: check_consolidation,
+    SECTION: check_section,
 }
 """What refuses a line that none of ours could be."""
 
@@ -132,6 +149,8 @@ def read_line(number: int, raw: bytes, only: str, version: int) -> tuple[str, Li
     try:
         if name in _CHECKS:
             _CHECKS[name](values)
+        if name == OUTPUT:
+            values["is_older"] = version <= WITHOUT_SECTIONS
         return name, _recomputed(name, values)
     except InvalidInput as error:
         raise InvalidInput(f"line {number}: {error}") from error

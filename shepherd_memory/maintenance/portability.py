@@ -25,7 +25,17 @@ from shepherd_memory.maintenance.exported_outputs import (
     is_forgotten_note,
     output_rows,
 )
+from shepherd_memory.maintenance.exported_sections import (
+    CONSOLIDATION,
+    CONSOLIDATION_COLUMNS,
+    SECTION,
+    SECTION_COLUMNS,
+    FileVersions,
+    consolidation_rows,
+    section_rows,
+)
 from shepherd_memory.maintenance.imported_deletions import TOMBSTONE, FileDeletions, carry_out
+from shepherd_memory.maintenance.imported_sections import insert_consolidation, insert_section
 from shepherd_memory.maintenance.line_columns import JSON, MOMENT, MOMENT_OR_NONE, NUMBER, TEXT
 from shepherd_memory.maintenance.line_kinds import (
     ERASED_FILE,
@@ -49,6 +59,7 @@ from shepherd_memory.maintenance.session_lines import (
     session_rows,
 )
 from shepherd_memory.memory import entries, facts
+from shepherd_memory.memory.documents import PHASE2
 from shepherd_memory.storage import transcript_stops, users
 from shepherd_memory.storage.clock import iso, to_us
 from shepherd_memory.storage.database import Connection, Database, Row
@@ -89,6 +100,8 @@ _WRITTEN_LAST: Mapping[str, tuple[Mapping[str, str], Callable[[Connection, str, 
     LIFE: (LIFE_COLUMNS, life_rows),
     CONVERSATION: (CONVERSATION_COLUMNS, conversation_rows),
     OUTPUT: (OUTPUT_COLUMNS, output_rows),
+    CONSOLIDATION: (CONSOLIDATION_COLUMNS, consolidation_rows),
+    SECTION: (SECTION_COLUMNS, section_rows),
     ERASED_FILE: (ERASED_FILE_COLUMNS, transcript_stops.erased_files),
 }
 """What rests on other lines: an import has those by then."""
@@ -97,6 +110,7 @@ _WRITTEN_LAST: Mapping[str, tuple[Mapping[str, str], Callable[[Connection, str, 
 def _rows(connection: Connection, kind: Kind, user_id: str, group: str) -> Iterator[Row]:
     """The rows of a kind; tables that may be large are read a page at a time."""
     among, seen = seen_from(group)
+    among += kind.written
     columns = ", ".join(kind.columns)
     if not kind.has_id:
         select = f"select {columns} from {kind.table} where user_id = :user_id{among} order by {kind.order}"
@@ -151,11 +165,11 @@ def import_user(
     header = next(numbered, (1, b""))[1]
     version = check_header(header)
     only = group if group != MAIN_GROUP or version == WITHOUT_GROUPS else ""
-    deletions = FileDeletions()
+    deletions, versions = FileDeletions(), FileVersions(now)
     progress(len(header))
     while batch := _next_batch(numbered):
         lines_read = (read_line(number, raw, only, version) for number, raw in batch)
-        read = [(name, deletions.read(name, values)) for name, values in lines_read]
+        read = [(name, versions.read(name, deletions.read(name, values))) for name, values in lines_read]
         # Outside of the transaction: it takes longer than storing.
         terms = [_terms(name, values) for name, values in read]
         with database.write() as tx:
@@ -207,7 +221,7 @@ def _insert(tx: Connection, user_id: str, row_id: int, name: str, values: Line) 
         return False
     if name == "fact" and _join_fact(tx, user_id, row_id, values):
         return False
-    if name == "document" and is_forgotten_note(tx, user_id, values):
+    if name == "document" and (values["source"] == PHASE2 or is_forgotten_note(tx, user_id, values)):
         return False
     kind = KINDS[name]
     # A fact has an id to be found by; it is not exported, because a new value gets a new one.
@@ -238,6 +252,10 @@ def _insert_last(tx: Connection, user_id: str, row_id: int, name: str, values: L
         insert_conversation(tx, user_id, row_id, values)
     elif name == OUTPUT:
         insert_output(tx, user_id, values)
+    elif name == CONSOLIDATION:
+        insert_consolidation(tx, user_id, values)
+    elif name == SECTION:
+        insert_section(tx, user_id, row_id, values)
     else:
         transcript_stops.stop_erased(tx, user_id, values["file_key"], values["read_through"])
 

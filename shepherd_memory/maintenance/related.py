@@ -1,13 +1,15 @@
 """What hangs together: the statements that a memory rests on, and everything that was made of them."""
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from shepherd_memory.memory import context, documents, facts, restatements, session_documents
 from shepherd_memory.memory.context import Context
-from shepherd_memory.memory.documents import Document
+from shepherd_memory.memory.documents import PHASE2, Document
 from shepherd_memory.memory.facts import Fact, PastFact
+from shepherd_memory.phases import sections, withholding
+from shepherd_memory.storage import tombstones
 from shepherd_memory.storage.database import Connection
 from shepherd_memory.storage.tombstones import CONTEXT, DOCUMENT, FACT, SESSION
 from shepherd_memory.text.canonical import as_text
@@ -50,6 +52,10 @@ class RelatedMemory:
     @property
     def target(self) -> Forgettable:
         return Forgettable(self.kind, self.id)
+
+    def with_ids(self, change: Callable[[int], int]) -> "RelatedMemory":
+        """The same, under another number if it has one."""
+        return self if self.kind == FACT else replace(self, id=str(change(int(self.id))))
 
 
 @dataclass
@@ -119,7 +125,23 @@ def gather(
     for document in list(bundle.documents.values()):
         for reply in _replies(connection, user_id, bundle, document, group):
             bundle.documents[reply.id] = reply
+    add_written_by_hand(connection, user_id, bundle, group)
     return bundle
+
+
+def add_written_by_hand(connection: Connection, user_id: str, bundle: Bundle, group: str) -> None:
+    """Add the documents of sections that a person wrote and that go with it: whoever asks sees them."""
+    bundle.documents |= {one.id: one for one in _written_by_hand(connection, user_id, bundle, group)}
+
+
+def _written_by_hand(connection: Connection, user_id: str, bundle: Bundle, group: str) -> Iterator[Document]:
+    """What a person wrote into memory files, and says it or was made of it too."""
+    values = frozenset(tombstones.value_mark(one.value) for one in bundle.values()) - {""}
+    messages = frozenset(tombstones.words_mark(one.text) for one in bundle.documents.values()) - {""}
+    found = sections.by_hand_that_say(connection, user_id, values, messages, group)
+    found += withholding.pinned_around(connection, user_id, bundle.documents.values(), group)
+    said = (documents.get(connection, user_id, section.id, group) for section in found)
+    return (one for one in said if one is not None and one.group_name == group)
 
 
 def take(
@@ -165,7 +187,8 @@ def _take_document(connection: Connection, user_id: str, bundle: Bundle, row_id:
     if document is None or document.group_name != group:
         return
     bundle.documents[document.id] = document
-    bundle.statements.add((document.session_id, document.made_of or document.message_id))
+    if document.source != PHASE2:
+        bundle.statements.add((document.session_id, document.made_of or document.message_id))
 
 
 def _add_made_of(

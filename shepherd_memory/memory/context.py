@@ -9,6 +9,7 @@ from functools import lru_cache
 from shepherd_memory.memory import entries, restatements
 from shepherd_memory.storage import prompt_blocks
 from shepherd_memory.storage.database import Connection
+from shepherd_memory.storage.group_ids import StoredId
 from shepherd_memory.storage.rows import Provenance, build
 from shepherd_memory.storage.tombstones import CONTEXT, add, after_deletion, exists
 from shepherd_memory.storage.users import bump_version
@@ -30,7 +31,7 @@ STORED, REFRESHED, DELETED = "stored", "refreshed", "deleted"
 class Context:
     """One question and its answer."""
 
-    id: int
+    id: StoredId
     question: str
     answer: str
     stated_at: datetime

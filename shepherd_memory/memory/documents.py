@@ -7,6 +7,7 @@ from operator import attrgetter
 
 from shepherd_memory.storage import tombstones
 from shepherd_memory.storage.database import Connection, Row
+from shepherd_memory.storage.group_ids import StoredId
 from shepherd_memory.storage.rows import build
 from shepherd_memory.storage.visibility import seen_from
 from shepherd_memory.text.groups import MAIN_GROUP
@@ -50,7 +51,7 @@ class Document:
     its session that it was made of.
     """
 
-    id: int
+    id: StoredId
     group_name: str
     session_id: str
     message_id: str

@@ -11,6 +11,7 @@ from shepherd_memory.memory.restatements import Restatement
 from shepherd_memory.storage import prompt_blocks, tombstones
 from shepherd_memory.storage.clock import to_us
 from shepherd_memory.storage.database import Connection
+from shepherd_memory.storage.group_ids import StoredId
 from shepherd_memory.storage.rows import Provenance, build
 from shepherd_memory.storage.tombstones import FACT, add, after_deletion, exists
 from shepherd_memory.storage.users import bump_version, lock
@@ -34,7 +35,7 @@ STORED, UNCHANGED, OLDER, DELETED = "stored", "unchanged", "older", "deleted"
 class Fact:
     """The current value of a key; `id` is new with each new value."""
 
-    id: int
+    id: StoredId
     key: str
     value: str
     stated_at: datetime

@@ -6,6 +6,7 @@ from datetime import datetime
 from shepherd_memory.errors import InvalidInput
 from shepherd_memory.storage import prompt_blocks, tombstones
 from shepherd_memory.storage.database import Connection
+from shepherd_memory.storage.group_ids import StoredId
 from shepherd_memory.storage.rows import build
 from shepherd_memory.storage.tombstones import GLOBAL_MEMORY
 from shepherd_memory.text.canonical import canonical_text
@@ -19,7 +20,7 @@ MAX_CHARS = 100_000
 class GlobalMemory:
     """The text, free of secrets, and when it was written last."""
 
-    id: int
+    id: StoredId
     text: str
     updated_at: datetime
 

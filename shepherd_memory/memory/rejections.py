@@ -5,6 +5,7 @@ from datetime import datetime
 
 from shepherd_memory.memory import set_aside
 from shepherd_memory.storage.database import Connection
+from shepherd_memory.storage.group_ids import StoredId
 from shepherd_memory.storage.rows import Provenance, build
 from shepherd_memory.storage.visibility import seen_from
 from shepherd_memory.text.groups import MAIN_GROUP
@@ -19,7 +20,7 @@ COLUMNS = (
 class Rejection:
     """A candidate that was refused: `name` is the key or question, `content` the value or answer."""
 
-    id: int
+    id: StoredId
     kind: str
     name: str
     content: str

@@ -19,6 +19,7 @@ from shepherd_memory.memory.session_lives import (
 from shepherd_memory.memory.session_names import made_name, sought_name
 from shepherd_memory.storage import users
 from shepherd_memory.storage.database import Connection, Database
+from shepherd_memory.storage.group_ids import StoredId, ids_shown
 from shepherd_memory.storage.rows import build
 from shepherd_memory.storage.visibility import seen_from
 from shepherd_memory.text.groups import MAIN_GROUP
@@ -39,7 +40,7 @@ IsBusy = Callable[[SessionLife], bool]
 class HistoryEntry:
     """A session that was put aside under a name; one session has one entry."""
 
-    id: int
+    id: StoredId
     group_name: str
     session_id: str
     name: str
@@ -126,7 +127,7 @@ def resume(
         if first is None:
             raise _not_found(asked.named)
         target = find(tx, user_id, asked.named, group)
-        through = _document_at(tx, user_id, target, asked.at) if asked.at else first
+        through = _document_at(tx, user_id, target, asked.at, group) if asked.at else first
         running = session_lives.settled(tx, user_id, session_lives.active(tx, user_id, group), idle)
         is_same = running is not None and running.session_id == target.session_id
         if running is not None and is_busy(running) and not (is_same and not asked.at):
@@ -171,9 +172,9 @@ def _own_name(life: SessionLife, now: int) -> str:
     return life.name or made_name(now)
 
 
-def _document_at(tx: Connection, user_id: str, life: SessionLife, at: str) -> int:
+def _document_at(tx: Connection, user_id: str, life: SessionLife, at: str, group: str) -> int:
     """The document that a message of a session is stored as."""
-    number = int(at) if _is_number(at) else 0
+    number = _row_named(tx, user_id, at, group)
     for part in threads.parts(tx, user_id, life.session_id, life.group_name):
         row = tx.row(
             f"select id from documents {FOUND} and type = 'message' and (message_id = :at or id = :number)"
@@ -271,13 +272,16 @@ def _named(connection: Connection, user_id: str, named: str, group: str) -> list
         user_id=user_id,
         group=group,
         name=named,
-        number=int(named) if _is_number(named) else 0,
+        number=_row_named(connection, user_id, named, group),
     )
     return [session_lives.get(connection, user_id, row[0], group) for row in rows]
 
 
-def _is_number(text: str) -> bool:
-    return text.isascii() and text.isdecimal() and len(text) <= 18
+def _row_named(connection: Connection, user_id: str, text: str, group: str) -> int:
+    """The row that a group calls so, if the text is a number; else 0."""
+    if not (text.isascii() and text.isdecimal() and len(text) <= 18):
+        return 0
+    return ids_shown(connection, user_id, group).given_id(int(text))
 
 
 def _not_found(named: str) -> NotFound:

@@ -8,6 +8,7 @@ from shepherd_memory.memory import threads
 from shepherd_memory.memory.documents import IS_SAID
 from shepherd_memory.memory.session_lives import SessionLife
 from shepherd_memory.storage.database import Connection
+from shepherd_memory.storage.group_ids import StoredId
 from shepherd_memory.storage.rows import build
 from shepherd_memory.text.excerpt import shorten_middle
 from shepherd_memory.text.tokens import UNITS, estimate_tokens
@@ -28,7 +29,7 @@ MESSAGE_TOKENS = 8
 class SessionMessage:
     """Something said in a session, in words; `id` is that of its document."""
 
-    id: int
+    id: StoredId
     message_id: str
     role: str
     speaker_type: str

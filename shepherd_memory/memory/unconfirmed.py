@@ -7,6 +7,7 @@ from shepherd_memory.memory import set_aside
 from shepherd_memory.memory.context import near_duplicate_of
 from shepherd_memory.storage.clock import from_us
 from shepherd_memory.storage.database import Connection
+from shepherd_memory.storage.group_ids import StoredId
 from shepherd_memory.storage.rows import Provenance, build
 from shepherd_memory.storage.visibility import seen_from
 from shepherd_memory.text.groups import MAIN_GROUP
@@ -24,7 +25,7 @@ _DAY = 24 * 60 * 60 * 1_000_000
 class Unconfirmed:
     """A candidate in other words than were said: `name` is the key or question, `content` the value."""
 
-    id: int
+    id: StoredId
     kind: str
     name: str
     content: str

@@ -7,6 +7,7 @@ from typing import Any
 from shepherd_memory.conversations.conversation import Conversation
 from shepherd_memory.phases.eligibility import Obstacle
 from shepherd_memory.phases.outputs import Output
+from shepherd_memory.storage.group_ids import StoredId
 from shepherd_memory.text.tokens import estimate_mean_tokens
 
 MAX_TITLE_CHARS = 80
@@ -22,7 +23,7 @@ class NoteLine:
     `until` is when that may change, and `detail` what else is known, such as the last error.
     """
 
-    conversation_id: int
+    conversation_id: StoredId
     group_name: str
     session_id: str
     source: str

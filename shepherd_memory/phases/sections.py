@@ -1,5 +1,6 @@
 """Sections: pieces of consolidated memory, each with the conversations that it is made of."""
 
+import uuid
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -10,7 +11,10 @@ from shepherd_memory.memory.documents import PHASE2, NewDocument
 from shepherd_memory.storage import prompt_blocks, tombstones, users
 from shepherd_memory.storage.clock import to_us
 from shepherd_memory.storage.database import Connection
+from shepherd_memory.storage.group_ids import StoredId
 from shepherd_memory.storage.rows import build
+from shepherd_memory.text.ids import digest_of
+from shepherd_memory.text.words import has_words, words
 
 KEPT, WITHHELD = "kept", "withheld"
 AGENT, USER = "agent", "user"
@@ -30,7 +34,7 @@ class MemorySection:
     """A piece of a memory file; withheld ones have no words until they are written anew."""
 
     group_name: str
-    id: int
+    id: StoredId
     file: str
     heading: str
     body: str
@@ -40,7 +44,7 @@ class MemorySection:
     state: str
     version: int
     updated_at: datetime
-    sources: tuple[int, ...] = ()
+    sources: tuple[StoredId, ...] = ()
     """The conversations that it is made of; one that was written by hand may have none."""
 
     @property
@@ -65,7 +69,7 @@ class NewSection:
     project: str = ""
     place: int = 0
     written_by: str = AGENT
-    sources: tuple[int, ...] = ()
+    sources: tuple[StoredId, ...] = ()
     terms: Counter[str] = field(default_factory=Counter)
 
 
@@ -129,6 +133,22 @@ def _sources(connection: Connection, user_id: str, group: str) -> dict[int, tupl
     return found
 
 
+def versions_that_say(
+    connection: Connection, user_id: str, group: str, file: str, heading: str, body: str
+) -> set[int]:
+    """The versions of a group in which a section of exactly this text began."""
+    rows = connection.rows(
+        "select version from memory_sections where user_id = :user_id and group_name = :group"
+        " and file = :file and heading = :heading and body = :body",
+        user_id=user_id,
+        group=group,
+        file=file,
+        heading=heading,
+        body=body,
+    )
+    return {int(version) for (version,) in rows}
+
+
 def add(
     tx: Connection,
     user_id: str,
@@ -139,10 +159,25 @@ def add(
     now: int,
 ) -> None:
     """Store a section of a version under an id that also becomes that of its document."""
+    add_past(tx, user_id, group, section_id, new, version, None, now)
+    _add_document(tx, user_id, group, section_id, new, now)
+
+
+def add_past(
+    tx: Connection,
+    user_id: str,
+    group: str,
+    section_id: int,
+    new: NewSection,
+    version: int,
+    ended_version: int | None,
+    now: int,
+) -> None:
+    """The same for one that is part of the history alone: it has no document."""
     tx.execute(
         "insert into memory_sections (user_id, group_name, id, file, heading, body, project, place,"
-        " written_by, state, version, updated_at) values (:user_id, :group, :id, :file, :heading, :body,"
-        f" :project, :place, :written_by, '{KEPT}', :version, :now)",
+        " written_by, state, version, ended_version, updated_at) values (:user_id, :group, :id, :file,"
+        f" :heading, :body, :project, :place, :written_by, '{KEPT}', :version, :ended_version, :now)",
         user_id=user_id,
         group=group,
         id=section_id,
@@ -153,6 +188,7 @@ def add(
         place=new.place,
         written_by=new.written_by,
         version=version,
+        ended_version=ended_version,
         now=now,
     )
     tx.insert_many(
@@ -160,12 +196,11 @@ def add(
         ("user_id", "group_name", "section_id", "conversation_id"),
         [(user_id, group, section_id, source) for source in dict.fromkeys(new.sources)],
     )
-    _add_document(tx, user_id, group, section_id, new, now)
 
 
-def document_name(section_id: int) -> str:
-    """What the document of a section is called."""
-    return f"{PHASE2}:{section_id}"
+def _document_name() -> str:
+    """What the document of a section is called: nothing that tells its id."""
+    return f"{PHASE2}:{uuid.uuid4().hex}"
 
 
 def _add_document(
@@ -174,7 +209,7 @@ def _add_document(
     text = f"{new.heading}\n\n{new.body}"
     document = NewDocument(
         DOCUMENT_SESSION,
-        document_name(section_id),
+        _document_name(),
         text,
         new.stated_at,
         type="learning",
@@ -211,6 +246,18 @@ def end(tx: Connection, user_id: str, section: MemorySection, version: int) -> N
     if section.state == WITHHELD:
         delete(tx, user_id, [section.id], section.group_name)
     _remove_document(tx, user_id, section)
+
+
+def move(tx: Connection, user_id: str, section: MemorySection, place: int) -> None:
+    """Put a section elsewhere in its file."""
+    tx.execute(
+        "update memory_sections set place = :place where user_id = :user_id and group_name = :group"
+        " and id = :id and place <> :place",
+        user_id=user_id,
+        group=section.group_name,
+        id=section.id,
+        place=place,
+    )
 
 
 def delete(tx: Connection, user_id: str, section_ids: Iterable[int], group: str) -> None:
@@ -255,6 +302,50 @@ def forget(tx: Connection, user_id: str, found: Sequence[MemorySection]) -> None
         _take_back(tx, user_id, section)
 
 
+def mark_of(file: str, heading: str) -> str:
+    """What stands for a section that is deleted: it tells nothing of it."""
+    return digest_of(f"{file}\n{heading}")
+
+
+def bury(tx: Connection, user_id: str, names: Iterable[tuple[str, str]], now: int, group: str) -> None:
+    """Keep sections that were deleted, by their files and headings, from coming back by an import."""
+    marks = {mark_of(file, heading) for file, heading in names}
+    tombstones.add_all(tx, user_id, tombstones.SECTION, [(mark, "", now) for mark in sorted(marks)], group)
+
+
+def forget_buried(tx: Connection, user_id: str, mark: str, when: int, group: str) -> None:
+    """Remove what was deleted elsewhere: the sections with a mark that were written by then."""
+    found = _read(tx, user_id, group, f"state = '{KEPT}'")
+    forget(
+        tx,
+        user_id,
+        [one for one in found if mark_of(one.file, one.heading) == mark and to_us(one.updated_at) <= when],
+    )
+
+
+def forget_document(tx: Connection, user_id: str, document_id: int, group: str) -> None:
+    """Remove the section that a document says, with its past. The document is the caller's to delete."""
+    found = _read(tx, user_id, group, f"state = '{KEPT}'")
+    names = {(one.file, one.heading) for one in found if one.id == document_id}
+    named = [one for one in found if (one.file, one.heading) in names]
+    forget(tx, user_id, [one for one in named if one.id != document_id])
+    delete(tx, user_id, [one.id for one in named if one.id == document_id], group)
+    _drop_notes(tx, user_id, named)
+
+
+def _drop_notes(tx: Connection, user_id: str, found: Iterable[MemorySection]) -> None:
+    """What runs have said of their changes may tell of it too, and so may the name of a file."""
+    for group, file in sorted({(one.group_name, one.file) for one in found}):
+        tx.execute(
+            "update memory_versions set note = '' where user_id = :user_id and group_name = :group"
+            f" and (written_by = '{AGENT}' or (note like :named and :file like '{NOTES_FOLDER}/%'))",
+            user_id=user_id,
+            group=group,
+            named=f"% {file}",
+            file=file,
+        )
+
+
 def withhold(tx: Connection, user_id: str, found: Sequence[MemorySection]) -> None:
     """Take sections out of use at once, without keeping their words; past ones go for good.
 
@@ -269,6 +360,7 @@ def withhold(tx: Connection, user_id: str, found: Sequence[MemorySection]) -> No
             id=section.id,
         )
         _take_back(tx, user_id, section)
+    _drop_notes(tx, user_id, found)
     past = [one.id for one in found if not _is_current(tx, user_id, one.id)]
     for section_id in past:
         delete(tx, user_id, [section_id], next(one.group_name for one in found if one.id == section_id))
@@ -297,11 +389,45 @@ def of_source(connection: Connection, user_id: str, conversation_id: int, group:
     return _read(connection, user_id, group, condition, conversation_id=conversation_id)
 
 
-def that_say(connection: Connection, user_id: str, words: str, group: str) -> list[MemorySection]:
-    """The sections, current or past, that are made of conversations and in which these words stand."""
-    plain = words.lower()
+def that_say(connection: Connection, user_id: str, value: str, group: str) -> list[MemorySection]:
+    """The sections, current or past, that are made of conversations and in which a value stands."""
+    plain, said = value.lower(), words(value)
     made = (one for one in _read(connection, user_id, group, "state = 'kept'") if one.sources)
-    return [one for one in made if plain in f"{one.text}\n{one.project}".lower()]
+    return [one for one in made if plain in _said_in(one).lower() or has_words(_said_in(one), said)]
+
+
+def that_repeat(
+    connection: Connection, user_id: str, messages: Iterable[str], group: str
+) -> list[MemorySection]:
+    """The same for those in which one of these messages is a line."""
+    told = [words(text) for text in messages if tombstones.words_mark(text)]
+    found = _read(connection, user_id, group, "state = 'kept'") if told else []
+    return [one for one in found if one.sources and any(_repeats(_said_in(one), said) for said in told)]
+
+
+def _repeats(text: str, said: Sequence[str]) -> bool:
+    return has_words(text, said) and any(words(line) == said for line in (text, *text.splitlines()))
+
+
+def by_hand_that_say(
+    connection: Connection, user_id: str, values: frozenset[str], messages: frozenset[str], group: str
+) -> list[MemorySection]:
+    """The sections as they are now that a person wrote, in which a value or a message with a mark stands."""
+    written = (one for one in in_use(connection, user_id, group) if one.is_pinned)
+    return [
+        one
+        for one in written
+        if tombstones.has_value(_said_in(one), values) or messages & _marks_of_lines(one)
+    ]
+
+
+def _said_in(section: MemorySection) -> str:
+    return f"{section.text}\n{section.project}"
+
+
+def _marks_of_lines(section: MemorySection) -> set[str]:
+    lines = (section.text, section.body, *section.text.splitlines())
+    return {mark for mark in map(tombstones.words_mark, lines) if mark}
 
 
 def marked(
@@ -309,7 +435,9 @@ def marked(
 ) -> list[MemorySection]:
     """The same for a value that only its mark is known of; not what was written after it was deleted."""
     made = (one for one in _read(connection, user_id, group, "state = 'kept'") if one.sources)
-    return [one for one in made if to_us(one.updated_at) <= when and tombstones.has_value(one.text, marks)]
+    return [
+        one for one in made if to_us(one.updated_at) <= when and tombstones.has_value(_said_in(one), marks)
+    ]
 
 
 def withhold_source(tx: Connection, user_id: str, conversation_id: int, group: str) -> None:
@@ -322,6 +450,7 @@ def lose_source(tx: Connection, user_id: str, conversation_id: int, group: str) 
     found = of_source(tx, user_id, conversation_id, group)
     forget(tx, user_id, [one for one in found if one.sources == (conversation_id,)])
     withhold(tx, user_id, [one for one in found if one.sources != (conversation_id,)])
+    _drop_notes(tx, user_id, found)
     tx.execute(
         "delete from section_sources where user_id = :user_id and group_name = :group"
         " and conversation_id = :conversation_id",

@@ -2,13 +2,14 @@
 
 from collections.abc import Sequence
 
-from shepherd_memory.phases.candidates import STRATEGY
 from shepherd_memory.storage.database import Connection
+from shepherd_memory.storage.group_ids import ids_of_group
+from shepherd_memory.work.kinds import SUMMARY
 
 MAX_ID = 2**63 - 1
 
 _USED = "update conversation_outputs set use_count = use_count + 1, last_used_at = :now"
-_OF_GROUP = f"where user_id = :user_id and group_name = :group and strategy = '{STRATEGY}' and state = 'kept'"
+_OF_GROUP = f"where user_id = :user_id and group_name = :group and strategy = '{SUMMARY}' and state = 'kept'"
 
 
 def count_notes(tx: Connection, user_id: str, notes: Sequence[tuple[str, str]], now: int, group: str) -> None:
@@ -23,12 +24,15 @@ def count_notes(tx: Connection, user_id: str, notes: Sequence[tuple[str, str]], 
 
 
 def count_cited(tx: Connection, user_id: str, ids: Sequence[str], now: int, group: str) -> int:
-    """The same for what a model cites, by the ids of conversations or of sessions; how many there are."""
+    """The same for what a model cites, by the ids of conversations or of sessions that it was shown."""
     if not ids:
         return 0
     sessions = {f"session{at}": one for at, one in enumerate(ids)}
+    group_ids = ids_of_group(tx, user_id, group)
     numbers = {
-        f"number{at}": int(one) for at, one in enumerate(ids) if one.isdecimal() and int(one) <= MAX_ID
+        f"number{at}": group_ids.given_id(int(one))
+        for at, one in enumerate(ids)
+        if one.isdecimal() and int(one) <= MAX_ID
     }
     named = f"session_id in ({', '.join(f':{name}' for name in sessions)})"
     if numbers:

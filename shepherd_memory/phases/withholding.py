@@ -7,10 +7,11 @@ from shepherd_memory.conversations import conversation as conversations
 from shepherd_memory.conversations.conversation import Conversation
 from shepherd_memory.memory import twins
 from shepherd_memory.memory.documents import PHASE2, Document
-from shepherd_memory.phases import outputs, sections
+from shepherd_memory.phases import dirtiness, outputs, sections
 from shepherd_memory.phases.candidates import MAX_LOOKED_AT, job_key
 from shepherd_memory.phases.dirtiness import CONSOLIDATION, consolidation_key
 from shepherd_memory.phases.outputs import FORGOTTEN, WITHHELD
+from shepherd_memory.phases.sections import MemorySection
 from shepherd_memory.storage import tombstones
 from shepherd_memory.storage.clock import to_us
 from shepherd_memory.storage.database import Connection
@@ -27,10 +28,14 @@ def withhold_messages(
     A note among them is forgotten itself: it is not made again. Its document is the caller's to delete.
     """
     break_off_consolidation(tx, user_id, group)
-    of_session = cache(lambda session_id: conversations.of_session(tx, user_id, session_id, group))
-    for document in forgotten:
+    said = list(forgotten)
+    for document in said:
         if document.source == PHASE2:
-            sections.delete(tx, user_id, [document.id], group)
+            sections.forget_document(tx, user_id, document.id, group)
+    sections.withhold(tx, user_id, sections.that_repeat(tx, user_id, (one.text for one in said), group))
+    of_session = cache(lambda session_id: conversations.of_session(tx, user_id, session_id, group))
+    for document in said:
+        if document.source == PHASE2:
             continue
         note = outputs.of_note(tx, user_id, document.session_id, document.message_id, group)
         if note is not None:
@@ -39,6 +44,21 @@ def withhold_messages(
         heard = twins.of_stored(tx, user_id, document.session_id, document.message_id, group)
         for one in _around(document, heard, of_session):
             _withhold(tx, user_id, one)
+
+
+def pinned_around(
+    connection: Connection, user_id: str, said: Iterable[Document], group: str = MAIN_GROUP
+) -> list[MemorySection]:
+    """The sections that a person edited and that go as soon as one of these messages is forgotten."""
+    of_session = cache(lambda session_id: conversations.of_session(connection, user_id, session_id, group))
+    held: set[int] = set()
+    for document in said:
+        heard = twins.of_stored(connection, user_id, document.session_id, document.message_id, group)
+        held |= {one.id for one in _around(document, heard, of_session)}
+        note = outputs.of_note(connection, user_id, document.session_id, document.message_id, group)
+        held |= {note.conversation_id} if note is not None else set()
+    written = (one for one in sections.in_use(connection, user_id, group) if one.is_pinned)
+    return [one for one in written if held & set(one.sources)]
 
 
 def _around(
@@ -83,7 +103,11 @@ def _break_off(tx: Connection, user_id: str, conversation: Conversation) -> None
 
 
 def break_off_consolidation(tx: Connection, user_id: str, group: str) -> None:
-    """Have a consolidation of the group that runs begin anew: it may have read what is forgotten."""
+    """Have a consolidation of the group that runs begin anew: it may have read what is forgotten.
+
+    What earlier ones noted of their changes goes too.
+    """
+    dirtiness.forget_notes(tx, user_id, group)
     jobs.requeue(tx, user_id, CONSOLIDATION, consolidation_key(group))
 
 

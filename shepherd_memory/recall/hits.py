@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 from datetime import datetime
 
+from shepherd_memory.storage.group_ids import StoredId
 from shepherd_memory.text.groups import MAIN_GROUP
 
 
@@ -26,7 +27,7 @@ class Scope:
 class Hit:
     """Something found. `score` orders the hits of a query; `confidence`, 0 to 1, compares across queries."""
 
-    id: int
+    id: StoredId
     kind: str
     text: str
     score: float

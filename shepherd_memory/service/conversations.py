@@ -5,6 +5,7 @@ from shepherd_memory.conversations.conversation import STATUSES, Conversation
 from shepherd_memory.errors import InvalidInput
 from shepherd_memory.service.arguments import empty_for_unknown_user
 from shepherd_memory.service.parts import ServiceParts
+from shepherd_memory.storage.group_ids import with_group_ids
 from shepherd_memory.text.groups import MAIN_GROUP, checked_group
 
 
@@ -12,6 +13,7 @@ class ConversationService(ServiceParts):
     """Lists conversations; `transcripts.poll` finds them and moves them on."""
 
     @empty_for_unknown_user(list)
+    @with_group_ids
     def conversations(
         self,
         user_id: str,

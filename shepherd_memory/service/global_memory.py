@@ -9,6 +9,7 @@ from shepherd_memory.memory.global_memory import GlobalMemory, storable_text
 from shepherd_memory.service.arguments import check_known_user, empty_for_unknown_user
 from shepherd_memory.service.parts import ServiceParts
 from shepherd_memory.storage import users
+from shepherd_memory.storage.group_ids import with_group_ids
 from shepherd_memory.text.groups import GLOBAL_GROUP, MAIN_GROUP, checked_group, may_act_in
 
 
@@ -16,6 +17,7 @@ class GlobalMemoryService(ServiceParts):
     """Reads, writes and deletes the global memory."""
 
     @empty_for_unknown_user(NoneType)
+    @with_group_ids
     def global_memory(self, user_id: str, *, group: str = MAIN_GROUP) -> GlobalMemory | None:
         """The user's global memory, the same for every group; None if there is none."""
         checked_group(group)
@@ -29,6 +31,7 @@ class GlobalMemoryService(ServiceParts):
         tokens = self.config.global_memory_tokens
         return tell_global(found.text, found.updated_at, tokens) if found and tokens else ""
 
+    @with_group_ids
     def set_global_memory(
         self, user_id: str, text: str, *, replaces: str | None = None, group: str = MAIN_GROUP
     ) -> GlobalMemory:

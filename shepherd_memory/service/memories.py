@@ -4,7 +4,7 @@ from dataclasses import astuple
 from datetime import datetime
 from types import NoneType
 
-from shepherd_memory.errors import InvalidInput, NotFound
+from shepherd_memory.errors import InvalidInput, NoSuchRow
 from shepherd_memory.memory import (
     context,
     documents,
@@ -25,6 +25,7 @@ from shepherd_memory.service.arguments import NO_LIMIT, check_known_user, empty_
 from shepherd_memory.service.parts import ServiceParts
 from shepherd_memory.storage import users
 from shepherd_memory.storage.database import Connection
+from shepherd_memory.storage.group_ids import StoredId, with_group_ids
 from shepherd_memory.storage.rows import Provenance
 from shepherd_memory.text.canonical import as_text, canonical_text
 from shepherd_memory.text.groups import MAIN_GROUP, checked_group
@@ -36,6 +37,7 @@ class MemoryService(ServiceParts):
     """Reads and changes facts, context, documents and rejections."""
 
     @empty_for_unknown_user(list)
+    @with_group_ids
     def facts(self, user_id: str, *, group: str = MAIN_GROUP) -> list[Fact]:
         """The user's current facts that the group sees, by key; of one key the nearest first."""
         place = checked_group(group)
@@ -43,12 +45,14 @@ class MemoryService(ServiceParts):
             return facts.listing(connection, user_id, place)
 
     @empty_for_unknown_user(NoneType)
+    @with_group_ids
     def get_fact(self, user_id: str, key: str, *, group: str = MAIN_GROUP) -> Fact | None:
         """One current fact: the group's own, else that of `global`; `main` sees those of the others too."""
         place = checked_group(group)
         with self.database.read() as connection:
             return facts.nearest(connection, user_id, facts.fact_key(key), place)
 
+    @with_group_ids
     def set_fact(
         self, user_id: str, key: str, value: str, *, source: str = "user", group: str = MAIN_GROUP
     ) -> Fact:
@@ -76,8 +80,9 @@ class MemoryService(ServiceParts):
             return facts.nearest_history(connection, user_id, facts.fact_key(key), place)
 
     @empty_for_unknown_user(list)
+    @with_group_ids
     def context(
-        self, user_id: str, *, after_id: int = 0, limit: int = NO_LIMIT, group: str = MAIN_GROUP
+        self, user_id: str, *, after_id: StoredId = 0, limit: int = NO_LIMIT, group: str = MAIN_GROUP
     ) -> list[Context]:
         """The user's question/answer pairs that the group sees, in the order they were stored."""
         place = checked_group(group)
@@ -85,7 +90,8 @@ class MemoryService(ServiceParts):
             return context.listing(connection, user_id, after_id, limit, place)
 
     @empty_for_unknown_user(NoneType)
-    def get_context(self, user_id: str, context_id: int, *, group: str = MAIN_GROUP) -> Context | None:
+    @with_group_ids
+    def get_context(self, user_id: str, context_id: StoredId, *, group: str = MAIN_GROUP) -> Context | None:
         """One question and its answer."""
         place = checked_group(group)
         with self.database.read() as connection:
@@ -108,8 +114,15 @@ class MemoryService(ServiceParts):
         self.embedding.wake()
         return result
 
+    @with_group_ids
     def replace_answer(
-        self, user_id: str, context_id: int, answer: str, *, source: str = "user", group: str = MAIN_GROUP
+        self,
+        user_id: str,
+        context_id: StoredId,
+        answer: str,
+        *,
+        source: str = "user",
+        group: str = MAIN_GROUP,
     ) -> Context:
         """Give a question another answer, as the user says it now; the pair that has it. All or nothing."""
         check_known_user(user_id)
@@ -123,11 +136,12 @@ class MemoryService(ServiceParts):
             where = Provenance(now, redact(as_text(source)), group_name=place)
             kept = new_id and context.replace_answer(tx, user_id, context_id, new_id, answered, where, now)
         if not kept:
-            raise NotFound(f"there is no context {context_id}; it may have been deleted meanwhile")
+            raise NoSuchRow("context", context_id)
         self.embedding.wake()
         return kept
 
     @empty_for_unknown_user(list)
+    @with_group_ids
     def documents(
         self,
         user_id: str,
@@ -141,10 +155,10 @@ class MemoryService(ServiceParts):
         group: str = MAIN_GROUP,
         source: str = "",
         since: datetime | str | None = None,
-        after_id: int = 0,
+        after_id: StoredId = 0,
         limit: int = NO_LIMIT,
         newest: bool = False,
-        before_id: int | None = None,
+        before_id: StoredId | None = None,
     ) -> list[Document]:
         """The user's documents with these facets that the group sees, in the order they were stored.
 
@@ -163,13 +177,17 @@ class MemoryService(ServiceParts):
             )
 
     @empty_for_unknown_user(NoneType)
-    def get_document(self, user_id: str, document_id: int, *, group: str = MAIN_GROUP) -> Document | None:
+    @with_group_ids
+    def get_document(
+        self, user_id: str, document_id: StoredId, *, group: str = MAIN_GROUP
+    ) -> Document | None:
         """One document."""
         place = checked_group(group)
         with self.database.read() as connection:
             return documents.get(connection, user_id, document_id, place)
 
     @empty_for_unknown_user(NoneType)
+    @with_group_ids
     def get_message(
         self, user_id: str, session_id: str, message_id: str, *, group: str = MAIN_GROUP
     ) -> Document | None:
@@ -187,6 +205,7 @@ class MemoryService(ServiceParts):
             return session_documents.message_ids(connection, user_id, storable_id(session_id), place)
 
     @empty_for_unknown_user(lambda: ([], []))
+    @with_group_ids
     def made_of(
         self, user_id: str, session_id: str, message_id: str, *, group: str = MAIN_GROUP
     ) -> tuple[list[Fact], list[Context]]:
@@ -207,13 +226,15 @@ class MemoryService(ServiceParts):
         return SessionSize(*map(sum, zip(*map(astuple, sizes), strict=True)))
 
     @empty_for_unknown_user(list)
+    @with_group_ids
     def rejected(self, user_id: str, *, group: str = MAIN_GROUP) -> list[Rejection]:
         """What the guard refused, with its reasons, oldest first."""
         place = checked_group(group)
         with self.database.read() as connection:
             return rejections.listing(connection, user_id, place)
 
-    def accept(self, user_id: str, rejection_id: int, *, group: str = MAIN_GROUP) -> Rejection:
+    @with_group_ids
+    def accept(self, user_id: str, rejection_id: StoredId, *, group: str = MAIN_GROUP) -> Rejection:
         """Overrule the guard: store what it refused in the group, as stated by the user now."""
         from shepherd_memory.extraction import guard
 
@@ -224,18 +245,20 @@ class MemoryService(ServiceParts):
             row_id = users.lock(tx, user_id, now)
             refused = rejections.take(tx, user_id, rejection_id, place)
             if refused is None:
-                raise NotFound(f"there is no rejection {rejection_id}")
+                raise NoSuchRow("rejection", rejection_id)
             guard.admit_by_hand(tx, user_id, row_id, refused, now)
         return refused
 
     @empty_for_unknown_user(list)
+    @with_group_ids
     def unconfirmed(self, user_id: str, *, group: str = MAIN_GROUP) -> list[Unconfirmed]:
         """What the guard could not vouch for and nobody has confirmed, oldest first."""
         place = checked_group(group)
         with self.database.read() as connection:
             return unconfirmed.listing(connection, user_id, self._clock(), place)
 
-    def confirm(self, user_id: str, unconfirmed_id: int, *, group: str = MAIN_GROUP) -> Unconfirmed:
+    @with_group_ids
+    def confirm(self, user_id: str, unconfirmed_id: StoredId, *, group: str = MAIN_GROUP) -> Unconfirmed:
         """Store what waits to be confirmed in the group, as stated by the user now."""
         from shepherd_memory.extraction import guard
 
@@ -249,7 +272,8 @@ class MemoryService(ServiceParts):
         self.embedding.wake()
         return taken
 
-    def refuse(self, user_id: str, unconfirmed_id: int, *, group: str = MAIN_GROUP) -> Unconfirmed:
+    @with_group_ids
+    def refuse(self, user_id: str, unconfirmed_id: StoredId, *, group: str = MAIN_GROUP) -> Unconfirmed:
         """Refuse what waits to be confirmed in the group; it is listed with what the guard refused."""
         from shepherd_memory.extraction import guard
 
@@ -266,5 +290,5 @@ class MemoryService(ServiceParts):
 def _take_unconfirmed(tx: Connection, user_id: str, unconfirmed_id: int, now: int, group: str) -> Unconfirmed:
     taken = unconfirmed.take(tx, user_id, unconfirmed_id, now, group)
     if taken is None:
-        raise NotFound(f"there is no unconfirmed memory {unconfirmed_id}")
+        raise NoSuchRow("unconfirmed memory", unconfirmed_id)
     return taken

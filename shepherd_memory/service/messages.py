@@ -30,6 +30,7 @@ from shepherd_memory.service.arguments import (
 from shepherd_memory.service.parts import ServiceParts
 from shepherd_memory.storage import users
 from shepherd_memory.storage.clock import SECOND
+from shepherd_memory.storage.group_ids import StoredId, with_group_ids
 from shepherd_memory.text.citations import MAX_CITED, cited_ids
 from shepherd_memory.text.groups import MAIN_GROUP, checked_group
 from shepherd_memory.text.ids import storable_id
@@ -128,6 +129,7 @@ class MessageService(ServiceParts):
                 if users.lock_existing(tx, user_id) is not None:
                     usage.count_cited(tx, user_id, ids, self._clock(), group)
 
+    @with_group_ids
     def add_document(
         self,
         user_id: str,
@@ -148,7 +150,7 @@ class MessageService(ServiceParts):
         cwd: str = "",
         made_of: str = "",
         extra: object = None,
-    ) -> int:
+    ) -> StoredId:
         """Store a document verbatim with its facets; its id, or 0 if it was deleted before.
 
         `made_of` names the message of its session that a note was made of: it is forgotten with that.

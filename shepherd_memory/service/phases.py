@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from shepherd_memory.conversations.conversation import Conversation
-from shepherd_memory.errors import ConfigError, NotFound
+from shepherd_memory.errors import ConfigError, NoSuchRow
 from shepherd_memory.memory.sessions import of_work_key, seen_work_keys
 from shepherd_memory.phases import candidates, outputs, planning
 from shepherd_memory.phases.conversation_text import ConversationText
@@ -23,12 +23,13 @@ from shepherd_memory.phases.eligibility import (
 )
 from shepherd_memory.phases.note_making import NoteForecast, forecast
 from shepherd_memory.phases.outputs import Output
-from shepherd_memory.phases.phase1 import budget_in, scene_of
-from shepherd_memory.phases.rules import named_endpoint, phase_rules, why_none
+from shepherd_memory.phases.phase1 import scene_of
+from shepherd_memory.phases.rules import budget_in, named_endpoint, phase_rules, why_none
 from shepherd_memory.service.arguments import check_known_user, empty_for_unknown_user, time_us
 from shepherd_memory.service.parts import ServiceParts
 from shepherd_memory.storage.clock import to_us
 from shepherd_memory.storage.database import Connection
+from shepherd_memory.storage.group_ids import StoredId, with_group_ids
 from shepherd_memory.text.groups import MAIN_GROUP, checked_group, may_act_in, visible
 from shepherd_memory.work import endpoint_state, jobs
 
@@ -74,6 +75,7 @@ class PhaseService(ServiceParts):
     """Shows the notes of conversations, and has them made."""
 
     @empty_for_unknown_user(list)
+    @with_group_ids
     def conversation_outputs(
         self, user_id: str, *, limit: int = 1000, group: str = MAIN_GROUP
     ) -> list[Output]:
@@ -83,6 +85,7 @@ class PhaseService(ServiceParts):
             return outputs.listing(connection, user_id, limit, place)
 
     @empty_for_unknown_user(list)
+    @with_group_ids
     def conversation_notes(
         self, user_id: str, *, limit: int = 1000, offset: int = 0, group: str = MAIN_GROUP
     ) -> list[ConversationNote]:
@@ -92,8 +95,9 @@ class PhaseService(ServiceParts):
             found = candidates.listing(connection, user_id, limit, place, offset=offset)
             return self._with_outputs(connection, user_id, found, place)
 
+    @with_group_ids
     def conversation_note(
-        self, user_id: str, conversation_id: int, *, group: str = MAIN_GROUP
+        self, user_id: str, conversation_id: StoredId, *, group: str = MAIN_GROUP
     ) -> ConversationNote:
         """The same of one conversation; NotFound if the group sees none of that id."""
         check_known_user(user_id)
@@ -101,7 +105,7 @@ class PhaseService(ServiceParts):
         with self.database.read() as connection:
             found = candidates.listing(connection, user_id, 1, place, conversation_id)
             if not found:
-                raise NotFound(f"there is no conversation {conversation_id}")
+                raise NoSuchRow("conversation", conversation_id)
             return self._with_outputs(connection, user_id, found, place)[0]
 
     def _with_outputs(
@@ -131,8 +135,9 @@ class PhaseService(ServiceParts):
             return jobs.count_by_status(connection, user_id, candidates.KIND, seen)
 
     @empty_for_unknown_user(NoteProgress)
+    @with_group_ids
     def note_progress(
-        self, user_id: str, conversation_ids: Collection[int], *, group: str = MAIN_GROUP
+        self, user_id: str, conversation_ids: Collection[StoredId], *, group: str = MAIN_GROUP
     ) -> NoteProgress:
         """How far the notes of these conversations are, as far as the group sees them."""
         groups, now = visible(checked_group(group)), self._clock()
@@ -154,11 +159,12 @@ class PhaseService(ServiceParts):
             state.reason if is_paused else "",
         )
 
+    @with_group_ids
     def process_conversations(
         self,
         user_id: str,
         *,
-        conversation_id: int | None = None,
+        conversation_id: StoredId | None = None,
         since: datetime | str | None = None,
         dry_run: bool = False,
         group: str = MAIN_GROUP,
@@ -200,7 +206,7 @@ class PhaseService(ServiceParts):
             listed = candidates.listing(connection, user_id, group=group, conversation_id=conversation_id)
         found = [one for one in listed if may_act_in(group, one.conversation.group_name)]
         if conversation_id is not None and not found:
-            raise NotFound(f"there is no conversation {conversation_id}")
+            raise NoSuchRow("conversation", conversation_id)
         return [one.conversation for one in found if is_due(one)]
 
     def _is_wanted(self, candidate: NoteCandidate, is_named: bool, earliest: int | None) -> bool:

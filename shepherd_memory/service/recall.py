@@ -17,9 +17,15 @@ from shepherd_memory.injection.prompting import Injected
 from shepherd_memory.memory import entries, facts
 from shepherd_memory.recall import Recalled
 from shepherd_memory.recall.hits import Scope
-from shepherd_memory.service.arguments import UNKNOWN_USER, empty_for_unknown_user, is_known_user, time_us
+from shepherd_memory.service.arguments import (
+    UNKNOWN_USER,
+    empty_for_unknown_user,
+    is_known_user,
+    time_us,
+)
 from shepherd_memory.service.parts import ServiceParts
 from shepherd_memory.storage.clock import from_us
+from shepherd_memory.storage.group_ids import with_group_ids
 from shepherd_memory.text.canonical import as_text, canonical_text
 from shepherd_memory.text.groups import MAIN_GROUP, checked_group
 
@@ -27,6 +33,7 @@ from shepherd_memory.text.groups import MAIN_GROUP, checked_group
 class RecallService(ServiceParts):
     """Finds memories, and puts them into prompts."""
 
+    @with_group_ids
     def recall(
         self,
         user_id: str,
@@ -76,6 +83,7 @@ class RecallService(ServiceParts):
         asked_at = _in_utc(now or from_us(self._clock()))
         return self._recall.recall(user_id, query, limit, threshold, asked_at, scope, explain, group)
 
+    @with_group_ids
     def inject(
         self,
         user_id: str,
@@ -104,7 +112,14 @@ class RecallService(ServiceParts):
         )
         return PromptInjection(self.injector, request).run()
 
+    @with_group_ids
+    def run_injection(self, user_id: str, injection: PromptInjection, *, group: str = MAIN_GROUP) -> Injected:
+        """What a prompt injection of this group's finds; for whoever may not be able to wait for it."""
+        checked_group(group)
+        return injection.run() if is_known_user(user_id) else Injected([], reason=UNKNOWN_USER)
+
     @empty_for_unknown_user(NoneType)
+    @with_group_ids
     def profile(
         self, user_id: str, *, group: str = MAIN_GROUP, budget_tokens: int | None = None
     ) -> MemoryBlock | None:
@@ -140,6 +155,7 @@ class RecallService(ServiceParts):
         return self._find(user_id, query, limit, threshold, now, Scope(), explain, group)
 
     @empty_for_unknown_user(list)
+    @with_group_ids
     def why(
         self, user_id: str, request: str = "", limit: int = 100, *, group: str = MAIN_GROUP
     ) -> list[Injection]:

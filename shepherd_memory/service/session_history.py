@@ -26,6 +26,7 @@ from shepherd_memory.service.arguments import check_known_user, empty_for_unknow
 from shepherd_memory.service.recall import RecallService
 from shepherd_memory.service.sessions import SessionService
 from shepherd_memory.storage.database import Connection
+from shepherd_memory.storage.group_ids import with_group_ids
 from shepherd_memory.text.canonical import as_text
 from shepherd_memory.text.excerpt import shorten
 from shepherd_memory.text.groups import MAIN_GROUP, checked_group
@@ -51,6 +52,7 @@ class SessionHistoryService(SessionService, RecallService):
     """Finds the sessions of a user again, and goes on with them."""
 
     @empty_for_unknown_user(SessionList)
+    @with_group_ids
     def list_sessions(
         self, user_id: str, *, limit: int = 50, offset: int = 0, group: str = MAIN_GROUP
     ) -> SessionList:
@@ -61,6 +63,7 @@ class SessionHistoryService(SessionService, RecallService):
             return session_catalog.listing(connection, user_id, limit, offset, place)
 
     @empty_for_unknown_user(list)
+    @with_group_ids
     def session_history(self, user_id: str, *, group: str = MAIN_GROUP) -> list[HistoryEntry]:
         """The sessions that the group sees and that were put aside under a name, the last first."""
         place = checked_group(group)
@@ -75,6 +78,7 @@ class SessionHistoryService(SessionService, RecallService):
             return group_catalog.listing(connection, user_id, self._idle_rule(), place)
 
     @empty_for_unknown_user(SessionList)
+    @with_group_ids
     def search_sessions(
         self,
         user_id: str,
@@ -105,6 +109,7 @@ class SessionHistoryService(SessionService, RecallService):
         except TimeoutError:
             return SessionList(timed_out=True)
 
+    @with_group_ids
     def read_session(
         self, user_id: str, session_id: str, *, first: int = 1, count: int = 50, group: str = MAIN_GROUP
     ) -> MessagePage:
@@ -118,6 +123,7 @@ class SessionHistoryService(SessionService, RecallService):
             life = self._seen(connection, user_id, session_id, place)
             return SessionMessages(connection, user_id, life).page(first, count)
 
+    @with_group_ids
     def rebuild_chat(
         self, user_id: str, session_id: str, max_tokens: int, *, group: str = MAIN_GROUP
     ) -> RebuiltChat:
@@ -139,6 +145,7 @@ class SessionHistoryService(SessionService, RecallService):
         with self.database.read() as connection:
             return session_history.find(connection, user_id, _named(named), place)
 
+    @with_group_ids
     def clear_session(
         self, user_id: str, name: str = "", *, session_id: str = "", group: str = MAIN_GROUP
     ) -> HistoryEntry:
@@ -152,6 +159,7 @@ class SessionHistoryService(SessionService, RecallService):
         session = storable_id(session_id) if session_id else ""
         return session_history.clear(self.database, user_id, title, idle, place, session)
 
+    @with_group_ids
     def resume_session(
         self,
         user_id: str,

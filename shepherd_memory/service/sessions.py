@@ -26,6 +26,7 @@ from shepherd_memory.memory.sessions import checked_mode
 from shepherd_memory.service.arguments import check_known_user, empty_for_unknown_user
 from shepherd_memory.service.parts import ServiceParts
 from shepherd_memory.storage import users
+from shepherd_memory.storage.group_ids import with_group_ids
 from shepherd_memory.storage.lease_owner import is_gone
 from shepherd_memory.text.groups import MAIN_GROUP, checked_group
 from shepherd_memory.text.ids import storable_id
@@ -144,6 +145,7 @@ class SessionService(ServiceParts):
             return session_lives.get(tx, user_id, life.session_id, place)
 
     @empty_for_unknown_user(NoneType)
+    @with_group_ids
     def previous_session(
         self,
         user_id: str,

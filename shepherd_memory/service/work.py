@@ -1,11 +1,14 @@
 """The extraction queue, and how the memory is doing."""
 
+from dataclasses import replace
+
 from shepherd_memory.extraction import queue
 from shepherd_memory.extraction.forecast import FactsForecast, forecast_item
 from shepherd_memory.maintenance.status import Status, Totals, read_health, read_status
 from shepherd_memory.memory.sessions import seen_work_keys, work_key, work_key_prefix
 from shepherd_memory.service.arguments import NO_LIMIT, empty_for_unknown_user
 from shepherd_memory.service.parts import ServiceParts
+from shepherd_memory.storage.group_ids import StoredId, ids_of_group, with_group_ids
 from shepherd_memory.text.groups import MAIN_GROUP, checked_group
 from shepherd_memory.text.ids import storable_id
 from shepherd_memory.work import endpoint_state, jobs, ledger
@@ -17,6 +20,7 @@ class WorkService(ServiceParts):
     """Shows and changes work items, and reports the state of the memory."""
 
     @empty_for_unknown_user(list)
+    @with_group_ids
     def items(
         self,
         user_id: str,
@@ -33,9 +37,12 @@ class WorkService(ServiceParts):
         """
         place = checked_group(group)
         key = work_key(storable_id(session_id), place) if session_id else None
-        seen = seen_work_keys(place)
         with self.database.read() as connection:
-            return jobs.listing(connection, user_id, queue.KIND, status, limit, key, newest, seen)
+            found = jobs.listing(
+                connection, user_id, queue.KIND, status, limit, key, newest, seen_work_keys(place)
+            )
+        # These two are counted over all groups, and over all users.
+        return found if place == MAIN_GROUP else [replace(job, turn=0, successes_seen=None) for job in found]
 
     @empty_for_unknown_user(int)
     def count_items(self, user_id: str, *statuses: str, due: bool = False, group: str = MAIN_GROUP) -> int:
@@ -56,8 +63,9 @@ class WorkService(ServiceParts):
     def forecast_extraction(self, user_id: str, *, group: str = MAIN_GROUP) -> FactsForecast:
         """What extraction would send for the items of the group that wait; nothing is sent."""
         now, max_turns = self._clock(), self.config.memory_extraction_max_turns
-        waiting = self.items(user_id, jobs.WAITING, limit=NO_LIMIT, group=group)
+        seen = seen_work_keys(checked_group(group))
         with self.database.read() as connection:
+            waiting = jobs.listing(connection, user_id, queue.KIND, jobs.WAITING, NO_LIMIT, prefixes=seen)
             found = (forecast_item(connection, job, max_turns, now) for job in waiting)
             return sum(found, FactsForecast())
 
@@ -73,7 +81,8 @@ class WorkService(ServiceParts):
             return jobs.list_all_users(connection, queue.KIND, status, limit, newest)
 
     @empty_for_unknown_user(bool)
-    def retry(self, user_id: str, item_id: int, *, group: str = MAIN_GROUP) -> bool:
+    @with_group_ids
+    def retry(self, user_id: str, item_id: StoredId, *, group: str = MAIN_GROUP) -> bool:
         """Put a failed or dropped item back into the queue, or make a waiting one due now.
 
         It is an item of the group; `main` may name that of any.
@@ -87,15 +96,18 @@ class WorkService(ServiceParts):
 
         Those of that group of each user; `main` names all.
         """
-        prefix, now = work_key_prefix(checked_group(group)), self._clock()
+        place, now = checked_group(group), self._clock()
+        prefix = work_key_prefix(place)
         with self.database.read() as connection:
             failed = jobs.list_all_users(connection, queue.KIND, jobs.FAILED, NO_LIMIT, key_prefix=prefix)
         retried = [job for job in failed if jobs.retry(self.database, job.user_id, job.id, now)]
         self.worker.wake()
-        return retried
+        with self.database.read() as connection:
+            return [ids_of_group(connection, job.user_id, place).shown(job) for job in retried]
 
     @empty_for_unknown_user(bool)
-    def drop(self, user_id: str, item_id: int, *, group: str = MAIN_GROUP) -> bool:
+    @with_group_ids
+    def drop(self, user_id: str, item_id: StoredId, *, group: str = MAIN_GROUP) -> bool:
         """Take a waiting or failed item out of the queue; its documents stay.
 
         It is an item of the group; `main` may name that of any.

@@ -28,7 +28,10 @@ GLOBAL_MEMORY = "global_memory"
 VALUE = "value"
 """A value of a fact that was deleted, as the number of its words and their digest: wherever it is said."""
 
-KINDS = (FACT, CONTEXT, DOCUMENT, SESSION, SAID, STATEMENT, WORDS, SPARED, GLOBAL_MEMORY, VALUE)
+SECTION = "section"
+"""A section of the memory files that was deleted or forgotten, as a digest of its file and its heading."""
+
+KINDS = (FACT, CONTEXT, DOCUMENT, SESSION, SAID, STATEMENT, WORDS, SPARED, GLOBAL_MEMORY, VALUE, SECTION)
 
 MIN_VALUE_CHARS = 3
 """A shorter value says nothing by itself."""

@@ -13,6 +13,12 @@ GLOBAL_GROUP = "global"
 """The group that all others see; it is written from `main`, or by hand."""
 
 
+class NamedByMain(str):
+    """A group that `main` names: it is told of the group what `main` sees, ids as they are among it."""
+
+    __slots__ = ()
+
+
 def checked_group(raw: object) -> str:
     """`raw` as a group's name, or InvalidInput: a name is never changed into another."""
     if not isinstance(raw, str):

@@ -1,6 +1,6 @@
 """The library of transcripts: what frontends call to take them in, list them and read them."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from heapq import merge
 from pathlib import Path
@@ -10,12 +10,14 @@ from shepherd_memory.config.identity import is_known
 from shepherd_memory.conversations import conversation as conversations
 from shepherd_memory.conversations import life_cycle
 from shepherd_memory.conversations.conversation import MINUTE, STATUSES
+from shepherd_memory.conversations.strategy import FactsStrategy, Strategy
 from shepherd_memory.errors import ConfigError, InvalidInput, NotFound
 from shepherd_memory.extraction.worker import extraction_endpoint
 from shepherd_memory.memory import documents, session_documents, threads
 from shepherd_memory.memory.documents import Document
 from shepherd_memory.storage.clock import SECOND, Clock
 from shepherd_memory.storage.database import Database
+from shepherd_memory.storage.group_ids import StoredId, with_group_ids
 from shepherd_memory.text.groups import MAIN_GROUP, checked_group, nearness
 from shepherd_memory.text.ids import checked_user_id, storable_id
 from shepherd_memory.transcripts import files, ingestion
@@ -51,11 +53,16 @@ class Library:
         queued: Callable[[], None] = lambda: None,
     ) -> None:
         """`stored` and `queued` are called after something was."""
-        self._database = database
+        self.database = database
         self._config = config
         self._clock = clock
         self._stored = stored
         self._queued = queued
+        self._strategies: Sequence[Strategy] = [FactsStrategy(config)]
+
+    def serve(self, strategies: Sequence[Strategy]) -> None:
+        """Conversations are for these strategies, and not for facts alone."""
+        self._strategies = strategies
 
     def ingest(
         self,
@@ -79,7 +86,7 @@ class Library:
         gap_us = round(self._config().conversation_gap_minutes * MINUTE)
         how = IngestOptions(gap_us, reimport, should_stop, progress, place)
         found = ingestion.ingest_file(
-            self._database, user_id, path, base or path.absolute().parent.parent, how, self._clock
+            self.database, user_id, path, base or path.absolute().parent.parent, how, self._clock
         )
         if found.entries:
             self._stored()
@@ -93,17 +100,17 @@ class Library:
 
     def recover(self) -> int:
         """Let go of files whose reader was killed; how many. For whoever runs the machine."""
-        return files.release_expired(self._database, self._clock())
+        return files.release_expired(self.database, self._clock())
 
     def poll(self) -> int:
         """Move everybody's conversations on: ended, handed to extraction, done; how many moved."""
         config, now = self._config(), self._clock()
         gap_us = round(config.conversation_gap_minutes * MINUTE)
-        moved = life_cycle.poll(self._database, gap_us, config.min_conversation_messages, now)
+        moved = life_cycle.poll(self.database, gap_us, self._strategies, now)
         if extraction_endpoint(config) is None:
             return moved
         limit, daily = config.memory_extraction_queue_limit, config.memory_extraction_daily_tokens
-        handed_on = life_cycle.queue_ready(self._database, limit, daily, now)
+        handed_on = life_cycle.queue_ready(self.database, limit, daily, now)
         if handed_on:
             self._queued()
         return moved + handed_on
@@ -113,7 +120,7 @@ class Library:
         place = checked_group(group)
         if not is_known(checked_user_id(user_id)):
             return []
-        with self._database.read() as connection:
+        with self.database.read() as connection:
             return files.listing(connection, user_id, place)
 
     def health(self, user_id: str, *, group: str = MAIN_GROUP) -> TranscriptHealth:
@@ -121,7 +128,7 @@ class Library:
         place = checked_group(group)
         if not is_known(checked_user_id(user_id)):
             return TranscriptHealth()
-        with self._database.read() as connection:
+        with self.database.read() as connection:
             known = files.listing(connection, user_id, place)
             stored = documents.count_imported(connection, user_id, place)
             counts = conversations.count(connection, user_id, place)
@@ -159,12 +166,13 @@ class Library:
             raise NotFound(f"there is no transcript {name!r}; `shepherd memory conversations` lists them")
         raise InvalidInput(f"{name!r} could be any of {len(alike)} transcripts: give more of its name")
 
+    @with_group_ids
     def read(self, user_id: str, session_id: str, *, group: str = MAIN_GROUP) -> Iterator[Document]:
         """What was said in a session of the group, in its order; of one that came in both ways, all of it."""
         place = checked_group(group)
         if not is_known(checked_user_id(user_id)):
             return iter(())
-        with self._database.read() as connection:
+        with self.database.read() as connection:
             parts = threads.parts(connection, user_id, session_id, place)
         said = (self._read_part(user_id, part, place) for part in parts)
         return merge(*said, key=lambda document: document.created_at) if len(parts) > 1 else next(said)
@@ -172,19 +180,20 @@ class Library:
     def _read_part(self, user_id: str, session_id: str, group: str) -> Iterator[Document]:
         first = 0
         while True:
-            with self._database.read() as connection:
+            with self.database.read() as connection:
                 page = session_documents.of_session(connection, user_id, session_id, PAGE, first, group=group)
             yield from page
             if len(page) < PAGE:
                 return
             first = page[-1].id + 1
 
+    @with_group_ids
     def around(
-        self, user_id: str, document_id: int, turns: int, *, group: str = MAIN_GROUP
+        self, user_id: str, document_id: StoredId, turns: int, *, group: str = MAIN_GROUP
     ) -> list[Document]:
         """A document that the group sees, with its neighbours in the session: so many before, and after."""
         place = checked_group(group)
         if not is_known(checked_user_id(user_id)):
             return []
-        with self._database.read() as connection:
+        with self.database.read() as connection:
             return session_documents.around(connection, user_id, document_id, turns, place)

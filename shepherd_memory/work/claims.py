@@ -6,7 +6,7 @@ from typing import Any
 
 from shepherd_memory.storage.database import Connection, Database, Row
 from shepherd_memory.storage.rows import build
-from shepherd_memory.work import jobs
+from shepherd_memory.work import jobs, signals
 from shepherd_memory.work.jobs import COLUMNS, FAILED_AGAIN, FAILED_ONCE, LET_GO, TRIES, Job
 
 
@@ -76,11 +76,7 @@ def _is_full(connection: Connection, kind: str, limits: ClaimLimits) -> bool:
 
 def lock_kind(tx: Connection, kind: str) -> None:
     """Hold a kind until the transaction ends: where its jobs are counted, one does so after the other."""
-    tx.execute(
-        "insert into job_kinds (kind, claims) values (:kind, 1)"
-        " on conflict (kind) do update set claims = job_kinds.claims + 1",
-        kind=kind,
-    )
+    signals.send(tx, kind)
 
 
 def _take(
@@ -105,6 +101,29 @@ def renew(database: Database, job: Job, lease_until: int) -> bool:
     """Extend the lease of a claimed job while a call runs; False if it is no longer ours."""
     with database.write() as tx:
         return _owned(tx, job, "lease_until = :lease_until", lease_until=lease_until)
+
+
+def is_running(connection: Connection, user_id: str, kind: str, key: str) -> bool:
+    """Whether a job of this key runs."""
+    row = connection.row(
+        "select 1 from jobs where user_id = :user_id and kind = :kind and key = :key and status = 'running'"
+        " limit 1",
+        user_id=user_id,
+        kind=kind,
+        key=key,
+    )
+    return row is not None
+
+
+def is_held(connection: Connection, job: Job) -> bool:
+    """Whether a claimed job is still ours."""
+    row = connection.row(
+        "select 1 from jobs where user_id = :user_id and id = :id and token = :token and status = 'running'",
+        user_id=job.user_id,
+        id=job.id,
+        token=job.token,
+    )
+    return row is not None
 
 
 def finish(tx: Connection, job: Job, outcome: str, now: int) -> bool:

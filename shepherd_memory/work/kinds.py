@@ -7,6 +7,10 @@ from shepherd_memory.storage.database import Connection
 from shepherd_memory.work.jobs import Job
 from shepherd_memory.work.ledger import TokenCost
 
+FACTS, SUMMARY = "facts", "summary"
+"""Our own strategies: extraction, and the notes of phase 1."""
+
+_OWN_KINDS = {FACTS: "extract", SUMMARY: "phase1"}
 _STRATEGY = "strategy:"
 
 OF_CONVERSATIONS = ("kind = 'phase1'", f"kind > '{_STRATEGY}' and kind < 'strategy;'")
@@ -18,7 +22,7 @@ An index begins with user and kind: each of them reads a few of its rows, and an
 
 def strategy_kind(strategy: str) -> str:
     """The kind of the jobs of a strategy."""
-    return f"{_STRATEGY}{strategy}"
+    return _OWN_KINDS.get(strategy) or f"{_STRATEGY}{strategy}"
 
 
 @dataclass(frozen=True)
@@ -49,11 +53,16 @@ ResultT = TypeVar("ResultT")
 PieceT = TypeVar("PieceT", bound=Piece)
 
 
+class TokensSpent(Exception):
+    """The user's tokens of today are spent in the midst of a job, which is not at fault and waits."""
+
+
 @dataclass(frozen=True)
 class JobResult(Generic[PieceT, ResultT]):
     """What came of a piece: a result that takes so many ids to store, or a problem; and what it cost.
 
-    `piece`: what was done, if that is less than was to be done.
+    `piece`: what was done, if that is less than was to be done. `is_recorded`: the ledger has the cost
+    already.
     """
 
     result: ResultT
@@ -61,6 +70,7 @@ class JobResult(Generic[PieceT, ResultT]):
     spent: TokenCost = field(default_factory=TokenCost)
     problem: str = ""
     piece: PieceT | None = None
+    is_recorded: bool = False
 
 
 class JobKind(Protocol[PieceT, ResultT]):
@@ -89,7 +99,10 @@ class JobKind(Protocol[PieceT, ResultT]):
         """Read what is to be done next of a claimed job."""
 
     def do(self, job: Job, piece: PieceT, now: int) -> JobResult[PieceT, ResultT]:
-        """Do it, outside any transaction, in as many calls as it takes; raises an `EndpointError`."""
+        """Do it, outside any transaction, in as many calls as it takes.
+
+        Raises an `EndpointError`, or `TokensSpent`.
+        """
 
     def store(
         self, tx: Connection, job: Job, piece: PieceT, result: ResultT, first_id: int, now: int

@@ -21,7 +21,7 @@ from shepherd_memory.work import claims, endpoint_state, jobs, ledger, upkeep
 from shepherd_memory.work.claims import ClaimLimits
 from shepherd_memory.work.heartbeat import LeaseKeeper
 from shepherd_memory.work.jobs import Job
-from shepherd_memory.work.kinds import JobKind, JobResult, PieceT, ResultT, Terms
+from shepherd_memory.work.kinds import JobKind, JobResult, PieceT, ResultT, Terms, TokensSpent
 from shepherd_memory.work.ledger import TokenCost
 from shepherd_memory.work.retry_policy import MAX_ITEM_PAUSE_SECONDS, RetryPolicy
 
@@ -222,9 +222,12 @@ class Lane(Generic[PieceT, ResultT]):
             return self._misconfigured(job, piece, terms, error)
         except ItemRejected as error:
             return self._refused(job, piece, terms, str(error))
+        except TokensSpent:
+            return self._defer(job, terms)
         piece = done.piece or piece
         if done.problem:
-            return self._refused(job, piece, terms, done.problem, done.spent)
+            unrecorded = TokenCost() if done.is_recorded else done.spent
+            return self._refused(job, piece, terms, done.problem, unrecorded)
         self._patience.forget_item(job)
         if done.spent.calls:
             self._patience.succeeded()
@@ -238,23 +241,24 @@ class Lane(Generic[PieceT, ResultT]):
             outcome = self._kind.store(tx, job, piece, done.result, first_id, now)
             self._fault("storing")
             fence.check(outcome is not None)
-            self._account(tx, job, done.spent, now)
+            if not done.is_recorded:
+                ledger.record(tx, job.user_id, self._kind.purpose, done.spent, now)
+            if done.spent.calls:
+                endpoint_state.note_success(tx, self._kind.endpoint_name, now)
             self._fault("committing")
         if fence.lost or outcome is None:
             return _lost(job)
         self._fault("stored")
         return Outcome(job.user_id, job.id, jobs.DONE, outcome)
 
-    def _account(self, tx: Connection, job: Job, spent: TokenCost, now: int, is_good: bool = True) -> None:
-        ledger.record(tx, job.user_id, self._kind.purpose, spent, now)
-        if spent.calls and is_good:
-            endpoint_state.note_success(tx, self._kind.endpoint_name, now)
-
     def _unavailable(self, job: Job, piece: PieceT, terms: Terms, error: EndpointUnavailable) -> Outcome:
         """Keep the job and try again; it is blamed only if others have succeeded since it failed last."""
         now = self._clock()
         if self._stopping.is_set():
             return self._hand_back(job, now)
+        if self._is_lost(job):
+            # The call was broken off because of that: the endpoint has done nothing wrong.
+            return _lost(job)
         self._patience.failed(now, error.retry_after_seconds)
         with self._database.write() as tx:
             seen = self._note_trouble(tx, endpoint_state.UNAVAILABLE, str(error), now)
@@ -268,6 +272,10 @@ class Lane(Generic[PieceT, ResultT]):
         if blamed:
             return self._blame(job, piece, terms, str(error))
         return Outcome(job.user_id, job.id, jobs.WAITING, str(error))
+
+    def _is_lost(self, job: Job) -> bool:
+        with self._database.read() as connection:
+            return not claims.is_held(connection, job)
 
     def _note_trouble(self, tx: Connection, state: str, reason: str, now: int) -> int:
         """Let every process see it; how many successes there were before."""
@@ -329,7 +337,7 @@ class Lane(Generic[PieceT, ResultT]):
         with _fenced() as fence, self._database.write() as tx:
             new_id = users.lock(tx, job.user_id, now)
             seen = endpoint_state.get(tx, self._kind.endpoint_name).successes
-            self._account(tx, job, spent or TokenCost(), now, is_good=False)
+            ledger.record(tx, job.user_id, self._kind.purpose, spent or TokenCost(), now)
             if last_try:
                 fence.check(self._kind.park(tx, job, piece, new_id, problem, now))
             else:

@@ -9,8 +9,8 @@ from contextlib import closing, contextmanager
 from typing import Any, NoReturn
 
 from shepherd_memory.storage.database import Connection, Database, connect, load_migrations, migrate
+from tests.fork_server import run
 
-MIGRATION = "groups"
 RECORD, COMMIT, COMMITTED = "before it is recorded", "before the commit", "after the commit"
 
 
@@ -18,6 +18,22 @@ def tables(sql: str) -> list[str]:
     """The tables that its statements change, in their order: a process may die after each."""
     named = re.findall(r"(?:drop table|alter table|update|create index \w+ on) (?!grouped_)(\w+)", sql)
     return list(dict.fromkeys(named))
+
+
+def kill_at(url: str, migration: str, point: str) -> None:
+    """Bring a database up to date in a process that is killed there."""
+    command = [sys.executable, "-m", "tests.contract.dying_migration", url, migration, point]
+    assert run(command, timeout=60).returncode == -signal.SIGKILL, point
+
+
+def everything(database: Database) -> dict[str, object]:
+    """Every row of every table, and its columns."""
+    with database.read() as connection:
+        columns = database.tables(connection)
+        return {
+            table: (names, sorted(connection.rows(f"select * from {table}"), key=repr))
+            for table, names in columns.items()
+        }
 
 
 def die() -> NoReturn:
@@ -51,8 +67,9 @@ class DyingConnection:
 class DyingDatabase:
     """A database whose migration ends with the process."""
 
-    def __init__(self, database: Database, point: str) -> None:
+    def __init__(self, database: Database, migration: str, point: str) -> None:
         self._database = database
+        self._migration = migration
         self._point = point
 
     def __getattr__(self, name: str) -> Any:
@@ -66,16 +83,16 @@ class DyingDatabase:
     @contextmanager
     def migrating(self) -> Iterator[DyingConnection]:
         known = load_migrations(self._database.migrations())
-        (sql,) = (one.sql for one in known if one.name == MIGRATION)
+        (sql,) = (one.sql for one in known if one.name == self._migration)
         with self._database.migrating() as tx:
             yield DyingConnection(tx, sql, self._point)
             if self._point == COMMIT:
                 die()
 
 
-def main(url: str, point: str) -> None:
+def main(url: str, migration: str, point: str) -> None:
     with closing(connect(url)) as database:
-        migrate(DyingDatabase(database, point))  # type: ignore[arg-type]
+        migrate(DyingDatabase(database, migration, point))  # type: ignore[arg-type]
         die()
 
 

@@ -39,13 +39,13 @@ insert into transcript_conversations (user_id, id, file_key, session_id, first_d
 """
 
 
-def make_old(url: str, folder: Path, rows: str) -> None:
+def make_old(url: str, folder: Path, rows: str, before: int = BEFORE) -> None:
     with closing(connect(url)) as database:
         older = copied_migrations(database, folder)
         for migration in load_migrations(database.migrations()):
-            if migration.version > BEFORE:
+            if migration.version > before:
                 (older / f"{migration.version:04}_{migration.name}.sql").unlink()
-        assert migrate(WithMigrations(database, older)) == BEFORE  # type: ignore[arg-type]
+        assert migrate(WithMigrations(database, older)) == before  # type: ignore[arg-type]
         with database.write() as tx:
             tx.execute_script(rows)
 

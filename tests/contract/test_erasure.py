@@ -5,9 +5,13 @@ import pytest
 from shepherd_memory.maintenance import legacy
 from shepherd_memory.maintenance.erasure import user_tables
 from shepherd_memory.storage.database import Database
+from tests.consolidation_endpoint import ToolCall, agent, writes
 from tests.contract.every_table import furnish, take_in
 from tests.contract.given import ManualClock, everything_of, facts_of, memory, texts_of, user_says, work
-from tests.endpoint import ScriptedEndpoint
+from tests.contract.test_consolidation import consolidate, note_of
+from tests.contract.test_phases import HOUR, noting
+from tests.databases import DatabaseSource
+from tests.endpoint import Body, ScriptedEndpoint
 
 pytestmark = pytest.mark.every_scheme
 
@@ -90,3 +94,29 @@ def test_an_erasure_also_covers_old_rows_that_are_not_moved_yet(database: Databa
         with database.write() as tx:
             tx.execute_script("drop table legacy_facts")
     assert legacy.import_legacy_tables(database, 0) == 0
+
+
+@pytest.mark.parametrize("at", ["the first round", "the last"])
+def test_a_consolidation_that_runs_while_its_user_is_erased_brings_nothing_back(
+    url: str, database_source: DatabaseSource, clock: ManualClock, endpoint: ScriptedEndpoint, at: str
+) -> None:
+    with noting(url, clock, endpoint) as service:
+        endpoint.default = agent(writes(f"Ada is a {WORD}.", f"Ada, a {WORD}."))
+        note_of(service, clock)
+        consolidate(service, clock)
+        service.add_memory_note("ada", f"Ask the {WORD}.", name=WORD)
+        service.edit_memory_file("ada", "MEMORY.md", f"## {WORD}\n\nEdited.")
+        assert WORD.encode() in database_source.dump(url)
+        clock.advance(7 * HOUR)
+        note_of(service, clock, "second")
+
+        def script(body: Body) -> list[ToolCall]:
+            reads = [("list_files", {})]
+            if at == "the first round" or len(body["messages"]) > 2:
+                service.erase("ada")
+            return reads if len(body["messages"]) == 2 else list(writes(f"Ada is a {WORD}.")(body))
+
+        endpoint.default = agent(script)
+        assert [one.status for one in consolidate(service, clock)] == ["lost"]
+        assert [table for table, rows in everything_of(service.database, "ada").items() if rows] == []
+        assert WORD.encode() not in database_source.dump(url)

@@ -558,7 +558,16 @@ def _export_archives_again(world: World) -> None:
     assert ("my dog is Rex" in found, WORD in found) == (True, False)
 
 
-ARCHIVES = "archives"
+def _keep_files(world: World) -> None:
+    world.service.memory_file_keeper.beat()
+    assert WORD in _archives(world, MEMORY_FILES)
+
+
+def _keep_files_again(world: World) -> None:
+    assert WORD not in _archives(world, MEMORY_FILES)
+
+
+ARCHIVES, MEMORY_FILES = "archives", "memory-files"
 SESSIONS = ("", "monday", "a copy of it", "later", "monday-copy")
 
 WAYS_BACK: dict[str, tuple[Step, Step]] = {
@@ -574,6 +583,7 @@ WAYS_BACK: dict[str, tuple[Step, Step]] = {
     "tool result": (NOTHING, _tool_result),
     "rehydration": (lambda world: _hand_on(world).index(WORD), _begin_anew),
     "archive file": (_begin_archive, _keep_archive),
+    "memory file": (_keep_files, _keep_files_again),
     "exported archive": (_export_archives, _export_archives_again),
 }  # fmt: skip
 """What is done before the forgetting, and what after it. Whatever else keeps what was said belongs here."""
@@ -598,6 +608,7 @@ def world(url: str, clock: ManualClock, endpoint: ScriptedEndpoint, tmp_path: Pa
             "provider": "lab",
             "providers": {"lab": lab},
             "archive_folder": str(tmp_path / ARCHIVES),
+            "memory_files_folder": str(tmp_path / MEMORY_FILES),
         }
         with (
             memory(url, clock, endpoint.url, **settings) as service,

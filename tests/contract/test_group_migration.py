@@ -1,7 +1,5 @@
 """A database from before there were groups keeps all its rows, in the group main, or stays as it was."""
 
-import signal
-import sys
 from contextlib import closing
 from pathlib import Path
 
@@ -12,10 +10,9 @@ from shepherd_memory.memory import context, facts, rejections, sessions
 from shepherd_memory.storage import tombstones
 from shepherd_memory.storage.database import Database, connect, load_migrations, migrate, open_database
 from shepherd_memory.work import jobs
-from tests.contract.dying_migration import COMMIT, COMMITTED, RECORD, tables
+from tests.contract.dying_migration import COMMIT, COMMITTED, RECORD, everything, kill_at, tables
 from tests.contract.given import NOON, ManualClock, memory
 from tests.contract.test_migrations import WithMigrations, copied_migrations, recorded
-from tests.fork_server import run
 
 BEFORE = 10
 GROUPS = "0011_groups"
@@ -111,30 +108,15 @@ def test_a_process_that_is_killed_in_the_migration_leaves_the_old_or_the_new(
 ) -> None:
     make_old(database_url, tmp_path / "older")
     with closing(connect(database_url)) as database:
-        before = old_rows(database)
+        before = everything(database)
         (sql,) = (one.sql for one in load_migrations(database.migrations()) if one.version == BEFORE + 1)
         assert {"sessions", "documents", "facts", "tombstones", "api_keys"} <= set(tables(sql))
         for point in (*tables(sql), RECORD, COMMIT):
-            kill_at(database_url, point)
+            kill_at(database_url, "groups", point)
             assert recorded(database) == list(range(1, BEFORE + 1)), point
-            assert old_rows(database) == before, point
-    kill_at(database_url, COMMITTED)
+            assert everything(database) == before, point
+    kill_at(database_url, "groups", COMMITTED)
     with closing(connect(database_url)) as database:
         assert recorded(database) == [one.version for one in load_migrations(database.migrations())]
     with closing(open_database(database_url)) as database:
         check_rows(database)
-
-
-def kill_at(url: str, point: str) -> None:
-    command = [sys.executable, "-m", "tests.contract.dying_migration", url, point]
-    assert run(command, timeout=60).returncode == -signal.SIGKILL, point
-
-
-def old_rows(database: Database) -> dict[str, object]:
-    """Every row of every table, and its columns."""
-    with database.read() as connection:
-        columns = database.tables(connection)
-        return {
-            table: (names, sorted(connection.rows(f"select * from {table}"), key=repr))
-            for table, names in columns.items()
-        }

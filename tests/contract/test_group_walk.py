@@ -12,6 +12,8 @@ import pytest
 
 from shepherd_memory import tools
 from shepherd_memory.errors import ShepherdError
+from shepherd_memory.injection.injector import InjectionRequest
+from shepherd_memory.injection.prompt_injection import PromptInjection
 from shepherd_memory.intake.exchange import AnsweredExchange, read_answered
 from shepherd_memory.memory.sessions import of_work_key
 from shepherd_memory.service import Service
@@ -33,6 +35,7 @@ from tests.grouped_memory import (
     SESSION,
     USER,
     WORDS,
+    as_shown,
     furnish,
     rows_by_group,
     transcript_of,
@@ -46,6 +49,7 @@ OF_THE_USER = {
     "erase",
     "usage",
     "tokens_spent_today",
+    "user_version",
 }
 """About all groups at once."""
 
@@ -92,10 +96,13 @@ def _calling(
     return call
 
 
-def _exported_archives(visit: Visit) -> list[str]:
-    with TemporaryDirectory() as folder:
-        visit.service.export_archives(USER, Path(folder), group=visit.group)
-        return [path.read_text() for path in Path(folder).rglob("*.md")]
+def _exported(name: str) -> Callable[[Visit], list[str]]:
+    def call(visit: Visit) -> list[str]:
+        with TemporaryDirectory() as folder:
+            getattr(visit.service, name)(USER, Path(folder), group=visit.group)
+            return [path.read_text() for path in sorted(Path(folder).rglob("*.md"))]
+
+    return call
 
 
 @dataclass(frozen=True)
@@ -106,7 +113,9 @@ class Named:
 
 
 def _meant(visit: Visit, argument: Any) -> Any:
-    return visit.ids[argument.what] if isinstance(argument, Named) else argument
+    """An id as whoever calls is shown it, or would be."""
+    shown = as_shown(visit.service, visit.group, visit.ids)
+    return shown[argument.what] if isinstance(argument, Named) else argument
 
 
 PAIR, DOCUMENT, REFUSED, ITEM = Named("context"), Named("document"), Named("rejection"), Named("item")
@@ -117,6 +126,10 @@ def _exchange(group: str) -> AnsweredExchange:
     found = read_answered(SAID, "again", SESSION, NOON, group=group)
     assert found is not None
     return found
+
+
+def _injection(visit: Visit) -> PromptInjection:
+    return PromptInjection(visit.service.injector, InjectionRequest(USER, SAID, SESSION, visit.group))
 
 
 READS: dict[str, list[Case]] = {
@@ -149,9 +162,13 @@ READS: dict[str, list[Case]] = {
     "row_counts": [method("row_counts")],
     "export": [method("export", shows=ALL)],
     "archive": [method("archive", SESSION, shows=NEAREST)],
+    "archived_sessions": [method("archived_sessions")],
     "count_archives": [method("count_archives")],
     "begin_archive": [method("begin_archive", SESSION)],
-    "export_archives": [Case(_exported_archives, ALL)],
+    "export_archives": [Case(_exported("export_archives"), ALL)],
+    "export_memory_files": [Case(_exported("export_memory_files"), NEAREST)],
+    "mirror_memory_files": [Case(_exported("mirror_memory_files"), ALL)],
+    "editable_memory_file": [method("editable_memory_file", "MEMORY.md", shows=NEAREST)],
     "conversations": [method("conversations")],
     "conversation_note": [method("conversation_note", Named("conversation"))],
     "conversation_notes": [method("conversation_notes", shows=ALL), method("conversation_notes", offset=1)],
@@ -187,6 +204,12 @@ READS: dict[str, list[Case]] = {
 
 WRITES: dict[str, list[Case]] = {
     "inject": [method("inject", SAID, session_id=SESSION, shows=NEAREST)],
+    "run_injection": [
+        Case(
+            lambda visit: visit.service.run_injection(USER, _injection(visit), group=visit.group),
+            NEAREST,
+        )
+    ],
     "remember": [method("remember", SAID, SESSION)],
     "remember_exchange": [method("remember_exchange", SAID, "an answer", SESSION)],
     "deliver": [
@@ -294,6 +317,9 @@ TOOL_READS: dict[str, list[Case]] = {
     "list_sessions": [asking("list_sessions")],
     "search_sessions": [asking("search_sessions", query=ASKED)],
     "read_session": [asking("read_session", session_id=SESSION)],
+    "list_memory_files": [asking("list_memory_files"), asking("list_memory_files", path="rollout_summaries")],
+    "read_memory_file": [asking("read_memory_file", NEAREST, path="MEMORY.md")],
+    "search_memory_files": [asking("search_memory_files", NEAREST, queries=["keeper", "They"])],
 }
 TOOL_WRITES: dict[str, list[Case]] = {
     "store_memory": [asking("store_memory", question=QUESTION, answer="none")],
@@ -301,6 +327,7 @@ TOOL_WRITES: dict[str, list[Case]] = {
     "rename_session": [asking("rename_session", session_id=SESSION, name="renamed")],
     "clear_session": [asking("clear_session", name="put aside")],
     "resume_session": [asking("resume_session", session_id=SESSION)],
+    "add_memory_note": [asking("add_memory_note", note="a note")],
     "clear_memory": [asking("clear_memory", question=QUESTION)],
     "clear_fact": [asking("clear_fact", key=KEY)],
     "forget": [

@@ -15,6 +15,7 @@ from shepherd_memory.memory.sessions import of_work_key
 from shepherd_memory.memory.unconfirmed import NewUnconfirmed
 from shepherd_memory.service import Service
 from shepherd_memory.storage import users
+from shepherd_memory.storage.group_ids import ids_of_group
 from shepherd_memory.storage.rows import Provenance
 from tests.contract.given import ManualClock, memory, user_says
 
@@ -51,18 +52,24 @@ def furnish(service: Service, clock: ManualClock, group: str) -> None:
     service.inject("ada", [user_says(f"Where do I live? {group}")], session_id="chat", group=group)
 
 
+def shown(service: Service, group: str) -> list[int]:
+    """The ids of all rows as the group is shown those that it sees."""
+    with service.database.read() as connection:
+        return list(map(ids_of_group(connection, "ada", group).shown_id, range(60)))
+
+
 READS: dict[str, Callable[[Service, str], Any]] = {
     "facts": lambda service, group: service.facts("ada", group=group),
     "get_fact": lambda service, group: service.get_fact("ada", "city", group=group),
     "fact_history": lambda service, group: service.fact_history("ada", "city", group=group),
     "context": lambda service, group: service.context("ada", group=group),
     "get_context": lambda service, group: [
-        service.get_context("ada", number, group=group) for number in range(60)
+        service.get_context("ada", number, group=group) for number in shown(service, group)
     ],
     "documents": lambda service, group: service.documents("ada", group=group),
     "documents of a session": lambda service, group: service.documents("ada", session_id="chat", group=group),
     "get_document": lambda service, group: [
-        service.get_document("ada", number, group=group) for number in range(60)
+        service.get_document("ada", number, group=group) for number in shown(service, group)
     ],
     "get_message": lambda service, group: service.get_message("ada", "chat", "m1", group=group),
     "conversations": lambda service, group: service.conversations("ada", group=group),

@@ -27,9 +27,9 @@ from shepherd_memory.config.identity import is_known
 from shepherd_memory.consolidation import hand_changes, selection
 from shepherd_memory.consolidation import planning as consolidation_planning
 from shepherd_memory.consolidation.editing import EditedSection
-from shepherd_memory.consolidation.files import read_files
+from shepherd_memory.consolidation.files import files_in_use, groups_with_files, read_files
 from shepherd_memory.consolidation.selection import Snapshot
-from shepherd_memory.conversations import conversation, turns
+from shepherd_memory.conversations import conversation, life_cycle, turns
 from shepherd_memory.conversations.grouping import Grouping, Origin, SaidEntry
 from shepherd_memory.embedding import backlog
 from shepherd_memory.errors import NotFound
@@ -48,7 +48,9 @@ from shepherd_memory.injection import (
 from shepherd_memory.injection.beginning import Beginning, begin
 from shepherd_memory.injection.block import MemoryBlock
 from shepherd_memory.injection.handing_on import HandingRules, PreviousRequest
+from shepherd_memory.injection.injector import InjectionRequest
 from shepherd_memory.injection.log import LoggedPrompt
+from shepherd_memory.injection.prompt_injection import PromptInjection
 from shepherd_memory.injection.stored_blocks import GivenBlock, StoredBlock
 from shepherd_memory.injection.turns import UserTurn
 from shepherd_memory.intake import alignment, store
@@ -65,7 +67,8 @@ from shepherd_memory.maintenance import (
     session_lines,
 )
 from shepherd_memory.maintenance.exported_conversations import conversation_rows, insert_conversation
-from shepherd_memory.maintenance.exported_outputs import output_rows
+from shepherd_memory.maintenance.exported_outputs import lost_a_message, output_rows
+from shepherd_memory.maintenance.exported_sections import consolidation_rows, section_rows
 from shepherd_memory.maintenance.related import Bundle, Forgettable
 from shepherd_memory.maintenance.same_said import find_same
 from shepherd_memory.memory import (
@@ -99,6 +102,8 @@ from shepherd_memory.memory.saved_chats import InputHistory, SavedChat
 from shepherd_memory.memory.session_history import ResumeRequest
 from shepherd_memory.memory.session_lives import IdleRule, NewSession
 from shepherd_memory.memory.unconfirmed import NewUnconfirmed
+from shepherd_memory.mirrors import memory_files
+from shepherd_memory.mirrors.manifest import owner_of
 from shepherd_memory.phases import (
     candidates,
     dirtiness,
@@ -124,17 +129,18 @@ from shepherd_memory.service import Service
 from shepherd_memory.storage import erasures, prompt_blocks, tombstones, transcript_stops, users
 from shepherd_memory.storage.clock import from_us
 from shepherd_memory.storage.database import Connection, Database
+from shepherd_memory.storage.group_ids import ids_of_group
 from shepherd_memory.storage.rows import Provenance
-from shepherd_memory.strategies import planning as strategy_planning
 from shepherd_memory.text.ids import fits_header
 from shepherd_memory.tools import advanced, basic
+from shepherd_memory.tools import files as file_tools
 from shepherd_memory.tools import sessions as session_tools
 from shepherd_memory.tools.tool import Arguments
 from shepherd_memory.transcripts import files, ingestion
 from shepherd_memory.transcripts.both_ways import find_heard, give_way
 from shepherd_memory.transcripts.ingestion import IngestOptions
 from shepherd_memory.transcripts.library import Library
-from shepherd_memory.work import jobs, ledger
+from shepherd_memory.work import claims, jobs, ledger
 from tests.contract.given import (
     NOON,
     ManualClock,
@@ -331,6 +337,19 @@ def _import(pair: Pair) -> Any:
     return portability.import_user(pair.database, pair.me, lines, NOW, lambda size: None)
 
 
+def _import_sections(pair: Pair) -> Any:
+    """Into a memory that has lost what was consolidated."""
+    lines = io.BytesIO(b"".join(_export_of_me(pair)))
+    with pair.database.write() as tx:
+        (section,) = sections.current(tx, pair.me, "main")
+        sections.end(tx, pair.me, section, 2)
+        for table in ("section_sources", "memory_sections", "memory_versions", "consolidations"):
+            tx.execute(f"delete from {table} where user_id = :user_id", user_id=pair.me)
+    found = portability.import_user(pair.database, pair.me, lines, NOW, lambda size: None)
+    with pair.database.read() as connection:
+        return found, sections.current(connection, pair.me, "main")
+
+
 def _refused_of_me(pair: Pair) -> rejections.Rejection:
     with pair.database.write() as tx:
         (found,) = rejections.listing(tx, pair.me)
@@ -364,6 +383,11 @@ def _extend_index(pair: Pair) -> Any:
         version = user_index.version_of(connection, pair.me)
         assert version is not None
         return user_index.extend(pair.database, connection, user_index.empty(version), pair.me, version, "m")
+
+
+def _run_injection(pair: Pair) -> Any:
+    asked = InjectionRequest(pair.me, [user_says("Where is my city, AdasWord or bobsword?")], "chat", "main")
+    return pair.service.run_injection(pair.me, PromptInjection(pair.service.injector, asked))
 
 
 ENTRY = entries.Entry(9000, "document", "chat", "user", "", NOW, Counter(["adasword"]))
@@ -437,11 +461,15 @@ def _archived(pair: Pair) -> ArchivedSession:
     return found
 
 
-def _export_archives(pair: Pair) -> Any:
-    """All that is written for me."""
-    with TemporaryDirectory() as folder:
-        pair.service.export_archives(pair.me, Path(folder))
-        return [path.read_text() for path in sorted(Path(folder).rglob("*.md"))]
+def _written(name: str) -> Callable[[Pair], Any]:
+    """All that a method writes for me into a folder."""
+
+    def call(pair: Pair) -> Any:
+        with TemporaryDirectory() as folder:
+            getattr(pair.service, name)(pair.me, Path(folder))
+            return [path.read_text() for path in sorted(Path(folder).rglob("*.md"))]
+
+    return call
 
 
 def _settle_life(pair: Pair) -> Any:
@@ -537,6 +565,24 @@ def _find_same(pair: Pair) -> Any:
     with pair.database.read() as connection:
         bundle = related.gather(connection, pair.me, FORGETTABLE[:-1])
         return find_same(connection, pair.me, bundle)
+
+
+def _add_written_by_hand(pair: Pair) -> Any:
+    with pair.database.write() as tx:
+        tx.execute("update memory_sections set written_by = 'user'")
+        bundle = related.take(tx, pair.me, FORGETTABLE[:-1])
+        related.add_written_by_hand(tx, pair.me, bundle, "main")
+        tx.execute("update memory_sections set written_by = 'agent'")
+        return bundle
+
+
+def _pinned_around(pair: Pair) -> Any:
+    with pair.database.write() as tx:
+        tx.execute("update memory_sections set written_by = 'user'")
+        said = [one for one in [documents.get(tx, pair.me, FIRST_DOCUMENT)] if one is not None]
+        found = withholding.pinned_around(tx, pair.me, said)
+        tx.execute("update memory_sections set written_by = 'agent'")
+        return found
 
 
 def _statements_of_pair(pair: Pair) -> Any:
@@ -694,6 +740,7 @@ CORE: dict[str, list[Case]] = {
     "intake.store.remember": [
         on_database(store.remember, [MESSAGE], "chat", "main", IntakeOptions(True, True), True, NOW)
     ],
+    "work.claims.is_running": [in_transaction(claims.is_running, KIND, "chat")],
     "work.jobs.defer_user": [in_transaction(jobs.defer_user, KIND, NOW * 2, "later")],
     "work.jobs.drop": [
         in_transaction(jobs.drop, WAITING, "no", NOW),
@@ -940,6 +987,10 @@ CORE: dict[str, list[Case]] = {
     ],
     "tools.advanced.list_facts": [by_tool(advanced.list_facts)],
     "tools.advanced.recall": [by_tool(advanced.recall, query="Where? my city", min_confidence=0)],
+    "tools.files.add_memory_note": [by_tool(file_tools.add_memory_note, note="a note")],
+    "tools.files.list_memory_files": [by_tool(file_tools.list_memory_files)],
+    "tools.files.read_memory_file": [by_tool(file_tools.read_memory_file, path="MEMORY.md")],
+    "tools.files.search_memory_files": [by_tool(file_tools.search_memory_files, queries=["word"])],
     "tools.sessions.clear_session": [by_tool(session_tools.clear_session, name="Put aside")],
     "tools.sessions.list_sessions": [by_tool(session_tools.list_sessions)],
     "tools.sessions.read_session": [by_tool(session_tools.read_session, session_id="chat")],
@@ -955,8 +1006,12 @@ CORE: dict[str, list[Case]] = {
         lambda pair: list(markdown.render(pair.database, pair.me, _archived(pair))),
     ],
     "storage.erasures.digest_of_user": [lambda pair: erasures.digest_of_user(pair.me)],
+    "storage.group_ids.ids_of_group": [
+        lambda pair: in_transaction(ids_of_group, "a")(pair).shown_id(FIRST_DOCUMENT)
+    ],
     "storage.users.lock": [in_transaction(users.lock, NOW)],
     "storage.users.lock_existing": [in_transaction(users.lock_existing)],
+    "storage.users.version": [in_transaction(users.version)],
     "storage.users.bump_version": [in_transaction(users.bump_version)],
 }
 
@@ -965,11 +1020,13 @@ SERVICE: dict[str, list[Case]] = {
     "add_context": [on_service("add_context", "The same?", "the same")],
     "add_document": [on_service("add_document", "text", session_id="files", message_id="d1")],
     "begin_archive": [on_service("begin_archive", "chat")],
+    "archived_sessions": [on_service("archived_sessions")],
+    "user_version": [on_service("user_version")],
     "archive": [lambda pair: b"".join(pair.service.archive(pair.me, "chat"))],
     "context": [on_service("context")],
     "confirm": [on_service("confirm", KEPT)],
     "count_archives": [on_service("count_archives")],
-    "export_archives": [_export_archives],
+    "export_archives": [_written("export_archives")],
     "count_items": [
         on_service("count_items", "waiting", "failed"),
         on_service("count_items", "waiting", due=True),
@@ -1019,6 +1076,9 @@ SERVICE: dict[str, list[Case]] = {
     "add_memory_note": [on_service("add_memory_note", "a note")],
     "consolidate": [on_service("consolidate", dry_run=True)],
     "consolidation_states": [on_service("consolidation_states")],
+    "editable_memory_file": [on_service("editable_memory_file", "MEMORY.md")],
+    "export_memory_files": [_written("export_memory_files")],
+    "mirror_memory_files": [_written("mirror_memory_files")],
     "delete_memory_file": [on_service("delete_memory_file", "MEMORY.md")],
     "edit_memory_file": [on_service("edit_memory_file", "MEMORY.md", "## A\n\nb\n")],
     "memory_file": [on_service("memory_file", "MEMORY.md")],
@@ -1056,6 +1116,7 @@ SERVICE: dict[str, list[Case]] = {
         on_service("inject", [user_says("Where is my city, AdasWord or bobsword?")]),
         on_service("inject", [user_says("bobsword")], session_id="chat"),
     ],
+    "run_injection": [_run_injection],
     "profile": [on_service("profile"), on_service("profile", budget_tokens=0)],
     "items": [on_service("items"), on_service("items", "failed")],
     "made_of": [on_service("made_of", "chat", "m1"), on_service("made_of", "", "")],
@@ -1193,7 +1254,7 @@ def _id_of_conversation(pair: Pair) -> int:
 def _mark_ready(pair: Pair) -> Any:
     number = _id_of_conversation(pair)
     with pair.database.write() as tx:
-        return conversation.mark_ready(tx, pair.me, [number], NOW * 2, 1, NOW)
+        return conversation.mark_ready(tx, pair.me, [number], NOW * 2, lambda one: True, NOW)
 
 
 def _set_status(pair: Pair) -> Any:
@@ -1203,6 +1264,17 @@ def _set_status(pair: Pair) -> Any:
             conversation.set_status(tx, pair.me, number, before, "archived", NOW)
             for before in ("active", "ready", "processing")
         ]
+
+
+def _take_up(pair: Pair) -> Any:
+    number = _id_of_conversation(pair)
+    with pair.database.write() as tx:
+        for before in ("active", "ready", "processing", "archived"):
+            conversation.set_status(tx, pair.me, number, before, "skipped", NOW)
+        life_cycle.take_up(tx, pair.me, number, NOW)
+        taken = conversation.get(tx, pair.me, number)
+    assert taken is not None
+    assert taken.status == "processing"
 
 
 def _stop_and_lift(pair: Pair) -> Any:
@@ -1292,6 +1364,14 @@ EVERYTHING_SENT = PhaseRules(0, NOW, 1, frozenset("*"))
 SNAPSHOT = Snapshot(output_of("AdasWord"), "", True, 1, False, None)
 
 CONSOLIDATION: dict[str, list[Case]] = {
+    "consolidation.files.files_in_use": [
+        lambda pair: dict(in_transaction(files_in_use, "main", 1)(pair)),
+    ],
+    "consolidation.files.groups_with_files": [in_transaction(groups_with_files, "main")],
+    "mirrors.manifest.owner_of": [lambda pair: owner_of(pair.me, "main")],
+    "mirrors.memory_files.is_free_for": [
+        lambda pair: memory_files.is_free_for(Path("not there"), pair.me, "main")
+    ],
     "consolidation.files.read_files": [
         lambda pair: dict(in_transaction(read_files, "main")(pair)),
     ],
@@ -1308,7 +1388,7 @@ CONSOLIDATION: dict[str, list[Case]] = {
     "consolidation.planning.queue": [on_database(consolidation_planning.queue, "main", NOW)],
     "consolidation.selection.are_kept": [in_transaction(selection.are_kept, "main", [CONVERSATION])],
     "consolidation.selection.forgettings": [in_transaction(selection.forgettings)],
-    "consolidation.selection.prune": [in_transaction(selection.prune, "main", 2 * NOW, NOW)],
+    "consolidation.selection.prune": [in_transaction(selection.prune, "main", 2 * NOW, NOW, NOW)],
     "consolidation.selection.read_snapshots": [
         in_transaction(selection.read_snapshots, "main", EVERYTHING_SENT)
     ],
@@ -1323,12 +1403,34 @@ CONSOLIDATION: dict[str, list[Case]] = {
     "phases.dirtiness.next_version": [in_transaction(dirtiness.next_version, "main", "user", "n", NOW)],
     "phases.dirtiness.succeed": [in_transaction(dirtiness.succeed, "main", 99, "succeeded", "m", NOW)],
     "phases.dirtiness.versions": [in_transaction(dirtiness.versions, "main")],
+    "phases.sections.add_past": [
+        in_transaction(sections.add_past, "main", SECTION + 1, section_of("x"), 1, 2, NOW)
+    ],
+    "phases.sections.by_hand_that_say": [
+        in_transaction(
+            sections.by_hand_that_say,
+            frozenset({tombstones.value_mark("AdasWord")}),
+            frozenset({tombstones.words_mark("AdasWord")}),
+            "main",
+        )
+    ],
+    "phases.sections.bury": [in_transaction(sections.bury, [("MEMORY.md", "AdasWord")], NOW, "main")],
+    "phases.sections.forget_buried": [
+        in_transaction(sections.forget_buried, sections.mark_of("MEMORY.md", "AdasWord"), 2 * NOW, "main")
+    ],
+    "phases.sections.forget_document": [in_transaction(sections.forget_document, SECTION, "main")],
+    "phases.sections.that_repeat": [in_transaction(sections.that_repeat, ["AdasWord"], "main")],
+    "phases.sections.versions_that_say": [
+        in_transaction(sections.versions_that_say, "main", "MEMORY.md", "AdasWord", "AdasWord")
+    ],
+    "phases.dirtiness.is_known": [in_transaction(dirtiness.is_known, "main")],
     "phases.sections.add": [in_transaction(sections.add, "main", SECTION + 1, section_of("x"), 2, NOW)],
     "phases.sections.at_version": [in_transaction(sections.at_version, "main", 1)],
     "phases.sections.current": [in_transaction(sections.current, "main")],
     "phases.sections.delete": [in_transaction(sections.delete, [SECTION], "main")],
     "phases.sections.drop_history": [in_transaction(sections.drop_history, "main", 5)],
     "phases.sections.end": [with_section(sections.end, 2, many=False)],
+    "phases.sections.move": [with_section(sections.move, 3, many=False)],
     "phases.sections.every": [in_transaction(sections.every, "main")],
     "phases.sections.forget": [with_section(sections.forget)],
     "phases.sections.in_use": [in_transaction(sections.in_use, "main")],
@@ -1342,6 +1444,8 @@ CONSOLIDATION: dict[str, list[Case]] = {
     "phases.sections.withhold_source": [in_transaction(sections.withhold_source, CONVERSATION, "main")],
     "phases.summary_rows.read_summary": [in_transaction(summary_rows.read_summary, SummaryScope("main"))],
     "phases.usage.count_outputs": [in_transaction(usage.count_outputs, [CONVERSATION], NOW, "main")],
+    "maintenance.related.add_written_by_hand": [_add_written_by_hand],
+    "phases.withholding.pinned_around": [_pinned_around],
     "phases.withholding.break_off_consolidation": [
         in_transaction(withholding.break_off_consolidation, "main")
     ],
@@ -1350,6 +1454,11 @@ CONSOLIDATION: dict[str, list[Case]] = {
 PHASES: dict[str, list[Case]] = {
     "maintenance.exported_outputs.insert_output": [_insert_output],
     "maintenance.exported_outputs.is_forgotten_note": [_import],
+    "maintenance.exported_outputs.lost_a_message": [in_transaction(lost_a_message, "main", "chat", 0)],
+    "maintenance.exported_sections.consolidation_rows": [in_transaction(consolidation_rows, "main")],
+    "maintenance.exported_sections.section_rows": [in_transaction(section_rows, "main")],
+    "maintenance.imported_sections.insert_consolidation": [_import_sections],
+    "maintenance.imported_sections.insert_section": [_import_sections],
     "maintenance.exported_outputs.output_rows": [in_transaction(output_rows, "main")],
     "phases.candidates.listing": [
         in_transaction(candidates.listing),
@@ -1377,13 +1486,12 @@ PHASES: dict[str, list[Case]] = {
         in_transaction(outputs.that_say, "AdasWord", "main"),
         in_transaction(outputs.that_say, "Word", "main"),
     ],
-    "phases.planning.plan_user": [on_database(planning.plan_user, PHASE_RULES, 16, NOW)],
+    "phases.planning.plan_user": [on_database(planning.plan_user, PHASE_RULES, NOW)],
     "phases.planning.put": [with_conversation(planning.put, 9000, after=(NOW,))],
     "phases.planning.queue": [_queue_note],
     "phases.planning.queued_since": [in_transaction(planning.queued_since, 0)],
     "phases.refusal.says_deleted": [in_transaction(refusal.says_deleted, ["gone"], 0, "main")],
     "phases.storing.store_note": [with_conversation(storing.store_note, after=(WRITTEN, 9000, NOW))],
-    "strategies.planning.queue": [on_database(strategy_planning.queue, "toy", [CONVERSATION], NOW)],
     "phases.withholding.call_off": [in_transaction(withholding.call_off, ["chat"])],
     "phases.withholding.forget_session": [in_transaction(withholding.forget_session, "chat")],
     "phases.withholding.withhold_messages": [_withhold_messages],
@@ -1447,6 +1555,7 @@ TRANSCRIPTS: dict[str, list[Case]] = {
     "conversations.conversation.mark_ready": [_mark_ready],
     "conversations.conversation.of_session": [in_transaction(conversation.of_session, "session")],
     "conversations.conversation.set_status": [_set_status],
+    "conversations.life_cycle.take_up": [_take_up],
     "conversations.conversation.waiting_since": [in_transaction(conversation.waiting_since)],
     "conversations.turns.take_back": [in_transaction(turns.take_back, "session", KIND, NOW)],
     "conversations.conversation.delete_untaken": [in_transaction(conversation.delete_untaken, "chat")],
@@ -1586,6 +1695,9 @@ READING = [
     "phases.outputs.of_conversations",
     "phases.candidates.listing",
     "maintenance.exported_outputs.output_rows",
+    "maintenance.exported_sections.consolidation_rows",
+    "maintenance.exported_sections.section_rows",
+    "maintenance.imported_sections.insert_section",
 ]
 
 

@@ -390,7 +390,7 @@ BAD_FILES: list[tuple[Callable[[bytes], bytes], str]] = [
     (lambda data: b"hello\n", "line 1"),
     (lambda data: b"[]\n", "line 1"),
     (lambda data: b'{"format": "other"}\n', "line 1.*not an export"),
-    (lambda data: data.replace(b'"version":3', b'"version":4', 1), "line 1.*version 4.*upgrade"),
+    (lambda data: data.replace(b'"version":4', b'"version":5', 1), "line 1.*version 5.*upgrade"),
     (lambda data: data[: len(data) - 20], r"line \d+.*middle of a line"),
     (lambda data: data + b"{\n", r"line \d+.*not JSON"),
     (lambda data: data + b"17\n", r"line \d+.*not a JSON object"),

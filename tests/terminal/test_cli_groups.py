@@ -1,6 +1,7 @@
 """Every command that takes a group, from every group: it shows what that one sees, and changes its own."""
 
 import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ import pytest
 from shepherd_memory.frontends.cli import cli
 from shepherd_memory.service import Service
 from shepherd_memory.storage.database import Database
+from tests.group_history import AmongOthers, Shown
 from tests.grouped_memory import (
     ALPHA,
     BETA,
@@ -19,6 +21,7 @@ from tests.grouped_memory import (
     SESSION,
     USER,
     WORDS,
+    as_shown,
     furnish,
     rows_by_group,
     transcript_of,
@@ -43,6 +46,11 @@ READING = {
     "memory phases groups": False,
     "memory phases list": False,
     "memory phases show": False,
+    "memory files list": False,
+    "memory files show": True,
+    "memory files search": False,
+    "memory files history": False,
+    "memory files diff": True,
     "memory health-check": False,
     "transcript": True,
     "sessions list": True,
@@ -75,12 +83,21 @@ def test_every_command_that_takes_a_group_is_tried_here() -> None:
 
 def said(command: str, ids: dict[str, Any], group: str) -> str:
     """What a command prints in a group, but for times and random ids."""
-    words = [NAMES.get(word, word).format(**ids) for word in COMMANDS[command]]
+    return lasting(printed(command, ids, group))
+
+
+def lasting(text: str) -> str:
+    masked = re.sub(r"\d{4}-\d\d-\d\d[T ][0-9:.]+(Z|\+00:00)?|[0-9a-f]{12,}", "masked", text)
+    # Both go by the time of now: scores in other groups are compared where the clock stands still.
+    return re.sub(r'"(lag|score)": [0-9.]+', "masked", masked)
+
+
+def printed(command: str, ids: dict[str, Any], group: str) -> str:
+    shown = with_service(lambda service: as_shown(service, group, ids))
+    words = [NAMES.get(word, word).format(**shown) for word in COMMANDS[command]]
     result = run(*command.split(), *words, "--user", USER, "--group", group, "--json")
     assert result.exit_code in (0, 2, 3) or (command, result.exit_code) == ("memory ingest", 1)
-    lasting = re.sub(r"\d{4}-\d\d-\d\d[T ][0-9:.]+(Z|\+00:00)?|[0-9a-f]{12,}", "masked", result.output)
-    # Both go by the time of now: scores in other groups are compared where the clock stands still.
-    return re.sub(r'"(lag|score)": [0-9.]+', "masked", lasting)
+    return result.output
 
 
 @pytest.fixture
@@ -112,8 +129,9 @@ def test_each_group_is_shown_what_it_sees_and_changes_what_is_its_own(
     for group in WORDS:
         for command, has_own in READING.items():
             check_shown(command, said(command, ids, group), group, has_own)
-    exported, text = tmp_path / "exported.jsonl", tmp_path / "text.md"
+    exported, text, section = (tmp_path / name for name in ("exported.jsonl", "text.md", "section.md"))
     text.write_text("none")
+    section.write_text("## None\n\nnone\n")
     monkeypatch.setenv("VISUAL", "true")
     good("memory", "export", str(exported), "--user", USER, "--group", GLOBAL)
     for group in (GLOBAL, BETA, ALPHA):
@@ -123,12 +141,38 @@ def test_each_group_is_shown_what_it_sees_and_changes_what_is_its_own(
             "file": transcript_of(group, transcripts),
             "folder": tmp_path / "sessions",
             "text": text,
+            "section": section,
         }
         for command in WRITING:
             named = {**given, "file": exported} if command == "memory import" else given
             check_shown(command, said(command, named, group), group, has_own=False)
         after = with_service(everything)
         assert {name for name in after if after[name] != before[name]} <= {group}
+
+
+def test_a_group_is_shown_the_same_however_much_others_store(
+    transcripts: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SHEPHERD_EMBEDDING_ENGINE", "none")
+    alone = shown_among(lambda service: service, transcripts)
+    monkeypatch.setenv("SHEPHERD_MEMORY_DATABASE", str(tmp_path / "others.db"))
+    others = shown_among(AmongOthers, transcripts)
+    for (command, without), (_, text) in zip(alone, others, strict=True):
+        assert text == without, command
+
+
+def shown_among(beside: Callable[[Service], Any], transcripts: Path) -> list[tuple[str, str]]:
+    """What beta is shown by the commands that read, its rows by the order in which they were stored."""
+
+    def furnish_both(service: Service) -> dict[str, Any]:
+        used = beside(service)
+        furnish(used, GLOBAL, transcripts)
+        return furnish(used, BETA, transcripts)
+
+    ids = with_service(furnish_both)
+    texts = [(command, printed(command, ids, BETA)) for command in READING]
+    shown = with_service(lambda service: Shown.read(service, BETA))
+    return [(command, lasting(text)) for command, text in shown.ordered(texts)]
 
 
 def check_shown(command: str, text: str, group: str, has_own: bool) -> None:
@@ -142,21 +186,22 @@ def test_main_is_shown_the_items_of_all_groups_labelled(transcripts: Path) -> No
     ids = with_service(lambda service: furnish(service, ALPHA, transcripts))
     assert [item["group_name"] for item in data("queue", "list", "--user", USER)] == [ALPHA]
     assert good("queue", "list", "--user", USER).stdout.split("\t")[:1] == [ALPHA]
-    item = str(ids["item"])
+    item, shown = str(ids["item"]), with_service(lambda service: as_shown(service, ALPHA, ids))["item"]
     assert run("queue", "drop", item, "--user", USER, "--group", BETA).exit_code == 3
     assert run("queue", "retry", item, "--user", USER, "--group", GLOBAL).exit_code == 3
     assert data("queue", "drop", "--all-waiting", "--user", USER, "--group", BETA) == {"dropped": []}
     assert run("queue", "list", "--all-users", "--group", BETA).exit_code == 2
     assert data("queue", "drop", item, "--user", USER) == {"dropped": [ids["item"]]}
-    assert data("queue", "retry", item, "--user", USER, "--group", ALPHA) == {"retried": [ids["item"]]}
+    assert data("queue", "retry", str(shown), "--user", USER, "--group", ALPHA) == {"retried": [shown]}
 
 
 def test_what_has_failed_is_retried_in_the_group_that_is_named_alone(transcripts: Path) -> None:
     ids = with_service(lambda service: furnish(service, ALPHA, transcripts))
     with_service(lambda service: fail_all(service.database))
+    shown = with_service(lambda service: as_shown(service, ALPHA, ids))
     assert data("queue", "retry", "--all-failed", "--group", BETA) == {"retried": []}
     assert data("queue", "retry", "--all-failed", "--group", ALPHA) == {
-        "retried": [{"user": USER, "id": ids["item"]}]
+        "retried": [{"user": USER, "id": shown["item"]}]
     }
 
 

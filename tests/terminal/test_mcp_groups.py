@@ -19,6 +19,7 @@ from tests.grouped_memory import (
     SESSION,
     USER,
     WORDS,
+    as_shown,
     furnish,
     rows_by_group,
     words_in,
@@ -43,6 +44,10 @@ def calls(ids: Mapping[str, Any]) -> list[tuple[str, dict[str, Any]]]:
         ("list_sessions", {}),
         ("search_sessions", {"query": "favourite animal"}),
         ("read_session", {"session_id": SESSION}),
+        ("list_memory_files", {"path": "rollout_summaries"}),
+        ("read_memory_file", {"path": "MEMORY.md"}),
+        ("search_memory_files", {"queries": ["keeper", "animal"]}),
+        ("add_memory_note", {"note": "none"}),
         ("rename_session", {"session_id": SESSION, "name": "none"}),
         ("resume_session", {"session_id": SESSION}),
         ("clear_session", {"name": "none"}),
@@ -97,7 +102,8 @@ def test_each_group_is_shown_what_it_sees_and_changes_what_is_its_own(
     ids: dict[str, Any], group: str
 ) -> None:
     before = with_service(lambda service: rows_by_group(service.database))
-    for (name, _), told in zip(calls(ids), answers(group, ids), strict=True):
+    shown = with_service(lambda service: as_shown(service, group, ids))
+    for (name, _), told in zip(calls(shown), answers(group, shown), strict=True):
         assert words_in(told) <= SEEN[group], name
         assert name not in ALL_SHOWN or words_in(told) == SEEN[group], name
         assert ALPHA in SEEN[group] or ALPHA not in told, name

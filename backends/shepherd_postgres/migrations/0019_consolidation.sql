@@ -62,3 +62,8 @@ create table memory_versions (
 -- Where an output stands in the order of the user's writes, and when its texts were dropped because nobody used them.
 alter table conversation_outputs add column stored_as bigint not null default 0;
 alter table conversation_outputs add column pruned_at bigint;
+
+-- The notes that there are have never been consolidated.
+insert into consolidations (user_id, group_name, input_watermark, dirty_since)
+    select user_id, group_name, 1, max(generated_at) from conversation_outputs
+    where state = 'kept' and outcome = 'succeeded' and strategy = 'summary' group by user_id, group_name;

@@ -139,10 +139,13 @@ class ChatMemory:
             previous_response=self._previous_response,
             context_window=self._context_window,
         )
-        injection = PromptInjection(self._state.service.injector, asked)
+        service = self._state.service
+        injection = PromptInjection(service.injector, asked)
         begun = time.perf_counter()
         try:
-            self._injected = await self._within_budget(injection.run)
+            self._injected = await self._within_budget(
+                lambda: service.run_injection(self._user_id, injection, group=self._group)
+            )
         except TimeoutError:
             self._fail(TIMEOUT, "recall took too long: the chat goes on without it")
         except ShepherdError as error:

@@ -74,10 +74,8 @@ def neighbours(service: "Service", user_id: str, hit: Hit, turns: int, group: st
     if hit.kind != DOCUMENT or not hit.session_id:
         return NOBODY
     found = service.transcripts.around(user_id, hit.id, turns, group=group)
-    return Neighbours(
-        [one for one in found if one.id < hit.id],
-        [one for one in found if one.id > hit.id],
-    )
+    place = next((at for at, one in enumerate(found) if one.id == hit.id), len(found))
+    return Neighbours(found[:place], found[place + 1 :])
 
 
 def is_of_a_transcript(hit: Hit) -> bool:

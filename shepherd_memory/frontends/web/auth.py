@@ -17,7 +17,7 @@ from shepherd_memory.memory import api_keys
 from shepherd_memory.memory.api_keys import KEY_PREFIX, ApiKey
 from shepherd_memory.service import Service
 from shepherd_memory.storage.clock import now_us
-from shepherd_memory.text.groups import checked_group, may_act_in
+from shepherd_memory.text.groups import MAIN_GROUP, NamedByMain, checked_group, may_act_in
 from shepherd_memory.text.ids import checked_user_id
 
 LOOK_AGAIN_SECONDS = 1.0
@@ -224,7 +224,7 @@ class Authenticator:
                 f"this request belongs to the group {home!r}: it can name that group or none",
                 code="group_not_allowed",
             )
-        return named
+        return NamedByMain(named) if home == MAIN_GROUP else named
 
     async def _check_namespace(self, user_id: str) -> None:
         if user_id.partition("/")[0] in await self._threads.run(self._namespaces):

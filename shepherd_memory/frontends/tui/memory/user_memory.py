@@ -14,7 +14,7 @@ from shepherd_memory.memory.sessions import SessionSize
 from shepherd_memory.memory.unconfirmed import Unconfirmed
 from shepherd_memory.recall import Hit
 from shepherd_memory.service import Service
-from shepherd_memory.text.groups import MAIN_GROUP, may_act_in
+from shepherd_memory.text.groups import MAIN_GROUP, NamedByMain, may_act_in
 
 PAGE = 200
 """So many documents are read at a time."""
@@ -127,23 +127,23 @@ class UserMemory:
         if not item.session_id or not item.message_id:
             return None
         found = self._service.get_message(
-            self.user_id, item.session_id, item.message_id, group=item.group_name
+            self.user_id, item.session_id, item.message_id, group=self._group_of(item)
         )
         return None if found is None else _without_own_name(found, self.user_id)
 
     def history(self, fact: Fact) -> list[PastFact]:
         """The timeline of a fact, oldest first."""
-        return self._service.fact_history(self.user_id, fact.key, group=fact.group_name)
+        return self._service.fact_history(self.user_id, fact.key, group=self._group_of(fact))
 
     def made_of(self, document: Document) -> tuple[list[Fact], list[Context]]:
         """The facts and pairs that rest on a message."""
         return self._service.made_of(
-            self.user_id, document.session_id, document.message_id, group=document.group_name
+            self.user_id, document.session_id, document.message_id, group=self._group_of(document)
         )
 
     def session_size(self, document: DocumentRow) -> SessionSize:
         """What would go with the session of a document."""
-        return self._service.session_size(self.user_id, document.session_id, group=document.group_name)
+        return self._service.session_size(self.user_id, document.session_id, group=self._group_of(document))
 
     def new_fact(self, key: str, value: str) -> Fact:
         """Set a fact of this group, as the user says it now."""
@@ -151,44 +151,47 @@ class UserMemory:
 
     def set_fact(self, fact: Fact, value: str) -> Fact:
         """Give a fact another value, as the user says it now."""
-        return self._service.set_fact(self.user_id, fact.key, value, group=fact.group_name)
+        return self._service.set_fact(self.user_id, fact.key, value, group=self._group_of(fact))
 
     def set_answer(self, pair: Context, answer: str) -> Context:
         """Give a question another answer, as the user says it now; the pair that has it."""
-        return self._service.replace_answer(self.user_id, pair.id, answer, group=pair.group_name)
+        return self._service.replace_answer(self.user_id, pair.id, answer, group=self._group_of(pair))
 
     def plan_forgetting(self, item: Fact | Context | DocumentRow) -> ForgettingPlan:
         """What would go with a memory, and what says the same."""
-        return self._service.plan_forgetting(self.user_id, **_target(item))
+        return self._service.plan_forgetting(self.user_id, **self._target(item))
 
     def forget(
         self, item: Fact | Context | DocumentRow, *, only: bool = False, same: bool = False
     ) -> Forgotten:
         """Delete a memory with all that hangs together, alone, or with what says the same."""
-        return self._service.forget(self.user_id, only=only, same=same, **_target(item))
+        return self._service.forget(self.user_id, only=only, same=same, **self._target(item))
 
     def forget_session(self, document: DocumentRow) -> Forgotten:
         """Delete the session of a document and what was made of it."""
-        return self._service.forget(self.user_id, session=document.session_id, group=document.group_name)
+        return self._service.forget(self.user_id, session=document.session_id, group=self._group_of(document))
 
     def accept(self, refused: Rejection) -> Rejection:
         """Overrule the guard."""
-        return self._service.accept(self.user_id, refused.id, group=refused.group_name)
+        return self._service.accept(self.user_id, refused.id, group=self._group_of(refused))
 
     def confirm(self, waiting: Unconfirmed) -> Unconfirmed:
         """Say that it is so."""
-        return self._service.confirm(self.user_id, waiting.id, group=waiting.group_name)
+        return self._service.confirm(self.user_id, waiting.id, group=self._group_of(waiting))
 
     def refuse(self, waiting: Unconfirmed) -> Unconfirmed:
         """Say that it is not so."""
-        return self._service.refuse(self.user_id, waiting.id, group=waiting.group_name)
+        return self._service.refuse(self.user_id, waiting.id, group=self._group_of(waiting))
 
+    def _target(self, item: Fact | Context | DocumentRow) -> dict[str, Any]:
+        if isinstance(item, Fact):
+            return {"fact": item.key, "group": self._group_of(item)}
+        kind = "context" if isinstance(item, Context) else "document"
+        return {kind: item.id, "group": self._group_of(item)}
 
-def _target(item: Fact | Context | DocumentRow) -> dict[str, Any]:
-    if isinstance(item, Fact):
-        return {"fact": item.key, "group": item.group_name}
-    kind = "context" if isinstance(item, Context) else "document"
-    return {kind: item.id, "group": item.group_name}
+    def _group_of(self, item: Item | Document) -> str:
+        """The group of an item, as whoever looks at it names it."""
+        return NamedByMain(item.group_name) if self.group == MAIN_GROUP else item.group_name
 
 
 def _row(document: Document, user_id: str) -> DocumentRow:
