@@ -135,7 +135,7 @@ class Phase2Kind:
         ids = self._ids(job, piece)
         # What the model reads and writes is the group's: it is told of conversations as the group is.
         shown, sections = ids.shown(piece.selection), ids.shown(piece.sections)
-        workspace = Workspace(shown, sections, piece.rules.summary_tokens, self._says_deleted(job, piece))
+        workspace = Workspace(shown, sections, piece.rules.summary_tokens, self._says_deleted(job, shown))
         spent_before = self._spent_today(job, now)
         try:
             run = self._agent(job, piece, endpoint, workspace, spent_before, now).run()
@@ -195,15 +195,15 @@ class Phase2Kind:
         left = max(1, cap - spent_before) if cap else 0
         return AgentBounds(config.memory_phase2_max_rounds, config.memory_phase2_timeout, budget, left)
 
-    def _says_deleted(
-        self, job: Job, piece: ConsolidationPiece
-    ) -> Callable[[Sequence[str], Sequence[int]], bool]:
-        ended = {one.conversation_id: one.source_updated_at for one in piece.selection.chosen}
+    def _says_deleted(self, job: Job, shown: Selection) -> Callable[[Sequence[str], Sequence[int]], bool]:
+        """Judges by when the sources ended, which are named as the group is shown them."""
+        _, group = of_work_key(job.key)
+        ended = {one.conversation_id: one.source_updated_at for one in shown.chosen}
 
         def is_deleted(texts: Sequence[str], sources: Sequence[int]) -> bool:
             said_at = min(ended[source] for source in sources)
             with self._database.read() as connection:
-                return says_deleted(connection, job.user_id, texts, said_at, piece.group)
+                return says_deleted(connection, job.user_id, texts, said_at, group)
 
         return is_deleted
 
