@@ -155,5 +155,5 @@ ANSWER = (
     " (path, heading, text, sources, project), skills (name, text, sources), deleted (path, heading)."
     " Sections that you leave out stay as they are."
 )
-AGAIN = "You answered this before. Answer it again, and mend what was wrong:"
+AGAIN = "Answer again, and mend this:"
 REMINDER = "Use the tools to read and write the memory, and call finish when it is right."

@@ -392,7 +392,7 @@ def test_attacks_in_one_answer_are_errors_too_and_the_next_answer_counts(
     assert [one.detail for one in consolidate(service, clock)] == ["succeeded"]
     assert [one.heading for one in stored(service)] == ["Tea", "Who"]
     again = [one for one in asked(endpoint) if not has_tools(one)][-1]
-    assert "mend what was wrong: " in str(again["messages"])
+    assert "mend this: " in str(again["messages"])
 
 
 @pytest.mark.parametrize(
