@@ -84,6 +84,13 @@ class Place:
         self.is_withheld |= number in self.sources
         self.sources -= {number}
 
+    def reset(self) -> None:
+        """All that a success has left goes, and the next one reads everything as added."""
+        self.notes = {number: replace(note, selected_at=None) for number, note in self.notes.items()}
+        self.sources, self.is_withheld, self.consolidated_at = frozenset(), False, None
+        self.changes += 1
+        self.version += 1
+
     def _lose(self) -> None:
         # A place that never had a note has nothing to lose.
         self.changes += 1 if self.changes else 0

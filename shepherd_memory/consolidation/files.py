@@ -15,7 +15,6 @@ from shepherd_memory.storage.clock import iso, to_us
 from shepherd_memory.storage.database import Connection
 from shepherd_memory.storage.group_ids import ids_of_group
 from shepherd_memory.storage.rows import build
-from shepherd_memory.storage.visibility import seen_from
 from shepherd_memory.work.kinds import SUMMARY
 
 RAW_FILE = "raw_memories.md"
@@ -195,14 +194,11 @@ def _rule_summary(connection: Connection, user_id: str, group: str, min_messages
     return render([*profile, *read_conversations(connection, user_id, scope)])
 
 
-def groups_with_files(connection: Connection, user_id: str, group: str) -> list[str]:
-    """The groups that a group sees and of which there may be files, by name."""
-    among, seen = seen_from(group)
+def groups_with_files(connection: Connection, user_id: str) -> list[str]:
+    """The groups of which there may be files, by name."""
     tables = ("memory_sections", "conversation_outputs", "facts", "conversations")
-    query = " union ".join(
-        f"select group_name from {table} where user_id = :user_id{among}" for table in tables
-    )
-    return sorted(str(name) for (name,) in connection.rows(query, user_id=user_id, **seen))
+    query = " union ".join(f"select group_name from {table} where user_id = :user_id" for table in tables)
+    return sorted(str(name) for (name,) in connection.rows(query, user_id=user_id))
 
 
 def _outputs(connection: Connection, user_id: str, group: str) -> list[OutputIn]:

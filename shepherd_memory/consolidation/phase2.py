@@ -135,7 +135,8 @@ class Phase2Kind:
         ids = self._ids(job, piece)
         # What the model reads and writes is the group's: it is told of conversations as the group is.
         shown, sections = ids.shown(piece.selection), ids.shown(piece.sections)
-        workspace = Workspace(shown, sections, piece.rules.summary_tokens, self._says_deleted(job, piece))
+        is_deleted = self._says_deleted(job, piece.group, shown)
+        workspace = Workspace(shown, sections, piece.rules.summary_tokens, is_deleted)
         spent_before = self._spent_today(job, now)
         try:
             run = self._agent(job, piece, endpoint, workspace, spent_before, now).run()
@@ -196,14 +197,15 @@ class Phase2Kind:
         return AgentBounds(config.memory_phase2_max_rounds, config.memory_phase2_timeout, budget, left)
 
     def _says_deleted(
-        self, job: Job, piece: ConsolidationPiece
+        self, job: Job, group: str, shown: Selection
     ) -> Callable[[Sequence[str], Sequence[int]], bool]:
-        ended = {one.conversation_id: one.source_updated_at for one in piece.selection.chosen}
+        """By the ids that the agent is shown."""
+        ended = {one.conversation_id: one.source_updated_at for one in shown.chosen}
 
         def is_deleted(texts: Sequence[str], sources: Sequence[int]) -> bool:
             said_at = min(ended[source] for source in sources)
             with self._database.read() as connection:
-                return says_deleted(connection, job.user_id, texts, said_at, piece.group)
+                return says_deleted(connection, job.user_id, texts, said_at, group)
 
         return is_deleted
 

@@ -32,7 +32,7 @@ from shepherd_memory.mirrors.private_tree import (
     write_file,
 )
 from shepherd_memory.storage.database import Database
-from shepherd_memory.text.groups import MAIN_GROUP
+from shepherd_memory.text.groups import MAIN_GROUP, visible
 
 LOCK, UNFINISHED = ".shepherd-memory-files.lock", ".shepherd-memory-file.tmp"
 WRITTEN_AT_ONCE = 100
@@ -118,10 +118,9 @@ class MemoryFileMirror:
         return replace(done, written=written, removed=removed)
 
     def _groups_step(self, folder: Path, group: str) -> tuple[MirroredFiles, int]:
-        with self._database.read() as connection:
-            names = groups_with_files(connection, self._user_id, group)
-        wanted = {folder_name(name): (name, files) for name, files in self._read(names).items()}
-        others = [name for name in folders_in(folder) if name not in wanted] if group == MAIN_GROUP else []
+        seen = visible(group)
+        wanted = {folder_name(name): (name, files) for name, files in self._read(seen).items()}
+        others = [name for name in folders_in(folder) if name not in wanted] if seen is None else []
         total, room = MirroredFiles(), WRITTEN_AT_ONCE
         failures: list[OSError] = []
         for inner in sorted([*wanted, *others]):
@@ -137,11 +136,13 @@ class MemoryFileMirror:
             raise failures[0]
         return total, room
 
-    def _read(self, groups: list[str]) -> dict[str, Mapping[str, str]]:
+    def _read(self, groups: Iterable[str] | None) -> dict[str, Mapping[str, str]]:
+        """The files of groups; None: of all that the user has."""
         with self._database.read() as connection:
+            names = groups_with_files(connection, self._user_id) if groups is None else groups
             return {
                 name: dict(files_in_use(connection, self._user_id, name, self._min_messages))
-                for name in groups
+                for name in names
             }
 
     def _agree_in(self, folder: Path, group: str, files: Mapping[str, str], room: int) -> MirroredFiles:

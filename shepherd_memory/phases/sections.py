@@ -315,12 +315,11 @@ def bury(tx: Connection, user_id: str, names: Iterable[tuple[str, str]], now: in
 
 def forget_buried(tx: Connection, user_id: str, mark: str, when: int, group: str) -> None:
     """Remove what was deleted elsewhere: the sections with a mark that were written by then."""
-    found = _read(tx, user_id, group, f"state = '{KEPT}'")
-    forget(
-        tx,
-        user_id,
-        [one for one in found if mark_of(one.file, one.heading) == mark and to_us(one.updated_at) <= when],
-    )
+    known = _read(tx, user_id, group, f"state = '{KEPT}'")
+    named = [one for one in known if mark_of(one.file, one.heading) == mark]
+    found = [one for one in named if to_us(one.updated_at) <= when]
+    forget(tx, user_id, found)
+    _drop_names(tx, user_id, found)
 
 
 def forget_document(tx: Connection, user_id: str, document_id: int, group: str) -> None:
@@ -330,20 +329,20 @@ def forget_document(tx: Connection, user_id: str, document_id: int, group: str) 
     named = [one for one in found if (one.file, one.heading) in names]
     forget(tx, user_id, [one for one in named if one.id != document_id])
     delete(tx, user_id, [one.id for one in named if one.id == document_id], group)
-    _drop_notes(tx, user_id, named)
+    _drop_names(tx, user_id, named)
 
 
-def _drop_notes(tx: Connection, user_id: str, found: Iterable[MemorySection]) -> None:
-    """What runs have said of their changes may tell of it too, and so may the name of a file."""
+def _drop_names(tx: Connection, user_id: str, found: Iterable[MemorySection]) -> None:
+    """Out of the history: a note that a person added is called by what it says."""
     for group, file in sorted({(one.group_name, one.file) for one in found}):
-        tx.execute(
-            "update memory_versions set note = '' where user_id = :user_id and group_name = :group"
-            f" and (written_by = '{AGENT}' or (note like :named and :file like '{NOTES_FOLDER}/%'))",
-            user_id=user_id,
-            group=group,
-            named=f"% {file}",
-            file=file,
-        )
+        if file.startswith(f"{NOTES_FOLDER}/"):
+            tx.execute(
+                "update memory_versions set note = '' where user_id = :user_id and group_name = :group"
+                " and note like :named",
+                user_id=user_id,
+                group=group,
+                named=f"% {file}",
+            )
 
 
 def withhold(tx: Connection, user_id: str, found: Sequence[MemorySection]) -> None:
@@ -360,7 +359,6 @@ def withhold(tx: Connection, user_id: str, found: Sequence[MemorySection]) -> No
             id=section.id,
         )
         _take_back(tx, user_id, section)
-    _drop_notes(tx, user_id, found)
     past = [one.id for one in found if not _is_current(tx, user_id, one.id)]
     for section_id in past:
         delete(tx, user_id, [section_id], next(one.group_name for one in found if one.id == section_id))
@@ -450,7 +448,6 @@ def lose_source(tx: Connection, user_id: str, conversation_id: int, group: str) 
     found = of_source(tx, user_id, conversation_id, group)
     forget(tx, user_id, [one for one in found if one.sources == (conversation_id,)])
     withhold(tx, user_id, [one for one in found if one.sources != (conversation_id,)])
-    _drop_notes(tx, user_id, found)
     tx.execute(
         "delete from section_sources where user_id = :user_id and group_name = :group"
         " and conversation_id = :conversation_id",

@@ -4,7 +4,8 @@ import hmac
 import inspect
 import os
 from collections.abc import Callable, Hashable, Iterable, Mapping
-from dataclasses import fields, is_dataclass, replace
+from copy import copy
+from dataclasses import fields, is_dataclass
 from functools import cached_property, lru_cache, wraps
 from hashlib import sha256
 from types import UnionType
@@ -186,8 +187,13 @@ def _with_fields(value: Any, change: Change) -> Any:
     if hasattr(value, "with_ids"):
         return value.with_ids(change)
     found = _id_fields(cast(Hashable, type(value)))
-    changed = {name: _changed(getattr(value, name), kind, change) for name, kind in found}
-    return replace(value, **changed) if changed else value
+    if not found:
+        return value
+    # As `replace` does it, in a third of the time: a page may have a thousand of them.
+    other = copy(value)
+    for name, kind in found:
+        object.__setattr__(other, name, _changed(getattr(value, name), kind, change))
+    return other
 
 
 @lru_cache(maxsize=256)

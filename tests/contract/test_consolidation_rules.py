@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
 
 from shepherd_memory.config import Config
-from shepherd_memory.consolidation import planning, selection
+from shepherd_memory.consolidation import hand_changes, planning, selection
 from shepherd_memory.consolidation.phase2 import NO_INPUT, Phase2Kind
 from shepherd_memory.consolidation.rules import consolidation_rules
 from shepherd_memory.conversations import conversation as conversations
@@ -193,6 +193,12 @@ class Histories(RuleBasedStateMachine):
         else:
             self.model[place].withhold(wanted)
 
+    @rule(place=PLACE)
+    def reset(self, place: PlaceName) -> None:
+        """A person has it consolidated from the beginning."""
+        self.write(place, lambda tx, _: hand_changes.reset(tx, *place, False, self.clock.now))
+        self.model[place].reset()
+
     @rule(hours=st.sampled_from([1, 5, 6, 24, 10 * 24, 31 * 24]))
     def time_passes(self, hours: int) -> None:
         self.clock.now += hours * HOUR
@@ -324,8 +330,8 @@ def test_random_histories_of_notes_follow_the_rules(database: Database) -> None:
     run_state_machine_as_test(
         lambda: Histories(database),
         settings=settings(
-            max_examples=examples(20),
-            stateful_step_count=30,
+            max_examples=examples(12),
+            stateful_step_count=25,
             deadline=None,
             suppress_health_check=list(HealthCheck),
         ),

@@ -129,7 +129,7 @@ from shepherd_memory.service import Service
 from shepherd_memory.storage import erasures, prompt_blocks, tombstones, transcript_stops, users
 from shepherd_memory.storage.clock import from_us
 from shepherd_memory.storage.database import Connection, Database
-from shepherd_memory.storage.group_ids import ids_of_group
+from shepherd_memory.storage.group_ids import ids_of_group, ids_shown
 from shepherd_memory.storage.rows import Provenance
 from shepherd_memory.text.ids import fits_header
 from shepherd_memory.tools import advanced, basic
@@ -1009,6 +1009,9 @@ CORE: dict[str, list[Case]] = {
     "storage.group_ids.ids_of_group": [
         lambda pair: in_transaction(ids_of_group, "a")(pair).shown_id(FIRST_DOCUMENT)
     ],
+    "storage.group_ids.ids_shown": [
+        lambda pair: in_transaction(ids_shown, "a")(pair).shown_id(FIRST_DOCUMENT)
+    ],
     "storage.users.lock": [in_transaction(users.lock, NOW)],
     "storage.users.lock_existing": [in_transaction(users.lock_existing)],
     "storage.users.version": [in_transaction(users.version)],
@@ -1367,7 +1370,7 @@ CONSOLIDATION: dict[str, list[Case]] = {
     "consolidation.files.files_in_use": [
         lambda pair: dict(in_transaction(files_in_use, "main", 1)(pair)),
     ],
-    "consolidation.files.groups_with_files": [in_transaction(groups_with_files, "main")],
+    "consolidation.files.groups_with_files": [in_transaction(groups_with_files)],
     "mirrors.manifest.owner_of": [lambda pair: owner_of(pair.me, "main")],
     "mirrors.memory_files.is_free_for": [
         lambda pair: memory_files.is_free_for(Path("not there"), pair.me, "main")
@@ -1396,6 +1399,7 @@ CONSOLIDATION: dict[str, list[Case]] = {
     "consolidation.selection.unsendable_sources": [
         in_transaction(selection.unsendable_sources, "main", PhaseRules(0, NOW, 1))
     ],
+    "phases.dirtiness.forget_notes": [in_transaction(dirtiness.forget_notes, "main")],
     "phases.dirtiness.get": [in_transaction(dirtiness.get, "main")],
     "phases.dirtiness.listing": [in_transaction(dirtiness.listing, "main")],
     "phases.dirtiness.mark": [in_transaction(dirtiness.mark, "main", NOW, 99)],

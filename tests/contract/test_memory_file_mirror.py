@@ -121,6 +121,9 @@ def test_each_user_and_group_has_a_folder_and_a_group_takes_what_it_sees(
     assert texts(everything) == texts(folder / "ada")
     service.mirror_memory_files("ada", work, group="work")
     assert set(texts(work)) == {"work/MEMORY.md", "global/MEMORY.md"}
+    service.reset_memory_files("ada", everything=True, group="global")
+    assert service.mirror_memory_files("ada", work, group="work").removed == 1
+    assert set(texts(work)) == {"work/MEMORY.md"}
     alone = tmp_path / "alone"
     service.export_memory_files("ada", alone, group="work")
     assert "said in work" in texts(alone)["MEMORY.md"]
