@@ -4,6 +4,7 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 from shepherd_memory.phases import dirtiness, sections
 from shepherd_memory.phases.dirtiness import Consolidation
@@ -79,7 +80,7 @@ def scripted(script: Script) -> Step:
     return by_content(lambda body: calls(*script(body)) if has_tools(body) else close())
 
 
-def say(service: Service, user_id: str, session: str, text: str = "", **more: str) -> None:
+def say(service: Service, user_id: str, session: str, text: str = "", **more: Any) -> None:
     """A conversation that was over yesterday, with the mark of its user."""
     said_at = datetime.now(UTC) - timedelta(hours=20)
     said = [
@@ -94,10 +95,10 @@ def say(service: Service, user_id: str, session: str, text: str = "", **more: st
     service.transcripts.poll()
 
 
-def note_of(service: Service, user_id: str, session: str, text: str = "", **more: str) -> None:
+def note_of(service: Service, user_id: str, session: str, text: str = "", **more: Any) -> None:
     """A conversation with its note, made in this process unless a worker is faster."""
     say(service, user_id, session, text, **more)
-    plan_user(service.database, user_id, phase_rules(service.config), 1000, now_us())
+    plan_user(service.database, user_id, phase_rules(service.config), now_us())
     (lane,) = service.phases.lanes
     wait_until(lambda: lane.run_once() is None and has_note(service, user_id, session), "the note is made")
 
