@@ -315,7 +315,7 @@ class Plainness:
             is_name = word in self.reading.capitals and not (has_article and "de" in self.reading.languages)
             # Who writes no capitals at all writes places without them too.
             is_name = is_name or (not self.reading.capitals and self._scanner.is_in("locative", before))
-            if is_placed and not is_name and not self._is_known(word):
+            if is_placed and not is_name and not self._is_usual(word):
                 return False
             is_placed = is_placed or self._scanner.is_in("locative", word)
             has_article = self._scanner.is_in("determiner", word)
@@ -384,11 +384,14 @@ class Plainness:
         return any(any_phrase(table("cues")[one]["key"]).search(self.about) for one in attributes)
 
     def _is_known(self, word: str) -> bool:
+        is_thing = self._scanner.is_in("noun", word) and not self._is_key_of(*table("cues"))
+        return is_thing or self._is_usual(word)
+
+    def _is_usual(self, word: str) -> bool:
+        """Whether a word is one of those that say nothing else, wherever they stand."""
         if word[0].isdigit() or word in self.about.split():
             return True
         if self._scanner.is_in("filler", word) or self._scanner.is_in("site", word):
-            return True
-        if self._scanner.is_in("noun", word) and not self._is_key_of(*table("cues")):
             return True
         return any(
             self._fits(one) for one in self.reading.mentions if word in self.reading.text[one.start : one.end]
