@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from shepherd_memory.consolidation.prompt import AGAIN
 from shepherd_memory.service import Service
 from shepherd_memory.work import endpoint_state, jobs, ledger
 from shepherd_memory.work.jobs import Job
@@ -311,7 +312,7 @@ def test_an_answer_that_has_to_be_mended_begins_with_the_memory_as_it_was(
 
     def answer(body: Body) -> Any:
         sources = labelled(body)["added"]
-        is_second = "You answered this before" in str(body["messages"][-1]["content"])
+        is_second = AGAIN in str(body["messages"][-1]["content"])
         made_of = sources if is_second else [10**9]
         written = {"path": "MEMORY.md", "heading": "Coffee", "text": "C.", "sources": made_of, "project": ""}
         deleted = [{"path": "MEMORY.md", "heading": "Tea"}]
