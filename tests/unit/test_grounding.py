@@ -472,3 +472,17 @@ def test_a_letter_may_go_on_in_the_line_of_its_greeting() -> None:
         decide("Is this real?\n\nHi Bea, I live in Lagos.\nCheers", "city", "Lagos", "I live in Lagos")
         == REFUSED
     )
+
+
+@pytest.mark.parametrize(
+    ("said", "question", "answer"),
+    [
+        ("my dog is Rex", "What is the user's dog?", "Rex"),
+        ("my dog is Rex", "What is the user's dog's name?", "Rex"),
+        ("my wife is Ann", "Who is the user's wife?", "Ann"),
+    ],
+)
+def test_a_verb_that_question_and_statement_share_is_still_the_verb(
+    said: str, question: str, answer: str
+) -> None:
+    assert judge(Proposition(question, answer, is_question=True), [said]).decision == STORED

@@ -166,7 +166,8 @@ class Plainness:
             return None
         after = _GENITIVE.match(self.reading.text, mention.end, clause.end)
         place = after.end() if after else mention.end
-        while (word := WORD.match(self.reading.text, place, clause.end)) and word[0] in self.about.split():
+        named = [word for word in self.about.split() if not self._scanner.is_in("copula", word)]
+        while (word := WORD.match(self.reading.text, place, clause.end)) and word[0] in named:
             place = self._scanner.next(word.end())
         return self._verb_after_name(place, clause.end)
 
