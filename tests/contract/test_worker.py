@@ -4,6 +4,7 @@ import itertools
 import logging
 import random
 import re
+from collections import Counter
 from collections.abc import Callable
 from contextlib import closing
 from dataclasses import replace
@@ -233,6 +234,19 @@ def test_an_item_that_alone_is_refused_like_a_key_delays_nobody_and_is_parked(
             assert jobs.DONE in {outcome.status for outcome in work(service)}
         assert item(service, "user100").status == jobs.FAILED
         assert str(code) in item(service, "user100").last_error
+
+
+def test_one_refused_item_among_a_thousand_delays_nobody(
+    url: str, clock: ManualClock, endpoint: ScriptedEndpoint
+) -> None:
+    endpoint.default = by_content(lambda body: status(403) if "Town500." in user_text(body) else reply({}))
+    with memory(url, clock, endpoint.url) as service:
+        for number in range(1000):
+            service.remember(f"user{number}", [user_says(f"my city is Town{number}.")], "chat")
+        outcomes = work(service)
+        assert Counter(outcome.status for outcome in outcomes) == {jobs.DONE: 999, jobs.WAITING: 1}
+        assert item(service, "user500").status == jobs.WAITING
+        assert service.status().healthy
 
 
 @pytest.mark.parametrize("code", [402, 403, 404])
