@@ -524,8 +524,17 @@ def _search_elsewhere(world: World) -> None:
 
 def _hand_on(world: World) -> str:
     """What a session that begins now is told of those before it."""
-    told = [world.service.previous_session(ADA, current="new", session_id=name) for name in SESSIONS]
+    service = world.service
+    told = [service.previous_session(ADA, current="new", session_id=name) for name in SESSIONS]
+    told.append(service.previous_session(ADA, current=BEGUN))
     return "".join(one.text for one in told if one is not None)
+
+
+def _hand_in(world: World) -> None:
+    """The statement is known to a session by its messages, and to one by the transcript it began with."""
+    transcript = [{"role": "user", "text": STATEMENT}]
+    world.service.start_session(ADA, session_id=BEGUN, previous_transcript=transcript)
+    assert _hand_on(world).count(WORD) == 2
 
 
 def _begin_anew(world: World) -> None:
@@ -568,6 +577,7 @@ def _keep_files_again(world: World) -> None:
 
 
 ARCHIVES, MEMORY_FILES = "archives", "memory-files"
+BEGUN, ANSWER = "begun", "Good to know."
 SESSIONS = ("", "monday", "a copy of it", "later", "monday-copy")
 
 WAYS_BACK: dict[str, tuple[Step, Step]] = {
@@ -581,7 +591,7 @@ WAYS_BACK: dict[str, tuple[Step, Step]] = {
     "replay": (NOTHING, lambda world: _say_again(world, created_at=SAID_AT)),
     "reworded key": (NOTHING, _reword),
     "tool result": (NOTHING, _tool_result),
-    "rehydration": (lambda world: _hand_on(world).index(WORD), _begin_anew),
+    "rehydration": (_hand_in, _begin_anew),
     "archive file": (_begin_archive, _keep_archive),
     "memory file": (_keep_files, _keep_files_again),
     "exported archive": (_export_archives, _export_archives_again),
@@ -617,15 +627,21 @@ def world(url: str, clock: ManualClock, endpoint: ScriptedEndpoint, tmp_path: Pa
             yield World(service, other, clock, endpoint, provider, tmp_path)
 
 
+def say_it(service: Service, clock: ManualClock) -> None:
+    """The statement is made, answered and noted down; another one is made in another session."""
+    state(service, clock, STATEMENT, id="m1")
+    service.remember(ADA, [{"role": "assistant", "content": ANSWER}], "monday")
+    state(service, clock, "my dog is Rex", session="dogs")
+    service.add_document(ADA, "Wears teal.", type="learning", session_id="monday", made_of="m1")
+
+
 @pytest.mark.every_scheme
 @pytest.mark.parametrize("target", TARGETS.values(), ids=TARGETS)
 def test_nothing_of_it_is_found_by_any_way_back(
     world: World, clock: ManualClock, target: Callable[[Service], dict[str, Any]]
 ) -> None:
     service = world.service
-    state(service, clock, STATEMENT, id="m1")
-    state(service, clock, "my dog is Rex", session="dogs")
-    service.add_document(ADA, "Wears teal.", type="learning", session_id="monday", made_of="m1")
+    say_it(service, clock)
     for prepare, _ in WAYS_BACK.values():
         clock.advance(1)
         prepare(world)
