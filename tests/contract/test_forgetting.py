@@ -350,6 +350,19 @@ def test_what_a_model_makes_of_a_statement_that_is_forgotten_meanwhile_is_not_st
     }
 
 
+def test_nothing_is_made_of_a_copy_that_waited_in_the_queue_when_the_statement_was_deleted(
+    service: Service, clock: ManualClock, endpoint: ScriptedEndpoint
+) -> None:
+    state(service, clock, STATEMENT, session="one")
+    service.remember(ADA, [user_says(STATEMENT)], "two")
+    clock.advance(1)
+    service.forget(ADA, fact="favorite_color")
+    endpoint.default = answered(REWORDED, REWORDED_PAIR)
+    work(service)
+    assert (facts_of(service, ADA), pairs_of(service, ADA)) == ({}, [])
+    assert [document.session_id for document in service.documents(ADA)] == ["two"]
+
+
 def test_a_copy_that_was_there_and_is_not_wanted_gone_stays_when_its_file_is_read_again(
     service: Service, clock: ManualClock, tmp_path: Path
 ) -> None:
