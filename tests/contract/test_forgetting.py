@@ -177,10 +177,11 @@ def test_only_leaves_what_the_row_rests_on_and_nothing_more_is_made_of_that(
     assert (gone.facts, gone.total) == (1, 1)
     assert (texts_of(service, ADA), pairs_of(service, ADA)) == ([STATEMENT], [PAIR])
     endpoint.default = answered(REWORDED, REWORDED_PAIR)
+    asked = len(endpoint.requests)
     with service.database.write() as tx:
         tx.execute("update jobs set status = 'waiting' where user_id = :user_id", user_id=ADA)
-    work(service)
-    assert facts_of(service, ADA) == {}
+    assert work(service)
+    assert (facts_of(service, ADA), len(endpoint.requests)) == ({}, asked), "the model is not told of it"
     assert pairs_of(service, ADA) == [PAIR]
     document = service.documents(ADA)[0].id
     assert service.forget(ADA, document=document, only=True).total == 1
