@@ -99,7 +99,7 @@ bench-quality: .venv/.installed-dev ## measure what recall finds, on LoCoMo (DAT
 bench-server: .venv/.installed-dev ## measure what the API server costs under load (5 minutes; ARGS=--quick: one)
 	$(ONE_THREAD) $(BIN)/python -m tests.bench.report_server $(ARGS)
 
-bench-phases: .venv/.installed-dev ## measure what notes of conversations cost us (DATA=folder of transcripts; else made-up ones)
+bench-phases: .venv/.installed-dev ## measure what notes of conversations and their consolidation cost us (DATA=folder of transcripts; else made-up ones)
 	$(ONE_THREAD) $(BIN)/python -m tests.bench.report_phases $(DATA)
 
 bench-recall: .venv/.installed-dev ## measure what recall costs among a million rows of others (a quarter of an hour)

@@ -3,6 +3,7 @@
 ShepherdError
 ├── ConfigError              a key or value in the configuration is wrong
 ├── InvalidInput             an argument cannot be used as it is
+│   └── VersionChanged       what was to be changed is another by now: look at it again
 ├── NotFound                 what was named does not exist for this user
 │   └── NoSuchRow            by the id of a row; what it is and the id are named
 ├── SessionConflict          the life of a session stands in the way; it is named
@@ -31,6 +32,10 @@ class ConfigError(ShepherdError):
 
 class InvalidInput(ShepherdError):
     """An argument cannot be used as it is."""
+
+
+class VersionChanged(InvalidInput):
+    """What was to be changed is of another version than the one that the writer has seen."""
 
 
 class NotFound(ShepherdError):

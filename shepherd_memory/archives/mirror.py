@@ -1,15 +1,12 @@
 """A folder of archives that agrees with what is stored: one for each user, in that one for each group."""
 
-import os
-import stat
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from shepherd_memory.archives.catalog import ArchiveCatalog, ArchivedSession
-from shepherd_memory.archives.file_names import SUFFIX, file_stem, folder_name, free_name
+from shepherd_memory.archives.file_names import SUFFIX, file_stem, free_name
 from shepherd_memory.archives.markdown import (
     DEFAULT_STYLE,
     ArchiveStyle,
@@ -19,7 +16,20 @@ from shepherd_memory.archives.markdown import (
     render,
     session_digest,
 )
-from shepherd_memory.config import private_files
+from shepherd_memory.mirrors.folder_names import folder_name
+from shepherd_memory.mirrors.private_tree import (
+    Fault,
+    folders_in,
+    is_folder,
+    locked,
+    make_folders,
+    names_in,
+    read_plain,
+    remove_if_empty,
+    remove_in,
+    remove_unfinished,
+    write_file,
+)
 from shepherd_memory.storage import erasures
 from shepherd_memory.storage.database import Database
 from shepherd_memory.text.groups import MAIN_GROUP
@@ -28,9 +38,6 @@ HEAD_BYTES = 4096
 LOCK, UNFINISHED = ".shepherd-archives.lock", ".shepherd-archive.tmp"
 WRITTEN_AT_ONCE = 100
 """Files that are written before others may have the lock."""
-
-Fault = Callable[[str], None]
-"""Is told what was just done; tests kill the process there."""
 
 Progress = Callable[[int], None]
 
@@ -99,7 +106,7 @@ class UserMirror:
         total = Mirrored()
         is_more = True
         while is_more:
-            with _locked(self._root):
+            with locked(self._root, LOCK):
                 step, is_more = self._step(rules, group)
             total = Mirrored(step.archives, total.written + step.written, total.removed + step.removed)
         return total
@@ -112,7 +119,7 @@ class UserMirror:
         for session in found:
             by_group[session.group_name].append(session)
         wanted = {folder_name(name): sessions for name, sessions in by_group.items()}
-        folders = {*wanted, *(_folders_in(self._folder) if group == MAIN_GROUP else ())}
+        folders = {*wanted, *(folders_in(self._folder) if group == MAIN_GROUP else ())}
         total, room = Mirrored(), WRITTEN_AT_ONCE
         failures: list[OSError] = []
         for name in sorted(folders):
@@ -130,7 +137,7 @@ class UserMirror:
     def _agree_group(
         self, folder: Path, sessions: list[ArchivedSession], rules: MirrorRules, room: int
     ) -> Mirrored:
-        _remove_unfinished(folder)
+        remove_unfinished(folder, UNFINISHED)
         own, foreign = self._files(folder)
         on_file = {marker.session for marker in own.values()}
         kept = [one for one in sessions if rules.wants(one) or session_digest(one) in on_file]
@@ -140,19 +147,19 @@ class UserMirror:
         forgotten = [name for name in gone if own[name].session not in on_plan]
         # First, because it needs no room on the disk. What has another name now stays until it is written: of
         # a session that is not over, only its file says that it has one.
-        _remove_all(folder, forgotten)
+        remove_in(folder, forgotten)
         changed = _changed(plan, own, rules)
         some = changed[: max(room, 0)]
         failures = self._write_all(folder, {name: plan[name][0] for name in some}, rules)
         if failures:
             # No old ones either: they may hold what was forgotten.
             left = {*failures, *changed[len(some) :]}
-            _remove_all(folder, [name for name in changed if name in own and name in left])
+            remove_in(folder, [name for name in changed if name in own and name in left])
             raise next(iter(failures.values()))
         moved = [name for name in gone if name not in forgotten] if len(some) == len(changed) else []
-        _remove_all(folder, moved)
+        remove_in(folder, moved)
         if gone and not plan:
-            _remove_if_empty(folder)
+            remove_if_empty(folder)
         return Mirrored(len(plan), len(some), len(forgotten) + len(moved))
 
     def _plan(self, sessions: Iterable[ArchivedSession], foreign: set[str], style: ArchiveStyle) -> Plan:
@@ -167,7 +174,7 @@ class UserMirror:
         """Our files of this user in a folder, and the names of all others, in lower case."""
         own: dict[str, Marker] = {}
         foreign: set[str] = set()
-        for name in _names_in(folder):
+        for name in names_in(folder):
             marker = marker_in(folder / name) if name.endswith(SUFFIX) else None
             if marker is not None and marker.user == self._digest:
                 own[name] = marker
@@ -188,11 +195,9 @@ class UserMirror:
         return failures
 
     def _write(self, folder: Path, name: str, session: ArchivedSession, rules: MirrorRules) -> None:
-        _make_folder(self._root, folder)
+        make_folders(self._root, folder)
         text = render(self._database, self._user_id, session, rules.style)
-        with _replacing(folder / name, folder / UNFINISHED) as descriptor:
-            _fill(descriptor, text, rules.fault)
-        rules.fault("replaced")
+        write_file(folder / name, folder / UNFINISHED, text, rules.fault)
         rules.progress(1)
 
 
@@ -217,129 +222,35 @@ class _Taken:
 
 def marker_in(path: Path) -> Marker | None:
     """The marker of a file of ours; None if it is another's, or no plain file."""
-    try:
-        descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0))
-    except OSError:
-        return None
-    try:
-        if path.is_symlink() or not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            return None
-        return read_marker(os.read(descriptor, HEAD_BYTES).decode("utf-8", "replace"))
-    finally:
-        os.close(descriptor)
+    head = read_plain(path, HEAD_BYTES)
+    return None if head is None else read_marker(head.decode("utf-8", "replace"))
 
 
 def remove_user(root: Path, folder: Path) -> int:
     """Remove every file with our marker from a user's folder, and the folders that are then empty."""
-    if not _is_folder(folder):
+    if not is_folder(folder):
         return 0
     removed = 0
-    with _locked(root):
-        for inner in [*(folder / name for name in _folders_in(folder)), folder]:
+    with locked(root, LOCK):
+        for inner in [*(folder / name for name in folders_in(folder)), folder]:
             removed += _remove_ours(inner)
-        _remove_if_empty(folder)
+        remove_if_empty(folder)
     return removed
 
 
 def _remove_ours(folder: Path) -> int:
-    _remove_unfinished(folder)
-    ours = [folder / name for name in _names_in(folder) if marker_in(folder / name) is not None]
-    for path in ours:
-        _remove(path)
+    remove_unfinished(folder, UNFINISHED)
+    ours = [name for name in names_in(folder) if marker_in(folder / name) is not None]
+    remove_in(folder, ours)
     if ours:
-        _remove_if_empty(folder)
+        remove_if_empty(folder)
     return len(ours)
-
-
-def folders_in(root: Path) -> list[str]:
-    """The folders of users."""
-    return _folders_in(root)
 
 
 def user_digest_in(folder: Path) -> str:
     """The digest of the user whose archives a folder holds; "" if there are none."""
-    for inner in _folders_in(folder):
-        for name in _names_in(folder / inner):
+    for inner in folders_in(folder):
+        for name in names_in(folder / inner):
             if marker := marker_in(folder / inner / name):
                 return marker.user
     return ""
-
-
-@contextmanager
-def _locked(root: Path) -> Iterator[None]:
-    """One at a time in a folder of archives, over all processes."""
-    private_files.make_folder(root)
-    with private_files.locked(root / LOCK):
-        yield
-
-
-def _is_folder(path: Path) -> bool:
-    return path.is_dir() and not path.is_symlink()
-
-
-def _folders_in(folder: Path) -> list[str]:
-    try:
-        with os.scandir(folder) as entries:
-            return sorted(entry.name for entry in entries if entry.is_dir(follow_symlinks=False))
-    except FileNotFoundError:
-        return []
-
-
-def _names_in(folder: Path) -> list[str]:
-    if not _is_folder(folder):
-        return []
-    with os.scandir(folder) as entries:
-        return sorted(entry.name for entry in entries)
-
-
-def _make_folder(root: Path, folder: Path) -> None:
-    """Make the folder below the root; a link in its place would lead elsewhere."""
-    for path in [*reversed([one for one in folder.parents if root in one.parents]), folder]:
-        if path.is_symlink():
-            raise OSError("a symbolic link is in the place of a folder, and is not followed: move it away")
-        private_files.make_folder(path)
-
-
-@contextmanager
-def _replacing(target: Path, unfinished: Path) -> Iterator[int]:
-    """A new file for its owner alone, that takes the place of the target once it is whole."""
-    unfinished.unlink(missing_ok=True)
-    descriptor = os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    try:
-        yield descriptor
-        os.replace(unfinished, target)
-    except BaseException:
-        with suppress(OSError):
-            unfinished.unlink(missing_ok=True)
-        raise
-
-
-def _fill(descriptor: int, text: Iterable[str], fault: Fault) -> None:
-    with open(descriptor, "w", encoding="utf-8", newline="\n") as file:
-        for piece in text:
-            file.write(piece)
-            fault("writing")
-        file.flush()
-        os.fsync(file.fileno())
-    fault("written")
-
-
-def _remove_all(folder: Path, names: Iterable[str]) -> None:
-    for name in names:
-        _remove(folder / name)
-
-
-def _remove(path: Path) -> None:
-    path.unlink(missing_ok=True)
-
-
-def _remove_unfinished(folder: Path) -> None:
-    """Remove what a killed process left: whoever holds the lock is the only one who writes."""
-    if _is_folder(folder):
-        _remove(folder / UNFINISHED)
-
-
-def _remove_if_empty(folder: Path) -> None:
-    if _is_folder(folder):
-        with suppress(OSError):
-            folder.rmdir()

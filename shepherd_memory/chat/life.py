@@ -60,7 +60,7 @@ class ChatLife:
         """Whether another one was active, and was left alone."""
         self._known: SessionLife | None = None
 
-    def start(self, *, follows: bool, takeover: bool = False, cwd: str = "") -> None:
+    def start(self, *, follows: bool, takeover: bool = False, cwd: str = "", memory_mode: str = "") -> None:
         """Start it; SessionRunning if another is active, unless that is to be taken over.
 
         Without a database that answers it has no life: nobody should be kept from talking by that.
@@ -70,7 +70,11 @@ class ChatLife:
         try:
             self.session.recover()
             self._known = self.session.start(
-                session_id=self.session.session_id, previous=previous, takeover=takeover, cwd=cwd
+                session_id=self.session.session_id,
+                previous=previous,
+                takeover=takeover,
+                cwd=cwd,
+                memory_mode=memory_mode,
             )
         except SessionRunning:
             self.is_beside = True
@@ -87,6 +91,11 @@ class ChatLife:
     def previous_session(self) -> str:
         """The session that this one is told of; empty if there is none."""
         return self._known.previous_session if self._known else ""
+
+    @property
+    def memory_mode(self) -> str:
+        """What the memory of the session is for; empty if it was not started."""
+        return self._known.memory_mode if self._known else ""
 
     @property
     def started_at(self) -> datetime | None:

@@ -6,7 +6,7 @@ import threading
 import uuid
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from shepherd_memory.chat import events
 from shepherd_memory.chat.events import Emit
@@ -34,6 +34,7 @@ from shepherd_memory.llm.target import target_of
 from shepherd_memory.memory import saved_chats
 from shepherd_memory.memory.saved_chats import SavedChat
 from shepherd_memory.memory.session_lives import CLEARED, CLIENT
+from shepherd_memory.memory.sessions import OFF, ON
 from shepherd_memory.service import Service
 from shepherd_memory.storage.clock import iso, now_us
 from shepherd_memory.storage.lease_owner import new_owner
@@ -57,6 +58,7 @@ class Options:
     `evicts` off: a full context is an error. `each`: what is new is queued after every answer. `place`: the
     folder that the chat is saved for; none: it is not saved. `lives`: its session is started, and ends with
     it. `fresh`: it is told nothing of the session before. `group`: of the memory; empty: the configured one.
+    `memory_mode`: what the memory of its sessions is for; empty: `on`, or as it was.
     """
 
     memory: bool = True
@@ -67,6 +69,7 @@ class Options:
     lives: bool = False
     fresh: bool = False
     group: str = ""
+    memory_mode: str = ""
 
 
 @contextmanager
@@ -124,6 +127,8 @@ class ChatSession:
         self._off_record: set[str] = set()
         """What was asked with memory off, and answered: it is saved nowhere."""
         self.life = ChatLife(HeldSession(self.service, self.user_id, self.group, session_id))
+        self.memory_mode = self.options.memory_mode or ON
+        """What its memory is for: to be used and added to, only to be used, or neither."""
         self._memory = SessionRecorder(
             self.service, self.user_id, session_id, self.options.each, self.group, here()
         )
@@ -140,8 +145,10 @@ class ChatSession:
 
     def start(self, *, takeover: bool = False) -> None:
         """Start its session, where that is remembered; SessionRunning if another is active in the group."""
-        if self.options.lives and self.remembers():
-            self.life.start(follows=not self.options.fresh, takeover=takeover, cwd=here())
+        if self.options.lives and self._memory_there_is().remembers:
+            mode = self.options.memory_mode
+            self.life.start(follows=not self.options.fresh, takeover=takeover, cwd=here(), memory_mode=mode)
+            self.memory_mode = self.life.memory_mode or self.memory_mode
 
     def next_session(self) -> HeldSession:
         """For a session that is to be started in place of this one."""
@@ -167,6 +174,13 @@ class ChatSession:
 
     def memory_use(self) -> MemoryUse:
         """What memory does here for what is said now: neither of the two, where another shepherd does it."""
+        if self.memory_mode == OFF:
+            return NO_MEMORY
+        use = self._memory_there_is()
+        return use if self.memory_mode == ON else replace(use, remembers=False)
+
+    def _memory_there_is(self) -> MemoryUse:
+        """The same, whatever the memory of the session is for."""
         provider = self.provider()
         if provider is None or not (self.options.memory and is_known(self.user_id)):
             return NO_MEMORY
@@ -179,7 +193,8 @@ class ChatSession:
     def is_remembered_there(self) -> bool:
         """Whether memory is left to the server that answers."""
         provider = self.provider()
-        wanted = self.options.memory and is_known(self.user_id)
+        # That server is told only whether to use its memory: it cannot be told to add nothing to it.
+        wanted = self.options.memory and self.memory_mode == ON and is_known(self.user_id)
         return wanted and provider is not None and is_remembered_there(provider)
 
     def remembers(self) -> bool:
@@ -286,12 +301,14 @@ class ChatSession:
         resumed = service.resume_session(
             user_id, session_id, group=group, asked_in=self.session_id, holder=new_owner()
         )
+        if mode := self.options.memory_mode:
+            service.set_memory_mode(user_id, session_id, mode, group=group)
         left_out = self.go_on_with(session_id)
         kept_as = resumed.saved.name if resumed.saved else ""
         return SwitchedChat(session_id, len(self.messages), left_out, kept_as)
 
     def _to_switch_to(self, named: str, group: str, takeover: bool) -> str:
-        if not (self.options.lives and self.remembers()):
+        if not (self.options.lives and self._memory_there_is().remembers):
             raise InvalidInput("a chat without memory cannot go on with an earlier session")
         found = self.service.find_session(self.user_id, named, group=group).session_id
         if found == self.session_id:
@@ -328,6 +345,7 @@ class ChatSession:
         earlier = earlier_chat(self.service, self.user_id, session_id, window, group, saved)
         self._begin(session_id, group)
         self.life.adopt()
+        self.memory_mode = self.life.memory_mode or self.memory_mode
         self._take(earlier)
         return earlier.left_out
 
@@ -374,7 +392,7 @@ class ChatSession:
 
     def _save(self) -> None:
         wanted = self.options.place and self.options.memory and self.config.memory_documents
-        if not (wanted and is_known(self.user_id) and self.messages):
+        if not (wanted and self.memory_mode == ON and is_known(self.user_id) and self.messages):
             return
         messages = self._undeleted()
         if not messages:

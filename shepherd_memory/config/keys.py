@@ -149,6 +149,11 @@ class Config(_Checked):
         "Keep the sessions that are over as markdown files below this folder, in step with the memory."
         " Empty: no files.",
     )
+    memory_files_folder: str = setting(
+        "",
+        FOLDER,
+        "Keep the memory files as markdown below this folder, in step with the memory. Empty: no files.",
+    )
     memory_database: str = setting(
         "",
         TEXT,

@@ -8,13 +8,14 @@ from typing import Any
 import orjson
 
 from shepherd_memory.consolidation import file_reading, prompt
-from shepherd_memory.consolidation.workspace import Workspace
+from shepherd_memory.consolidation.dialogue import MAX_ARGUMENT_CHARS, Dialogue, read_arguments
+from shepherd_memory.consolidation.files import RAW_FILE
+from shepherd_memory.consolidation.workspace import Workspace, storable_line
 from shepherd_memory.errors import EndpointMisconfigured, InvalidInput, ItemRejected, NotFound
 from shepherd_memory.extraction.extractor import Endpoint, cost_of
 from shepherd_memory.extraction.loose_json import values_in
 from shepherd_memory.llm.client import Client
 from shepherd_memory.llm.request import Completion, ModelRequest, ToolRequest
-from shepherd_memory.text.canonical import canonical_text
 from shepherd_memory.text.redaction import redact, redact_json
 from shepherd_memory.text.tokens import estimate_mean_tokens
 from shepherd_memory.work.ledger import TokenCost
@@ -23,11 +24,11 @@ MAX_CALLS = 32
 """Tools that are used of those called in one round."""
 
 MAX_REFUSED_ENDS = 3
-MAX_ARGUMENT_CHARS = 200_000
-MAX_RESULT_TOKENS = 20_000
-LEFT_OUT = "[left out to make room: ask again if it is needed]"
-
-Message = dict[str, Any]
+MAX_NAME_CHARS = 60
+MAX_NOTE_CHARS = 200
+MAX_FOUND = 50
+SPARE_TOKENS, FRAME_TOKENS = 1_000, 20
+FINISHED = "finished"
 
 
 @dataclass(frozen=True)
@@ -98,35 +99,36 @@ class ConsolidationAgent:
         return AgentRun(self._spent, self._note)
 
     def _work_with_tools(self) -> None:
-        messages = self._opening()
+        dialogue = Dialogue(prompt.instructions(), prompt.opening(self._workspace))
         is_reminded = False
         for number in range(self._bounds.max_rounds):
-            answer = self._ask_with_tools(messages, is_first=number == 0)
+            answer = self._ask_with_tools(dialogue, is_first=number == 0)
             calls = [_cleaned(one) for one in answer.tool_calls[:MAX_CALLS]]
-            text = redact(answer.text)
+            dialogue.add_answer(redact(answer.text), calls)
             if not calls and is_reminded:
                 raise _NoTools
             if not calls:
-                is_reminded = True
-                messages += [{"role": "assistant", "content": text}, _user(prompt.REMINDER)]
-                continue
-            messages.append({"role": "assistant", "content": text, "tool_calls": _wire(calls)})
-            for call in calls:
-                messages.append(self._answer_call(call))
-                if self._is_finished(call, messages[-1]):
-                    return
+                dialogue.add_question(prompt.REMINDER)
+            elif self._answer_calls(dialogue, calls):
+                return
+            is_reminded = not calls
         raise _Failed(f"the model did not finish within {self._bounds.max_rounds} rounds")
 
-    def _opening(self) -> list[Message]:
-        return [
-            {"role": "system", "content": prompt.instructions()},
-            _user(prompt.opening(self._workspace)),
-        ]
+    def _answer_calls(self, dialogue: Dialogue, calls: Sequence[ToolRequest]) -> bool:
+        """Use the tools that the model called, one after the other, until it has finished; whether it has."""
+        for call in calls:
+            said = self._answer_call(call)
+            if call.name == "finish" and said == FINISHED:
+                return True
+            dialogue.add_result(call, said)
+        return False
 
-    def _ask_with_tools(self, messages: list[Message], is_first: bool) -> Completion:
-        self._make_room(messages)
+    def _ask_with_tools(self, dialogue: Dialogue, is_first: bool) -> Completion:
+        dialogue.fit(self._bounds.budget)
+        limit, warmth = self._endpoint.max_tokens, self._endpoint.temperature
+        request = ModelRequest(dialogue.messages, prompt.TOOLS, limit, warmth)
         try:
-            return self._ask(ModelRequest(messages, prompt.TOOLS, self._endpoint.max_tokens, 0.1))
+            return self._ask(request)
         except (ItemRejected, EndpointMisconfigured) as error:
             if is_first and (isinstance(error, ItemRejected) or "tool" in str(error).lower()):
                 raise _NoTools from error
@@ -145,23 +147,11 @@ class ConsolidationAgent:
         self._after_call(cost)
         return answer
 
-    def _make_room(self, messages: list[Message]) -> None:
-        """Keep a request within the budget: the oldest answers of tools go first."""
-        sizes = [estimate_mean_tokens(str(one.get("content", ""))) for one in messages]
-        excess = sum(sizes) - self._bounds.budget
-        for at, message in enumerate(messages[:-1]):
-            if excess <= 0:
-                return
-            if message["role"] == "tool" and message["content"] != LEFT_OUT:
-                messages[at] = message | {"content": LEFT_OUT}
-                excess -= sizes[at]
-
-    def _answer_call(self, call: ToolRequest) -> Message:
+    def _answer_call(self, call: ToolRequest) -> str:
         try:
-            text = self._use(call.name, _arguments(call.arguments))
+            return self._use(call.name, _arguments(call.arguments))
         except (InvalidInput, NotFound) as error:
-            text = f"error: {error}"
-        return {"role": "tool", "tool_call_id": call.id, "name": call.name, "content": text}
+            return f"error: {error}"
 
     def _use(self, name: str, given: Mapping[str, Any]) -> str:
         tools: dict[str, Callable[..., str]] = {
@@ -175,7 +165,7 @@ class ConsolidationAgent:
         }
         use = tools.get(name)
         if use is None:
-            raise InvalidInput(f"there is no tool {name[:60]!r}")
+            raise InvalidInput(f"there is no tool {name!r}")
         try:
             return use(**given)
         except TypeError as error:
@@ -187,20 +177,29 @@ class ConsolidationAgent:
         return "\n".join([*(one.path for one in found.entries), *more]) or "(empty)"
 
     def _read(self, path: str, line_offset: int = 1, max_lines: int = 0) -> str:
-        room = max(500, min(MAX_RESULT_TOKENS, self._bounds.budget // 4))
-        found = file_reading.read_file(self._workspace.files(), path, line_offset, max_lines, room)
+        files = self._workspace.files()
+        found = file_reading.read_file(files, path, line_offset, max_lines, self._result_tokens())
         return found.text + (f"\n(more: line_offset {found.next_line})" if found.next_line else "")
+
+    def _result_tokens(self) -> int:
+        """How long the result of one tool may be: a few of them fit a request."""
+        return max(500, min(file_reading.MAX_TOKENS, self._bounds.budget // 4))
 
     def _search(
         self, queries: list[str], match_mode: str = "any", path: str = "", context_lines: int = 0
     ) -> str:
-        files = self._workspace.files()
         found = file_reading.search_files(
-            files, queries, match_mode, path, context_lines=context_lines, max_results=50
+            self._workspace.files(),
+            queries,
+            match_mode,
+            path,
+            context_lines=context_lines,
+            max_results=MAX_FOUND,
+            max_tokens=self._result_tokens(),
         )
-        return (
-            "\n".join(f"{one.path}:{one.line}: {one.text.rstrip()}" for one in found.matches) or "(nothing)"
-        )
+        more = ["(more: ask for something that fewer lines have)"] if found.next_cursor else []
+        lines = [f"{one.path}:{one.line}: {one.text.rstrip()}" for one in found.matches]
+        return "\n".join([*lines, *more]) or "(nothing)"
 
     def _finish(self, note: object = "") -> str:
         problem = self._workspace.problem()
@@ -209,36 +208,38 @@ class ConsolidationAgent:
             if self._refused_ends >= MAX_REFUSED_ENDS:
                 raise _Failed(problem)
             raise InvalidInput(problem)
-        self._note = " ".join(redact(canonical_text(str(note))).split())[:200]
-        return "finished"
-
-    def _is_finished(self, call: ToolRequest, answer: Message) -> bool:
-        return call.name == "finish" and answer["content"] == "finished"
+        self._note = storable_line(note)[:MAX_NOTE_CHARS]
+        return FINISHED
 
     def _work_in_one_answer(self) -> None:
         """For a model without tools: all files in the request, and all changes in the answer."""
-        messages = self._opening()
-        messages[1]["content"] += f"\n\n{self._inlined()}\n\n{prompt.ANSWER}"
-        problems = ""
-        for _ in range(2):
-            asked = [*messages, *([_user(f"Answer again, and mend this: {problems}")] if problems else [])]
-            request = ModelRequest(
-                asked, (), self._endpoint.max_tokens, 0.1, prompt.SCHEMA, prompt.SCHEMA_NAME
-            )
+        self._workspace.start_again()
+        opening = prompt.opening(self._workspace)
+        question = f"{opening}\n\n{self._inlined(opening)}\n\n{prompt.ANSWER}"
+        problems = self._ask_for_all(question)
+        if problems:
+            # What the first answer staged is in the second one too.
             self._workspace.start_again()
-            problems = self._apply(self._ask(request))
-            if not problems:
-                return
-        raise _Failed(problems)
+            problems = self._ask_for_all(f"{question}\n\n{prompt.AGAIN} {problems}")
+        if problems:
+            raise _Failed(problems)
 
-    def _inlined(self) -> str:
-        """As many files as there is room for, those to be changed first."""
-        room = self._bounds.budget - estimate_mean_tokens(prompt.instructions()) - 1_000
+    def _ask_for_all(self, question: str) -> str:
+        asked = Dialogue(prompt.instructions(), question).messages
+        limit, warmth = self._endpoint.max_tokens, self._endpoint.temperature
+        request = ModelRequest(asked, (), limit, warmth, prompt.SCHEMA, prompt.SCHEMA_NAME)
+        return self._apply(self._ask(request))
+
+    def _inlined(self, opening: str) -> str:
+        """As many files as there is room for: sections first, then notes from the best one on."""
+        said = prompt.instructions(), opening, prompt.ANSWER
+        room = self._bounds.budget - sum(map(estimate_mean_tokens, said)) - SPARE_TOKENS
         chosen: dict[str, str] = {}
         for path, text in self._workspace.files().items():
-            room -= estimate_mean_tokens(text) + 20
-            if room >= 0 and path != "raw_memories.md":
+            size = estimate_mean_tokens(text) + FRAME_TOKENS
+            if path != RAW_FILE and size <= room:
                 chosen[path] = text
+                room -= size
         return prompt.inline(chosen)
 
     def _apply(self, answer: Completion) -> str:
@@ -263,47 +264,15 @@ class ConsolidationAgent:
         return "; ".join(problems[:10]) or self._workspace.problem()
 
 
-def _user(text: str) -> Message:
-    return {"role": "user", "content": text}
-
-
 def _cleaned(call: ToolRequest) -> ToolRequest:
     """A call without secrets: it goes back to the endpoint, and errors repeat parts of it."""
-    kept = replace(call, id=redact(call.id), name=redact(call.name))
-    try:
-        given = redact_json(_arguments(call.arguments))
-    except InvalidInput:
-        return kept
-    return replace(kept, arguments=orjson.dumps(given).decode())
-
-
-def _wire(calls: Sequence[ToolRequest]) -> list[dict[str, Any]]:
-    """Calls as they go back to the endpoint: some refuse arguments that are not JSON."""
-    return [
-        {
-            "id": one.id,
-            "type": "function",
-            "function": {"name": one.name, "arguments": one.arguments if _is_readable(one) else "{}"},
-        }
-        for one in calls
-    ]
-
-
-def _is_readable(call: ToolRequest) -> bool:
-    try:
-        _arguments(call.arguments)
-    except InvalidInput:
-        return False
-    return True
+    kept = replace(call, id=redact(call.id), name=redact(call.name[:MAX_NAME_CHARS]))
+    given = read_arguments(call.arguments)
+    return kept if given is None else replace(kept, arguments=orjson.dumps(redact_json(given)).decode())
 
 
 def _arguments(text: str) -> dict[str, Any]:
-    if len(text) > MAX_ARGUMENT_CHARS:
-        raise InvalidInput(f"the arguments have more than {MAX_ARGUMENT_CHARS} characters")
-    try:
-        given = orjson.loads(text or "{}")
-    except orjson.JSONDecodeError as error:
-        raise InvalidInput("the arguments are no JSON object") from error
-    if not isinstance(given, dict):
-        raise InvalidInput("the arguments are no JSON object")
+    given = read_arguments(text)
+    if given is None:
+        raise InvalidInput(f"the arguments are no JSON object of at most {MAX_ARGUMENT_CHARS} characters")
     return given

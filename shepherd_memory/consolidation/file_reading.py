@@ -166,6 +166,7 @@ def search_files(
     normalized: bool = False,
     max_results: int = MAX_FOUND,
     line_count: int = 5,
+    max_tokens: int = MAX_TOKENS,
 ) -> FileMatches:
     """Lines of the files in a folder, or of one file, that hold any or all of the queries.
 
@@ -189,12 +190,13 @@ def search_files(
         for match in search.in_file(name, files[name])
         if (name, match.line) > after
     )
-    return _page(list(islice(found, most + 1)), most)
+    room = _checked_number("max_tokens", max_tokens, 1, MAX_TOKENS) * UNITS
+    return _page(list(islice(found, most + 1)), most, room)
 
 
-def _page(found: Sequence[FileMatch], most: int) -> FileMatches:
+def _page(found: Sequence[FileMatch], most: int, room: int) -> FileMatches:
     """The first matches, as many as an answer has room for; at least one."""
-    room, shown = MAX_TOKENS * UNITS, 0
+    shown = 0
     while shown < min(most, len(found)) and (not shown or room > 0):
         room -= weigh(found[shown].text)
         shown += 1

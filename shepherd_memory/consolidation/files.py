@@ -7,14 +7,15 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 
 from shepherd_memory.phases import sections
-from shepherd_memory.phases.candidates import STRATEGY
 from shepherd_memory.phases.outputs import COLUMNS, Output
 from shepherd_memory.phases.sections import MEMORY_FILE, NOTES_FOLDER, SUMMARY_FILE, MemorySection
-from shepherd_memory.phases.summary import VERSION
+from shepherd_memory.phases.summary import VERSION, render
+from shepherd_memory.phases.summary_rows import SummaryScope, read_conversations, read_profile
 from shepherd_memory.storage.clock import iso, to_us
 from shepherd_memory.storage.database import Connection
 from shepherd_memory.storage.group_ids import ids_of_group
 from shepherd_memory.storage.rows import build
+from shepherd_memory.work.kinds import SUMMARY
 
 RAW_FILE = "raw_memories.md"
 OUTPUTS_FOLDER = "rollout_summaries"
@@ -179,13 +180,34 @@ def read_files(
     return files_of(found, outputs, rule_summary)
 
 
+def files_in_use(connection: Connection, user_id: str, group: str, min_messages: int) -> MemoryFiles:
+    """The same; until a summary is written, one made by a rule, of conversations of so many messages."""
+    summary = _rule_summary(connection, user_id, group, min_messages)
+    return read_files(connection, user_id, group, partial(str, summary) if summary else None)
+
+
+def _rule_summary(connection: Connection, user_id: str, group: str, min_messages: int) -> str:
+    if sections.in_use(connection, user_id, group, SUMMARY_FILE):
+        return ""
+    scope = SummaryScope(group, "", "", min_messages)
+    profile = read_profile(connection, user_id, scope)
+    return render([*profile, *read_conversations(connection, user_id, scope)])
+
+
+def groups_with_files(connection: Connection, user_id: str) -> list[str]:
+    """The groups of which there may be files, by name."""
+    tables = ("memory_sections", "conversation_outputs", "facts", "conversations")
+    query = " union ".join(f"select group_name from {table} where user_id = :user_id" for table in tables)
+    return sorted(str(name) for (name,) in connection.rows(query, user_id=user_id))
+
+
 def _outputs(connection: Connection, user_id: str, group: str) -> list[OutputIn]:
     columns = ", ".join(f"o.{name}" for name in COLUMNS.split(", "))
     rows = connection.rows(
         f"select {columns}, coalesce(c.cwd, '') from conversation_outputs o left join conversations c"
         " on c.user_id = o.user_id and c.group_name = o.group_name and c.id = o.conversation_id"
         " where o.user_id = :user_id and o.group_name = :group and o.state = 'kept'"
-        f" and o.outcome = 'succeeded' and o.strategy = '{STRATEGY}'"
+        f" and o.outcome = 'succeeded' and o.strategy = '{SUMMARY}'"
         " order by o.source_updated_at desc, o.conversation_id desc",
         user_id=user_id,
         group=group,

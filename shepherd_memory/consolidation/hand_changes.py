@@ -42,15 +42,13 @@ def _store_changed(
     version: int,
     now: int,
 ) -> None:
-    place = 0
-    for number, one in enumerate(written, first_id):
-        # A new one stands behind the one before it: of those in one place the older comes first.
-        place = one.before.place if one.before is not None else place
-        if not one.is_changed:
+    for place, one in enumerate(written):
+        if one.before is not None and not one.is_changed:
+            sections.move(tx, user_id, one.before, place)
             continue
         if one.before is not None:
             sections.end(tx, user_id, one.before, version)
-        sections.add(tx, user_id, group, number, _new(path, one, place, now), version, now)
+        sections.add(tx, user_id, group, first_id + place, _new(path, one, place, now), version, now)
 
 
 def _new(path: str, one: EditedSection, place: int, now: int) -> NewSection:

@@ -17,8 +17,8 @@ from shepherd_memory.llm.client import Client
 from shepherd_memory.memory import entries
 from shepherd_memory.memory.sessions import of_work_key
 from shepherd_memory.phases import dirtiness, sections
-from shepherd_memory.phases.phase1 import budget_in
 from shepherd_memory.phases.refusal import says_deleted
+from shepherd_memory.phases.rules import budget_in
 from shepherd_memory.phases.sections import AGENT, MemorySection, NewSection
 from shepherd_memory.storage import users
 from shepherd_memory.storage.clock import SECOND
@@ -31,6 +31,7 @@ from shepherd_memory.work.ledger import TokenCost
 
 NO_INPUT = "succeeded_no_input"
 SUCCEEDED = "succeeded"
+UP_TO_DATE = "skipped: up to date"
 IN_VAIN = "something was forgotten, or edited by hand, meanwhile"
 TOO_FEW_TOKENS = "one consolidation takes more tokens than memory_phase_daily_tokens has for a day: raise it"
 KEPT_VERSIONS = 200
@@ -39,18 +40,23 @@ KEPT_VERSIONS = 200
 
 @dataclass(frozen=True)
 class ConsolidationPiece:
-    """A group's notes and sections as a run finds them, and what tells whether they have changed since."""
+    """A group's notes and sections as a run finds them, and what tells whether they have changed since.
+
+    `sections` are those that may be sent, `section_ids` are of all.
+    """
 
     group: str
     claimed: int
+    is_dirty: bool
     selection: Selection
     sections: Sequence[MemorySection]
+    section_ids: frozenset[int]
     rules: ConsolidationRules
     forgettings: tuple[int, int]
 
     @property
     def is_empty(self) -> bool:
-        return not self.selection.chosen
+        return not (self.is_dirty and self.selection.chosen)
 
 
 @dataclass(frozen=True)
@@ -106,9 +112,17 @@ class Phase2Kind:
         found = selection.read_snapshots(connection, job.user_id, group, rules.sending)
         oldest = now_of(job) - rules.max_unused_us
         hidden = selection.unsendable_sources(connection, job.user_id, group, rules.sending)
-        visible = without_unsendable(sections.current(connection, job.user_id, group), hidden)
-        chosen = selection.select(found, oldest, rules.max_inputs)
-        return ConsolidationPiece(group, state.input_watermark, chosen, visible, rules, forgettings)
+        current = sections.current(connection, job.user_id, group)
+        return ConsolidationPiece(
+            group,
+            state.input_watermark,
+            state.is_dirty,
+            selection.select(found, oldest, rules.max_inputs),
+            without_unsendable(current, hidden),
+            frozenset(one.id for one in current),
+            rules,
+            forgettings,
+        )
 
     def do(
         self, job: Job, piece: ConsolidationPiece, now: int
@@ -121,7 +135,8 @@ class Phase2Kind:
         ids = self._ids(job, piece)
         # What the model reads and writes is the group's: it is told of conversations as the group is.
         shown, sections = ids.shown(piece.selection), ids.shown(piece.sections)
-        workspace = Workspace(shown, sections, piece.rules.summary_tokens, self._says_deleted(job, piece))
+        is_deleted = self._says_deleted(job, piece.group, shown)
+        workspace = Workspace(shown, sections, piece.rules.summary_tokens, is_deleted)
         spent_before = self._spent_today(job, now)
         try:
             run = self._agent(job, piece, endpoint, workspace, spent_before, now).run()
@@ -160,6 +175,7 @@ class Phase2Kind:
 
         A run that is in vain ends here, so that nothing forgotten is sent in its later calls.
         """
+        self._fault("round")
         with self._database.write() as tx:
             if users.lock_existing(tx, job.user_id, rows=0) is None:
                 raise _InVain
@@ -167,7 +183,6 @@ class Phase2Kind:
             is_in_vain = not claims.is_held(tx, job) or _has_changed(tx, job.user_id, piece)
         if is_in_vain:
             raise _InVain
-        self._fault("round")
 
     def _spent_today(self, job: Job, now: int) -> int:
         with self._database.read() as connection:
@@ -181,12 +196,16 @@ class Phase2Kind:
         left = max(1, cap - spent_before) if cap else 0
         return AgentBounds(config.memory_phase2_max_rounds, config.memory_phase2_timeout, budget, left)
 
-    def _says_deleted(self, job: Job, piece: ConsolidationPiece) -> Callable[[Sequence[str]], bool]:
-        oldest = min(one.source_updated_at for one in piece.selection.chosen)
+    def _says_deleted(
+        self, job: Job, group: str, shown: Selection
+    ) -> Callable[[Sequence[str], Sequence[int]], bool]:
+        """By the ids that the agent is shown."""
+        ended = {one.conversation_id: one.source_updated_at for one in shown.chosen}
 
-        def is_deleted(texts: Sequence[str]) -> bool:
+        def is_deleted(texts: Sequence[str], sources: Sequence[int]) -> bool:
+            said_at = min(ended[source] for source in sources)
             with self._database.read() as connection:
-                return says_deleted(connection, job.user_id, texts, oldest, piece.group)
+                return says_deleted(connection, job.user_id, texts, said_at, group)
 
         return is_deleted
 
@@ -200,7 +219,9 @@ class Phase2Kind:
         now: int,
     ) -> str | None:
         """All that a run changed, if nothing of what it read has changed since; else it begins anew."""
-        if result.is_in_vain or _has_changed(tx, job.user_id, piece):
+        if not piece.is_dirty:
+            return UP_TO_DATE if claims.finish(tx, job, UP_TO_DATE, now) else None
+        if result.is_in_vain or _has_changed(tx, job.user_id, piece, result.new):
             is_ours = claims.release(tx, job, now, IN_VAIN, job.successes_seen)
             return f"discarded: {IN_VAIN}" if is_ours else None
         outcome = NO_INPUT if piece.is_empty else SUCCEEDED
@@ -211,7 +232,8 @@ class Phase2Kind:
         selection.set_baseline(tx, job.user_id, piece.group, piece.selection.chosen)
         completed = piece.selection.completed(piece.claimed)
         dirtiness.succeed(tx, job.user_id, piece.group, completed, outcome, result.model, now)
-        selection.prune(tx, job.user_id, piece.group, now - piece.rules.max_unused_us, now)
+        oldest = now - piece.rules.max_unused_us
+        selection.prune(tx, job.user_id, piece.group, oldest, completed, now)
         return outcome
 
     def park(
@@ -238,14 +260,19 @@ def now_of(job: Job) -> int:
     return round((began or job.queued_at).timestamp() * SECOND)
 
 
-def _has_changed(tx: Connection, user_id: str, piece: ConsolidationPiece) -> bool:
+def _has_changed(
+    tx: Connection, user_id: str, piece: ConsolidationPiece, new: Sequence[NewSection] = ()
+) -> bool:
+    """Whether what a run read is there no longer, or what it wrote is there already."""
     used = [one.conversation_id for one in piece.selection.chosen]
     if not selection.are_kept(tx, user_id, piece.group, used):
         return True
     if selection.forgettings(tx, user_id) != piece.forgettings:
         return True
-    current = {one.id for one in sections.current(tx, user_id, piece.group)}
-    return not current >= {one.id for one in piece.sections}
+    current = {one.id: (one.file, one.heading) for one in sections.current(tx, user_id, piece.group)}
+    added = {name for number, name in current.items() if number not in piece.section_ids}
+    is_there = current.keys() >= {one.id for one in piece.sections}
+    return not is_there or not added.isdisjoint((one.file, one.heading) for one in new)
 
 
 def _new_section(one: StagedSection, place: int, piece: ConsolidationPiece) -> NewSection:

@@ -44,7 +44,11 @@ def queue(database: Database, user_id: str, group: str, now: int) -> bool:
     with database.write() as tx:
         job_id = users.lock_existing(tx, user_id)
         state = dirtiness.get(tx, user_id, group)
-        if job_id is None or not state.is_dirty or claims.is_running(tx, user_id, CONSOLIDATION, key):
+        if job_id is None or not state.is_dirty:
+            return False
+        # Claims hold the kind: nobody begins to run what is looked at here.
+        claims.lock_kind(tx, CONSOLIDATION)
+        if claims.is_running(tx, user_id, CONSOLIDATION, key):
             return False
         jobs.put_anew(tx, user_id, job_id, CONSOLIDATION, key, now, state.input_watermark)
     return True

@@ -13,6 +13,7 @@ from shepherd_memory.text.tokens import estimate_mean_tokens
 
 SCHEMA_NAME = "memory_consolidation"
 MAX_LINE_CHARS = 300
+NOTHING_LEFT = "nothing is left of it"
 
 _TEXT = {"type": "string"}
 _NUMBERS = {"type": "array", "items": {"type": "integer"}}
@@ -113,7 +114,7 @@ def instructions() -> str:
 def opening(workspace: Workspace) -> str:
     """What is to be done in this run: how the notes differ from those of the last one, a line for each."""
     chosen = workspace.selection
-    mode = "INCREMENTAL: the memory is there" if workspace.sections else "INIT: there is no memory yet"
+    mode = "INCREMENTAL: the memory is there" if workspace.shown else "INIT: there is no memory yet"
     counts = f"added {len(chosen.added)}, retained {len(chosen.retained)}, removed {len(chosen.removed)}"
     labelled = (("added", chosen.added), ("retained", chosen.retained), ("removed", chosen.removed))
     lines = [_line(label, one) for label, found in labelled for one in found]
@@ -130,9 +131,8 @@ def opening(workspace: Workspace) -> str:
 def _line(label: str, one: Snapshot) -> str:
     day = f"{one.output.source_updated_at:%Y-%m-%d}"
     where = f", in {' '.join(one.cwd.split())}" if one.cwd else ""
-    return f"[{label}] conversation {one.conversation_id}: {path_of(one.output)} ({day}{where})"[
-        :MAX_LINE_CHARS
-    ]
+    what = path_of(one.output) if one.has_words else NOTHING_LEFT
+    return f"[{label}] conversation {one.conversation_id}: {what} ({day}{where})"[:MAX_LINE_CHARS]
 
 
 def inline(files: Mapping[str, str]) -> str:
@@ -155,4 +155,5 @@ ANSWER = (
     " (path, heading, text, sources, project), skills (name, text, sources), deleted (path, heading)."
     " Sections that you leave out stay as they are."
 )
+AGAIN = "Answer again, and mend this:"
 REMINDER = "Use the tools to read and write the memory, and call finish when it is right."

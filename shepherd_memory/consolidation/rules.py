@@ -5,8 +5,8 @@ from dataclasses import dataclass, replace
 from shepherd_memory.config import Config
 from shepherd_memory.extraction.extractor import Endpoint
 from shepherd_memory.llm.target import origin_of, phase2_target, target_of
-from shepherd_memory.phases.rules import HOUR, TEMPERATURE, PhaseRules, phase_rules
-from shepherd_memory.storage.clock import DAY
+from shepherd_memory.phases.rules import TEMPERATURE, PhaseRules, phase_rules
+from shepherd_memory.storage.clock import DAY, HOUR
 
 DEFAULT_SUMMARY_TOKENS = 800
 

@@ -4,12 +4,12 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
 from shepherd_memory.phases import outputs
-from shepherd_memory.phases.candidates import STRATEGY
 from shepherd_memory.phases.outputs import COLUMNS, KEPT, NO_OUTPUT, SUCCEEDED, Output
 from shepherd_memory.phases.rules import PhaseRules
 from shepherd_memory.storage.clock import to_us
 from shepherd_memory.storage.database import Connection, Row
 from shepherd_memory.storage.rows import build
+from shepherd_memory.work.kinds import SUMMARY
 
 PRUNED_AT_ONCE = 200
 ADDED, RETAINED, REMOVED = "added", "retained", "removed"
@@ -35,6 +35,11 @@ class Snapshot:
         return to_us(self.output.source_updated_at)
 
     @property
+    def has_words(self) -> bool:
+        """Whether there is a note: made anew, a conversation may have turned out not to be worth one."""
+        return self.output.outcome == SUCCEEDED
+
+    @property
     def is_known(self) -> bool:
         """Whether the last success consumed it as it stands."""
         return self.selected and self.selected_source_updated_at == self.source_updated_at
@@ -58,7 +63,7 @@ class Selection:
     @property
     def readable(self) -> tuple[Snapshot, ...]:
         """What the agent may read: also what it is to forget."""
-        return (*self.chosen, *self.removed)
+        return (*self.chosen, *(one for one in self.removed if one.has_words))
 
     def completed(self, claimed: int) -> int:
         """The watermark of a success that was claimed at one."""
@@ -68,7 +73,7 @@ class Selection:
 def select(snapshots: Iterable[Snapshot], oldest: int, limit: int) -> Selection:
     """The notes that were used, or if never then made, since `oldest`: those used most, then the newest."""
     sendable = [one for one in snapshots if one.is_sendable]
-    eligible = [one for one in sendable if _freshness(one) >= oldest]
+    eligible = [one for one in sendable if one.has_words and _freshness(one) >= oldest]
     chosen = sorted(eligible, key=_rank, reverse=True)[:limit]
     taken = {one.conversation_id for one in chosen}
     gone = (one for one in sendable if one.selected and one.conversation_id not in taken)
@@ -86,14 +91,15 @@ def _rank(snapshot: Snapshot) -> tuple[int, int, int, int]:
 
 
 def read_snapshots(connection: Connection, user_id: str, group: str, rules: PhaseRules) -> list[Snapshot]:
-    """The notes of exactly this group that are in use."""
+    """The notes of exactly this group that are in use, and conversations that the last success had one of."""
     columns = ", ".join(f"o.{name}" for name in COLUMNS.split(", "))
     rows = connection.rows(
         f"select {columns}, o.stored_as, o.selected, o.selected_source_updated_at, c.cwd, c.source,"
         " c.provider, c.file_key from conversation_outputs o join conversations c"
         " on c.user_id = o.user_id and c.group_name = o.group_name and c.id = o.conversation_id"
         " where o.user_id = :user_id and o.group_name = :group"
-        f" and o.state = '{KEPT}' and o.outcome = '{SUCCEEDED}' and o.strategy = '{STRATEGY}'",
+        f" and o.state = '{KEPT}' and (o.outcome = '{SUCCEEDED}' or o.selected = 1)"
+        f" and o.strategy = '{SUMMARY}'",
         user_id=user_id,
         group=group,
     )
@@ -126,7 +132,7 @@ def unsendable_sources(connection: Connection, user_id: str, group: str, rules: 
     )
 
 
-_OF_GROUP = f"where user_id = :user_id and group_name = :group and strategy = '{STRATEGY}'"
+_OF_GROUP = f"where user_id = :user_id and group_name = :group and strategy = '{SUMMARY}'"
 
 
 def set_baseline(tx: Connection, user_id: str, group: str, chosen: Sequence[Snapshot]) -> None:
@@ -152,18 +158,21 @@ def set_baseline(tx: Connection, user_id: str, group: str, chosen: Sequence[Snap
     )
 
 
-def prune(tx: Connection, user_id: str, group: str, oldest: int, now: int) -> int:
-    """Drop the texts of notes that no success holds and nobody has used since `oldest`; how many.
+def prune(tx: Connection, user_id: str, group: str, oldest: int, seen: int, now: int) -> int:
+    """Drop the texts of notes that no success holds and that are too old to be selected again; how many.
 
+    Only of those up to the watermark `seen`: an old conversation may have got its note during the run.
     The rows stay: they say how far their conversations were read, so that no note is made of them again.
     """
     rows = tx.rows(
         f"select {COLUMNS} from conversation_outputs {_OF_GROUP} and selected = 0 and state = '{KEPT}'"
-        f" and outcome = '{SUCCEEDED}' and coalesce(last_used_at, source_updated_at) < :oldest"
+        f" and outcome = '{SUCCEEDED}' and coalesce(last_used_at, generated_at) < :oldest"
+        " and stored_as <= :seen"
         " order by conversation_id limit :limit",
         user_id=user_id,
         group=group,
         oldest=oldest,
+        seen=seen,
         limit=PRUNED_AT_ONCE,
     )
     for row in rows:

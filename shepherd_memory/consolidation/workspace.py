@@ -1,16 +1,14 @@
 """The workspace of one consolidation: files to read, and sections that are staged until the run ends well."""
 
 import re
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 
 from shepherd_memory.consolidation.files import (
-    RAW_FILE,
+    APPLIES_TO,
+    MemoryFiles,
+    files_of,
     nested,
-    path_of,
-    render_file,
-    render_output,
-    render_raw,
 )
 from shepherd_memory.consolidation.selection import Selection
 from shepherd_memory.errors import InvalidInput, NotFound
@@ -34,7 +32,12 @@ MAX_PROJECT_CHARS = 1_000
 MAX_WRITES = 1_000
 """Writes of one run: a model that goes round in circles comes to an end."""
 
+LEAST_SUMMARY_SHARE = 4
+"""However long the person's sections of the summary are, others may have one part in so many of it."""
+
 _SKILL_NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,79}")
+_FIELDS = re.compile(r"---[ \t]*\n(.*?)(?:^---[ \t]*$|\Z)", re.DOTALL | re.MULTILINE)
+_DESCRIPTION = re.compile(r"^description:[ \t]*(.+)$", re.MULTILINE)
 
 SectionName = tuple[str, str]
 """The path of a section's file, and its heading."""
@@ -63,14 +66,15 @@ class Changes:
 class Workspace:
     """The files of a run. Nothing that is written here is seen by anybody until the run is stored.
 
-    `sections` are those that the agent may see; `is_deleted` tells whether a text says what the user has
-    deleted; `summary_tokens` is how long the summary may be for a session.
+    `sections` are those that the agent may see; `is_deleted` tells whether a text that rests on these
+    conversations says what the user has deleted; `summary_tokens` is how long the summary may be for a
+    session.
     """
 
     selection: Selection
     sections: Sequence[MemorySection]
     summary_tokens: int
-    is_deleted: Callable[[Sequence[str]], bool] = lambda texts: False
+    is_deleted: Callable[[Sequence[str], Sequence[int]], bool] = lambda texts, sources: False
     staged: dict[SectionName, StagedSection] = field(default_factory=dict)
     ended: dict[int, MemorySection] = field(default_factory=dict)
     writes: int = 0
@@ -85,17 +89,10 @@ class Workspace:
         """Those that lost their words because something in a source was forgotten."""
         return [one for one in self.sections if one.state != KEPT]
 
-    def files(self) -> Mapping[str, str]:
+    def files(self) -> MemoryFiles:
         """All files as they would be if the run ended now."""
-        found = self._all_sections()
-        files = {
-            path: render_file(path, [one for one in found if one.file == path])
-            for path in dict.fromkeys(one.file for one in found)
-        }
         readable = [(one.output, one.cwd) for one in self.selection.readable]
-        if readable:
-            files[RAW_FILE] = render_raw(readable)
-        return files | {path_of(output): render_output(output, cwd) for output, cwd in readable}
+        return files_of(self._all_sections(), readable)
 
     def _all_sections(self) -> list[MemorySection]:
         sample = [_as_section(one, place) for place, one in enumerate(self.staged.values(), start=10_000)]
@@ -110,8 +107,7 @@ class Workspace:
                 f"path takes {MEMORY_FILE} or {SUMMARY_FILE}: skills are written by write_skill"
             )
         title = _line("heading", heading, MAX_HEADING_CHARS)
-        place = _line("project", project, MAX_PROJECT_CHARS) if project else ""
-        return self._write(str(path), title, text, sources, place)
+        return self._write(str(path), title, text, sources, project)
 
     def write_skill(self, name: object, text: object, sources: object) -> str:
         """Write a skill, in the place of one with the same name."""
@@ -119,16 +115,20 @@ class Workspace:
             raise InvalidInput(
                 "name takes up to 80 lower-case letters, digits, - and _, a letter or digit first"
             )
-        return self._write(f"{SKILLS_FOLDER}/{name}/{SKILL_FILE}", name, text, sources, "")
+        return self._write(f"{SKILLS_FOLDER}/{name}/{SKILL_FILE}", name, text, sources)
 
-    def _write(self, path: str, heading: str, text: object, sources: object, project: str) -> str:
+    def _write(self, path: str, heading: str, text: object, sources: object, project: object = "") -> str:
         self.writes += 1
         if self.writes > MAX_WRITES:
             raise InvalidInput(f"this run has written {MAX_WRITES} times: call finish")
-        named = self._sources(sources)
-        body = _text(text)
-        if self.is_deleted((heading, body, project)):
+        section = _section(path, heading, _text(text), project, self._sources(sources))
+        if self.is_deleted((heading, section.body, section.project), section.sources):
             raise InvalidInput("the text says something that the user has deleted: leave that out")
+        self._stage(section)
+        return f"staged: {path}, {heading!r}"
+
+    def _stage(self, section: StagedSection) -> None:
+        path, heading = section.file, section.heading
         before = self._named(path, heading)
         if before is not None and before.is_pinned:
             raise InvalidInput(
@@ -138,8 +138,7 @@ class Workspace:
             raise InvalidInput(f"there are {MAX_SECTIONS} sections: delete or join some first")
         if before is not None:
             self.ended[before.id] = before
-        self.staged[path, heading] = StagedSection(path, heading, body, project, named)
-        return f"staged: {path}, {heading!r}"
+        self.staged[path, heading] = section
 
     def delete_section(self, path: object, heading: object) -> str:
         """Take a section, or a skill by its name, out of its file."""
@@ -166,19 +165,19 @@ class Workspace:
             if not any(one.file == file for one in found):
                 return f"{file} has no section yet: write one with write_section"
         summary = [one for one in found if one.file == SUMMARY_FILE]
-        for project in dict.fromkeys(one.project for one in summary):
-            tokens = sum(
-                estimate_tokens(f"## {one.heading}\n{one.body}\n")
-                for one in summary
-                if one.project == project
-            )
-            if tokens > self.summary_tokens:
-                part = f"its part for {project!r}" if project else "its general part"
-                return (
-                    f"{SUMMARY_FILE} is too long: {part} has {tokens} tokens, and {self.summary_tokens} fit;"
-                    " shorten it"
-                )
-        return ""
+        projects = dict.fromkeys(one.project for one in summary)
+        problems = (self._excess([one for one in summary if one.project == name], name) for name in projects)
+        return next(filter(None, problems), "")
+
+    def _excess(self, part: Sequence[MemorySection], project: str) -> str:
+        """That a part of the summary is too long, as far as it is the agent's to shorten."""
+        pinned = sum(_tokens(one) for one in part if one.is_pinned)
+        written = sum(_tokens(one) for one in part if not one.is_pinned)
+        room = max(self.summary_tokens - pinned, self.summary_tokens // LEAST_SUMMARY_SHARE)
+        if written <= room:
+            return ""
+        which = f"its part for {project!r}" if project else "its general part"
+        return f"{SUMMARY_FILE} is too long: {which} has {written} tokens, and {room} fit; shorten it"
 
     def changes(self) -> Changes:
         """What is to be stored. Withheld sections go: what is left of them has been written anew, or not."""
@@ -211,12 +210,17 @@ def _number(raw: object) -> int | None:
     return raw if isinstance(raw, int) and not isinstance(raw, bool) else None
 
 
+def storable_line(raw: object) -> str:
+    """A text in one line, without secrets."""
+    return " ".join(storable_note(str(raw), "").raw_memory.split())
+
+
 def _line(name: str, raw: object, most: int) -> str:
     if not isinstance(raw, str) or not raw.strip():
         raise InvalidInput(f"{name} takes a line of text")
     if len(raw) > most:
         raise InvalidInput(f"{name} has at most {most} characters, this one has {len(raw)}")
-    text = " ".join(storable_note(raw, "").raw_memory.split()).lstrip("# ")
+    text = storable_line(raw).lstrip("# ")
     if not text or not text.isprintable():
         raise InvalidInput(f"{name} takes a line of printable text")
     return text
@@ -229,10 +233,41 @@ def _text(raw: object) -> str:
         raise InvalidInput(
             f"a section has at most {MAX_SECTION_CHARS} characters, this has {len(raw)}: shorten or split it"
         )
-    text = nested(storable_note(raw, "").raw_memory)
-    if not text:
+    return nested(storable_note(raw, "").raw_memory)
+
+
+def _section(path: str, heading: str, text: str, project: object, sources: tuple[int, ...]) -> StagedSection:
+    """A section as it is kept: nothing in its text passes for its project, or for the fields of its file."""
+    is_skill = path.endswith(f"/{SKILL_FILE}")
+    stated, body = ("", _plain_skill(heading, text)) if is_skill else _without_project(text)
+    if not body:
         raise InvalidInput("nothing of the text can be kept")
-    return text
+    named = project or stated
+    place = _line("project", named, MAX_PROJECT_CHARS) if named else ""
+    return StagedSection(path, heading, body, place, sources)
+
+
+def _without_project(text: str) -> tuple[str, str]:
+    """The project that a text begins with, as sections are shown, and the rest."""
+    project = ""
+    while text.startswith(APPLIES_TO):
+        first, _, text = text.partition("\n")
+        project, text = first.removeprefix(APPLIES_TO).strip(), text.strip()
+    return project, text
+
+
+def _plain_skill(name: str, text: str) -> str:
+    """A skill with its name and description as its only fields: others could ask agents for permissions."""
+    fields = _FIELDS.match(text)
+    if fields is None:
+        return text
+    described = _DESCRIPTION.search(fields[1])
+    rest = text[fields.end() :].strip()
+    return rest and f"---\nname: {name}\ndescription: {described[1] if described else name}\n---\n\n{rest}"
+
+
+def _tokens(section: MemorySection) -> int:
+    return estimate_tokens(f"## {section.heading}\n{section.body}\n")
 
 
 def _as_section(one: StagedSection, place: int) -> MemorySection:

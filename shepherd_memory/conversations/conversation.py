@@ -1,6 +1,6 @@
 """Conversations as they are stored: their bounds, where they took place, and their status."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -272,21 +272,26 @@ def ended(connection: Connection, silent_since: int, limit: int) -> dict[str, li
 
 
 def mark_ready(
-    tx: Connection, user_id: str, ids: Sequence[int], silent_since: int, fewest: int, now: int
+    tx: Connection,
+    user_id: str,
+    ids: Sequence[int],
+    silent_since: int,
+    is_wanted: Callable[[Conversation], bool],
+    now: int,
 ) -> int:
-    """Those of a user's conversations that did end are ready, or skipped if they are short; how many."""
-    return sum(
-        tx.execute(
-            "update conversations set status = case when entries >= :fewest then 'ready'"
-            f" else 'skipped' end, updated_at = :now where user_id = :user_id and id = :id and {_ENDED}",
+    """Those of a user's conversations that did end are ready, or skipped if nobody wants them; how many."""
+    moved = 0
+    for conversation_id in ids:
+        row = tx.row(
+            f"select {COLUMNS} from conversations where user_id = :user_id and id = :id and {_ENDED}",
             user_id=user_id,
             id=conversation_id,
-            fewest=fewest,
             silent_since=silent_since,
-            now=now,
         )
-        for conversation_id in ids
-    )
+        if row is not None:
+            status = READY if is_wanted(build(Conversation, row)) else SKIPPED
+            moved += set_status(tx, user_id, conversation_id, ACTIVE, status, now)
+    return moved
 
 
 def set_status(tx: Connection, user_id: str, conversation_id: int, before: str, after: str, now: int) -> bool:

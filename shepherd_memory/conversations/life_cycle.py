@@ -1,17 +1,18 @@
-"""What becomes of conversations: ready when they end, then extracted in their turn, then archived."""
+"""What becomes of conversations: ready when they end, then handed on in their turn, archived or skipped."""
 
 from collections.abc import Callable, Sequence
 
 from shepherd_memory.conversations import conversation as conversations
 from shepherd_memory.conversations import live, turns
-from shepherd_memory.conversations.conversation import ARCHIVED, PROCESSING, READY, Conversation
+from shepherd_memory.conversations.conversation import ARCHIVED, PROCESSING, READY, SKIPPED, Conversation
+from shepherd_memory.conversations.strategy import Strategy
 from shepherd_memory.conversations.turns import TokenAllowance
 from shepherd_memory.extraction import queue
 from shepherd_memory.memory import session_documents, sessions
 from shepherd_memory.storage import users
-from shepherd_memory.storage.clock import day_of, next_day
+from shepherd_memory.storage.clock import HOUR, day_of, next_day
 from shepherd_memory.storage.database import Connection, Database
-from shepherd_memory.work import jobs
+from shepherd_memory.work import jobs, signals
 
 AT_ONCE = 200
 """Conversations that are looked at in one poll; and with so many items open, no more are handed on."""
@@ -19,16 +20,24 @@ AT_ONCE = 200
 ENDED_AT_ONCE = 1000
 
 
-def poll(database: Database, gap_us: int, fewest: int, now: int) -> int:
-    """Everybody's conversations that ended are ready, those that are extracted archived; how many moved.
+LATE_US = HOUR // 2
+"""What ended so long before it could be known to be over came late, such as an import."""
 
-    What is new in live sessions is put into conversations before that.
+LATE = "late conversations"
+"""The signal that some have come: whoever looks only at what has just ended has to look again."""
+
+
+def poll(database: Database, gap_us: int, strategies: Sequence[Strategy], now: int) -> int:
+    """Everybody's conversations that ended are ready, those of which nothing is on the way archived.
+
+    Those that no strategy wants are skipped. What is new in live sessions is put into conversations before
+    that. How many moved.
     """
     live.group_sessions(database, gap_us, now)
     with database.read() as connection:
         if not conversations.is_any_open(connection):
             return 0
-    moved = _mark_ready(database, now - gap_us, fewest, now)
+    moved = _mark_ready(database, now - gap_us, strategies, now)
     with database.read() as connection:
         queued = turns.to_follow(connection, AT_ONCE)
     moved += _each(database, queued, _follow, now)
@@ -78,8 +87,19 @@ class _Places:
         return not self._limit or self.free(tx) > 0
 
 
-def _mark_ready(database: Database, silent_since: int, fewest: int, now: int) -> int:
+def take_up(tx: Connection, user_id: str, conversation_id: int, now: int) -> None:
+    """A strategy wanted what none was known to want: it is archived when nothing is on the way any more."""
+    conversations.set_status(tx, user_id, conversation_id, SKIPPED, PROCESSING, now)
+
+
+def _mark_ready(database: Database, silent_since: int, strategies: Sequence[Strategy], now: int) -> int:
     """One user after the other, each under the user's lock: nobody holds rows of two (see jobs)."""
+
+    def is_wanted(conversation: Conversation) -> bool:
+        return any(strategy.wants(conversation) for strategy in strategies)
+
+    with database.read() as connection:
+        is_any_late = bool(conversations.ended(connection, silent_since - LATE_US, 1))
     moved, last = 0, ENDED_AT_ONCE
     while last >= ENDED_AT_ONCE:
         with database.read() as connection:
@@ -88,8 +108,11 @@ def _mark_ready(database: Database, silent_since: int, fewest: int, now: int) ->
         for user_id, ids in sorted(found.items()):
             with database.write() as tx:
                 if users.lock_existing(tx, user_id) is not None:
-                    last += conversations.mark_ready(tx, user_id, ids, silent_since, fewest, now)
+                    last += conversations.mark_ready(tx, user_id, ids, silent_since, is_wanted, now)
         moved += last
+    if is_any_late:
+        with database.write() as tx:
+            signals.send(tx, LATE)
     return moved
 
 

@@ -13,20 +13,20 @@ OPENING, CLOSING = f'<memory-summary version="{VERSION}">', "</memory-summary>"
 def tell_summary(sections: Sequence[SummarySection], max_tokens: int) -> ContextSection | None:
     """As many lines, the session's project first, as `max_tokens` have room for; None if for none."""
     room = max_tokens * UNITS - weigh(f"{OPENING}\n{CLOSING}\n")
-    taken: dict[str, list[SummaryLine]] = {}
-    for section in sorted(sections, key=lambda one: not one.project):
+    # By their places: a model may have called a section as another one is called.
+    taken: dict[int, list[SummaryLine]] = {}
+    for at, section in sorted(enumerate(sections), key=lambda one: not one[1].project):
         for line in section.lines:
-            heading = 0 if section.heading in taken else weigh(_heading(section))
+            heading = 0 if at in taken else weigh(_heading(section))
             need = heading + weigh(f"{escape_xml(line.text)}\n")
             if need > room:
                 break
-            taken.setdefault(section.heading, []).append(line)
+            taken.setdefault(at, []).append(line)
             room -= need
     if not taken:
         return None
-    told = [one for one in sections if one.heading in taken]
-    text = "".join(_heading(one) + _listed(taken[one.heading]) for one in told)
-    lines = [line for one in told for line in taken[one.heading]]
+    text = "".join(_heading(sections[at]) + _listed(taken[at]) for at in sorted(taken))
+    lines = [line for at in sorted(taken) for line in taken[at]]
     documents = [number for line in lines for number in line.document_ids]
     whole = {number for line in lines for number in line.whole_ids}
     cut = [number for number in documents if number not in whole]

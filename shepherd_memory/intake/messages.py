@@ -6,6 +6,7 @@ from typing import Any
 
 from shepherd_memory.intake.tool_results import MEMORY_RESULT, called_tools, without_memory_results
 from shepherd_memory.storage.clock import parse_us
+from shepherd_memory.text.attached import without_attached, without_attached_content
 from shepherd_memory.text.block_seal import strip_content
 from shepherd_memory.text.canonical import as_text, canonical_json, canonical_text, dump_canonical
 from shepherd_memory.text.citations import without_cited_content
@@ -94,7 +95,7 @@ def _refusal(raw: object) -> str | None:
 def _read(raw: Mapping[Any, Any], session_id: str, now: int) -> Message:
     role = str(raw["role"])
     # Stripped before it is redacted: a block that redaction has changed is no longer known for ours.
-    content = strip_content(raw.get("content"))
+    content = without_attached_content(strip_content(raw.get("content")))
     raw = {**raw, "content": without_cited_content(content) if role == "assistant" else content}
     text = redact(text_of(raw["content"]))
     extra = _extra(raw)
@@ -132,6 +133,7 @@ def typed_by_user(content: object) -> str:
 
 
 def _typed(text: str) -> str:
+    text = without_attached(text)
     typed = typed_text(text)
     if isinstance(typed, ProgramText):
         return ""

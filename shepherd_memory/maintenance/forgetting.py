@@ -144,8 +144,8 @@ def _of_session(connection: Connection, user_id: str, session_id: str, group: st
         bundle.documents |= {document.id: document for document in said}
         bundle.statements |= {(part, document.message_id) for document in said[:COMPARED]}
         pinned = withholding.pinned_around(connection, user_id, said, group)
-        written = (documents.get(connection, user_id, one.id, group) for one in pinned)
-        bundle.documents |= {one.id: one for one in written if one is not None}
+        edited = (documents.get(connection, user_id, one.id, group) for one in pinned)
+        bundle.documents |= {one.id: one for one in edited if one is not None}
     return bundle
 
 

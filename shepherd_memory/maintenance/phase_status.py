@@ -12,7 +12,7 @@ from shepherd_memory.phases.rules import phase1_endpoint
 from shepherd_memory.storage.clock import SECOND
 from shepherd_memory.storage.database import Connection
 from shepherd_memory.strategies.installed import usable, wanted
-from shepherd_memory.work import endpoint_state, jobs, ledger
+from shepherd_memory.work import delays, endpoint_state, jobs, ledger
 from shepherd_memory.work.endpoint_state import EndpointState
 from shepherd_memory.work.kinds import strategy_kind
 
@@ -83,7 +83,7 @@ def read_strategies(connection: Connection, config: Config) -> list[PhaseState]:
         PhaseState(
             strategy_kind(name),
             "on" if name in installed else "not installed",
-            EndpointState(reason=jobs.last_failure(connection, strategy_kind(name))),
+            EndpointState(reason=delays.last_failure(connection, strategy_kind(name))),
             jobs.count(connection, strategy_kind(name), MAX_COUNTED),
             0.0,
             "",
@@ -107,7 +107,7 @@ def _problem(connection: Connection, config: Config, phase: _Phase, now: int) ->
     if user_id and endpoint.state == endpoint_state.PAUSED:
         return f"phase {phase.number} is paused: {endpoint.reason}; {waited}"
     max_lag = config.memory_health_max_lag * PATIENCE
-    if lag <= max_lag or jobs.progressed_since(connection, phase.kind, now - round(max_lag * SECOND)):
+    if lag <= max_lag or delays.progressed_since(connection, phase.kind, now - round(max_lag * SECOND)):
         return ""
     reason = endpoint.reason or "is a worker running?"
     return f"phase {phase.number} is stuck: {waited}, and nothing moves: {reason}"
@@ -116,5 +116,5 @@ def _problem(connection: Connection, config: Config, phase: _Phase, now: int) ->
 def _oldest(connection: Connection, config: Config, phase: _Phase, now: int) -> tuple[float, str]:
     """How many seconds the oldest job has waited, and whose it is; without what waits for tomorrow."""
     due_by = now + round(config.memory_phase_retry * SECOND)
-    found = jobs.whose_is_oldest(connection, phase.kind, due_by)
+    found = delays.whose_is_oldest(connection, phase.kind, due_by)
     return (0.0, "") if found is None else (max(0, now - found[0]) / SECOND, found[1])

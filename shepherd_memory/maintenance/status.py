@@ -1,5 +1,6 @@
 """How the memory is doing, for `status` and health checks."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from shepherd_memory.config import Config
@@ -10,7 +11,7 @@ from shepherd_memory.maintenance.phase_status import PhaseState, phase_problems,
 from shepherd_memory.maintenance.tallies import Numbers, Tokens
 from shepherd_memory.storage.clock import SECOND
 from shepherd_memory.storage.database import Connection, Database, schema_version
-from shepherd_memory.work import endpoint_state, jobs
+from shepherd_memory.work import delays, endpoint_state, jobs
 from shepherd_memory.work.endpoint_state import EndpointState
 
 MAX_FAILED_COUNTED = 1000
@@ -74,20 +75,19 @@ def read_health(connection: Connection, config: Config, config_problem: str | No
     endpoint = endpoint_state.get(connection, endpoint_state.EXTRACTION)
     # An item that waits for tomorrow, because its user's tokens of today are spent, is no delay.
     due_by = now + round(config.memory_extraction_retry_interval * SECOND)
-    oldest = jobs.oldest_due(connection, queue.KIND, due_by)
+    oldest = delays.oldest_due(connection, queue.KIND, due_by)
     lag = 0.0 if oldest is None else (now - oldest) / SECOND
     found = [config_problem] if config_problem else []
     # With nothing waiting nobody would call the endpoint again, and the pause would stay for ever.
     if endpoint.state == endpoint_state.PAUSED and _is_held_up(connection, config):
         found.append(f"extraction is paused: {endpoint.reason}")
     max_lag = config.memory_health_max_lag
-    if lag > max_lag and not jobs.progressed_since(connection, queue.KIND, now - round(max_lag * SECOND)):
+    if lag > max_lag and not delays.progressed_since(connection, queue.KIND, now - round(max_lag * SECOND)):
         reason = endpoint.reason or "is a worker running?"
         found.append(f"the oldest item has waited {lag:.0f} s and nothing moves: {reason}")
     if failed := jobs.count_failed(connection, queue.KIND, MAX_FAILED_COUNTED):
         found.append(_failed_problem(failed))
-    if problem := _archive_problem(connection, config):
-        found.append(problem)
+    found += _folder_problems(connection, config)
     found += phase_problems(connection, config, now)
     return HealthReport(endpoint, lag, tuple(found))
 
@@ -102,12 +102,16 @@ def _failed_problem(number: int) -> str:
     )
 
 
-def _archive_problem(connection: Connection, config: Config) -> str:
-    """Why files of archives are behind what is stored; empty if they are not, or there are none."""
-    if not config.archive_folder:
-        return ""
-    reason = endpoint_state.get(connection, endpoint_state.ARCHIVES).reason
-    return f"files in archive_folder are behind, and are tried again: {reason}" if reason else ""
+def _folder_problems(connection: Connection, config: Config) -> Iterator[str]:
+    """Why files in a folder are behind what is stored, for each folder that is configured and is."""
+    folders = (
+        ("archive_folder", config.archive_folder, endpoint_state.ARCHIVES),
+        ("memory_files_folder", config.memory_files_folder, endpoint_state.MEMORY_FILES),
+    )
+    for key, folder, content in folders:
+        reason = endpoint_state.get(connection, content).reason if folder else ""
+        if reason:
+            yield f"files in {key} are behind, and are tried again: {reason}"
 
 
 def _is_held_up(connection: Connection, config: Config) -> bool:

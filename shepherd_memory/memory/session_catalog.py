@@ -8,7 +8,7 @@ from shepherd_memory.memory import session_history, session_lives, sessions, thr
 from shepherd_memory.memory.session_history import HistoryEntry
 from shepherd_memory.memory.session_lives import ACTIVE, SessionLife
 from shepherd_memory.memory.session_messages import SessionMessages
-from shepherd_memory.memory.sessions import Session
+from shepherd_memory.memory.sessions import ON, Session
 from shepherd_memory.storage.database import Connection
 from shepherd_memory.storage.group_ids import StoredId
 from shepherd_memory.text.groups import MAIN_GROUP
@@ -42,6 +42,7 @@ class SessionSummary:
     last_activity_at: datetime
     archived_at: datetime | None
     match: SessionMatch | None = None
+    memory_mode: str = ON
 
 
 @dataclass(frozen=True)
@@ -135,6 +136,7 @@ class SessionCatalog:
             last_activity_at=session.updated_at,
             archived_at=entry.archived_at if entry else None,
             match=match,
+            memory_mode=next((one.memory_mode for one in lives if one.memory_mode != ON), ON),
         )
 
     def _lives(self, session: Session) -> list[SessionLife]:

@@ -9,9 +9,9 @@ from shepherd_memory.storage.database import Connection, Row
 from shepherd_memory.storage.rows import build
 from shepherd_memory.storage.visibility import seen_from
 from shepherd_memory.text.groups import MAIN_GROUP
+from shepherd_memory.work.kinds import SUMMARY, strategy_kind
 
-KIND = "phase1"
-STRATEGY = "summary"
+KIND = strategy_kind(SUMMARY)
 
 MAX_LOOKED_AT = 5000
 """Of a user's conversations no more than so many, the newest, are looked at."""
@@ -39,8 +39,12 @@ def listing(
     group: str = MAIN_GROUP,
     conversation_id: int | None = None,
     offset: int = 0,
+    strategy: str = SUMMARY,
 ) -> list[NoteCandidate]:
-    """A user's conversations that a group sees, the newest first; with an id only that one."""
+    """A user's conversations that a group sees, as they stand with a strategy, the newest first.
+
+    With an id only that one.
+    """
     among, seen = seen_from(group, "c.group_name")
     named = "" if conversation_id is None else " and c.id = :conversation_id"
     rows = connection.rows(
@@ -51,27 +55,29 @@ def listing(
         " and s.session_id = c.session_id"
         " left join transcript_files f on f.user_id = c.user_id and f.file_key = c.file_key"
         " left join conversation_outputs o on o.user_id = c.user_id and o.group_name = c.group_name"
-        f" and o.conversation_id = c.id and o.strategy = '{STRATEGY}'"
+        " and o.conversation_id = c.id and o.strategy = :strategy"
         f" where c.user_id = :user_id{among}{named}"
         " order by c.last_message_at desc, c.id desc limit :limit offset :offset",
         user_id=user_id,
         limit=limit,
         offset=offset,
+        strategy=strategy,
         **seen,
         **({} if conversation_id is None else {"conversation_id": conversation_id}),
     )
-    jobs_of = open_jobs(connection, user_id)
+    jobs_of = open_jobs(connection, user_id, strategy)
     return [_candidate(row, jobs_of) for row in rows]
 
 
-def open_jobs(connection: Connection, user_id: str) -> dict[str, OpenJob]:
-    """A user's jobs that have not come to their end, by their keys."""
+def open_jobs(connection: Connection, user_id: str, strategy: str = SUMMARY) -> dict[str, OpenJob]:
+    """A user's jobs of a strategy that have not come to their end, by their keys."""
     columns = "key, status, run_at, watermark_through, last_error"
     rows = connection.rows(
-        f"select {columns} from jobs where user_id = :user_id and kind = '{KIND}' and status = 'failed'"
-        f" union all select {columns} from jobs where user_id = :user_id and kind = '{KIND}'"
+        f"select {columns} from jobs where user_id = :user_id and kind = :kind and status = 'failed'"
+        f" union all select {columns} from jobs where user_id = :user_id and kind = :kind"
         " and status in ('waiting', 'running')",
         user_id=user_id,
+        kind=strategy_kind(strategy),
     )
     return {row[0]: build(OpenJob, row) for row in rows}
 
@@ -90,7 +96,13 @@ def _candidate(row: Row, jobs_of: dict[str, OpenJob]) -> NoteCandidate:
 
 
 def users_with_news(
-    connection: Connection, rules: PhaseRules, oldest: int, now: int, after: str, limit: int
+    connection: Connection,
+    rules: PhaseRules,
+    oldest: int,
+    now: int,
+    after: str,
+    limit: int,
+    strategy: str = SUMMARY,
 ) -> list[str]:
     """The next users, by their ids, who have a conversation since `oldest` without an output or a job."""
     rows = connection.rows(
@@ -98,10 +110,10 @@ def users_with_news(
         " and c.last_message_at <= :newest and c.status <> 'active' and c.entries >= :fewest"
         " and c.user_id > :after and not exists (select 1 from conversation_outputs o"
         " where o.user_id = c.user_id and o.group_name = c.group_name and o.conversation_id = c.id"
-        f" and o.strategy = '{STRATEGY}' and (o.state = 'forgotten'"
+        " and o.strategy = :strategy and (o.state = 'forgotten'"
         " or (o.state = 'kept' and o.source_through >= c.last_document)))"
         " and not exists (select 1 from jobs j where j.user_id = c.user_id"
-        f" and j.kind = '{KIND}' and j.key = c.group_name || :mark || c.id"
+        " and j.kind = :kind and j.key = c.group_name || :mark || c.id"
         " and j.status in ('waiting', 'running') and j.watermark_through >= c.last_document)"
         " order by c.user_id limit :limit",
         oldest=oldest,
@@ -110,5 +122,7 @@ def users_with_news(
         after=after,
         mark=KEY_MARK,
         limit=limit,
+        strategy=strategy,
+        kind=strategy_kind(strategy),
     )
     return [user_id for (user_id,) in rows]

@@ -141,6 +141,16 @@ def next_version(tx: Connection, user_id: str, group: str, written_by: str, note
     return version
 
 
+def forget_notes(tx: Connection, user_id: str, group: str) -> None:
+    """Remove what models wrote about the changes of a group's files: it may say what is forgotten."""
+    tx.execute(
+        "update memory_versions set note = '' where user_id = :user_id and group_name = :group"
+        " and written_by = 'agent'",
+        user_id=user_id,
+        group=group,
+    )
+
+
 @dataclass(frozen=True)
 class MemoryVersion:
     """One change of a group's files."""
@@ -151,13 +161,16 @@ class MemoryVersion:
     note: str
 
 
-def versions(connection: Connection, user_id: str, group: str, limit: int = 100) -> list[MemoryVersion]:
-    """The changes of a group's files, the newest first."""
+def versions(
+    connection: Connection, user_id: str, group: str, limit: int = 100, before: int = 2**31 - 1
+) -> list[MemoryVersion]:
+    """The changes of a group's files before a version, the newest first."""
     rows = connection.rows(
         "select version, made_at, written_by, note from memory_versions where user_id = :user_id"
-        " and group_name = :group order by version desc limit :limit",
+        " and group_name = :group and version < :before order by version desc limit :limit",
         user_id=user_id,
         group=group,
+        before=before,
         limit=limit,
     )
     return [build(MemoryVersion, row) for row in rows]

@@ -7,7 +7,8 @@ from typing import Any
 from shepherd_memory.config import Config
 from shepherd_memory.llm.client import Client
 from shepherd_memory.llm.target import Target
-from shepherd_memory.phases.phase1 import Phase1Kind
+from shepherd_memory.phases.conversation_kind import ConversationKind
+from shepherd_memory.phases.phase1 import SummaryStrategy
 from shepherd_memory.phases.planning import Planner
 from shepherd_memory.storage.clock import Clock
 from shepherd_memory.storage.database import Database
@@ -24,14 +25,16 @@ class PhaseLanes:
         clock: Clock,
         faults: Callable[[str], None] = lambda point: None,
     ) -> None:
-        self._planner = Planner(database, config)
         self._clients = [
             Client("the client of phase 1", one_at_a_time=True)
             for _ in range(config().memory_phase1_concurrency)
         ]
+        strategies = [SummaryStrategy(config, client) for client in self._clients]
+        self.strategy = strategies[0]
+        self._planner = Planner(database, config, self.strategy)
+        kinds = [ConversationKind(database, strategy, self._planner) for strategy in strategies]
         self.lanes: list[Lane[Any, Any]] = [
-            Lane(Phase1Kind(database, config, client, self._planner), database, clock, faults, _names(number))
-            for number, client in enumerate(self._clients, start=1)
+            Lane(kind, database, clock, faults, _names(number)) for number, kind in enumerate(kinds, start=1)
         ]
 
     def wake(self, user_id: str) -> None:

@@ -8,7 +8,6 @@ from shepherd_memory.conversations.conversation import Conversation
 from shepherd_memory.memory import documents, entries, session_documents
 from shepherd_memory.memory.documents import Document
 from shepherd_memory.phases import dirtiness, sections
-from shepherd_memory.phases.candidates import STRATEGY
 from shepherd_memory.storage import prompt_blocks, users
 from shepherd_memory.storage.clock import to_us
 from shepherd_memory.storage.database import Connection, Row
@@ -16,7 +15,7 @@ from shepherd_memory.storage.group_ids import StoredId
 from shepherd_memory.storage.rows import build
 from shepherd_memory.storage.visibility import seen_from
 from shepherd_memory.text.groups import MAIN_GROUP
-from shepherd_memory.work.kinds import strategy_kind
+from shepherd_memory.work.kinds import SUMMARY, strategy_kind
 
 KEPT, WITHHELD, FORGOTTEN = "kept", "withheld", "forgotten"
 SUCCEEDED, NO_OUTPUT = "succeeded", "succeeded_no_output"
@@ -48,7 +47,7 @@ class Output:
     generated_at: datetime
     use_count: int = 0
     last_used_at: datetime | None = None
-    strategy: str = STRATEGY
+    strategy: str = SUMMARY
 
 
 COLUMNS = ", ".join(field.name for field in fields(Output))
@@ -60,7 +59,7 @@ _ONE = (
 
 
 def get(
-    connection: Connection, user_id: str, conversation_id: int, group: str, strategy: str = STRATEGY
+    connection: Connection, user_id: str, conversation_id: int, group: str, strategy: str = SUMMARY
 ) -> Output | None:
     """The output of one conversation of a group, whatever its state."""
     row = connection.row(
@@ -109,7 +108,7 @@ def of_conversations(
         return []
     rows = connection.rows(
         f"select {COLUMNS} from conversation_outputs where user_id = :user_id and state = 'kept'"
-        f" and strategy = '{STRATEGY}'{among}"
+        f" and strategy = '{SUMMARY}'{among}"
         f" and conversation_id in ({', '.join(f':{name}' for name in wanted)})",
         user_id=user_id,
         **wanted,
@@ -280,8 +279,7 @@ def drop_orphans(tx: Connection, user_id: str) -> None:
             delete(tx, user_id, output)
 
 
-def note_name(conversation: Conversation, before: Output | None, strategy: str = STRATEGY) -> str:
+def note_name(conversation: Conversation, before: Output | None, strategy: str = SUMMARY) -> str:
     """What the document is called in its session: the same in every database that has the conversation."""
     begun = to_us(conversation.first_message_at)
-    place = "phase1" if strategy == STRATEGY else strategy_kind(strategy)
-    return before.note if before is not None and before.note else f"{place}:{begun}"
+    return before.note if before is not None and before.note else f"{strategy_kind(strategy)}:{begun}"

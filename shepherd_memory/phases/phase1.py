@@ -1,68 +1,31 @@
-"""Phase 1: the kind of job that makes a note of one conversation."""
+"""Phase 1: the strategy that has a model write a note of each conversation."""
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable
+from dataclasses import replace
 
 from shepherd_memory.config import Config
 from shepherd_memory.conversations.conversation import Conversation
 from shepherd_memory.errors import EndpointUnavailable
 from shepherd_memory.extraction.extractor import Endpoint
 from shepherd_memory.llm.client import Client
-from shepherd_memory.memory import entries
-from shepherd_memory.memory.sessions import of_work_key
-from shepherd_memory.phases import candidates
-from shepherd_memory.phases.candidates import KIND
-from shepherd_memory.phases.conversation_text import ConversationText
-from shepherd_memory.phases.eligibility import lasting_obstacle
+from shepherd_memory.phases.conversation_text import SpokenMessage
 from shepherd_memory.phases.note_making import NoteMaker
-from shepherd_memory.phases.planning import Planner
 from shepherd_memory.phases.prompt import Scene
-from shepherd_memory.phases.rules import phase1_endpoint, phase_rules
-from shepherd_memory.phases.storing import GONE, WrittenNote, store_note
-from shepherd_memory.storage.database import Connection, Database
-from shepherd_memory.work import claims, endpoint_state, ledger
-from shepherd_memory.work.jobs import Job
-from shepherd_memory.work.kinds import JobResult, Terms
-
-DEFAULT_BUDGET = 32_000
-"""Tokens of a request to a model whose context window is not known."""
-
-MIN_BUDGET = 2_000
-ROWS = 1
-"""A note takes the id of its document."""
+from shepherd_memory.phases.rules import PhaseRules, budget_in, phase1_endpoint, phase_rules
+from shepherd_memory.phases.strategy import StrategyOutput
+from shepherd_memory.work import ledger
+from shepherd_memory.work.kinds import SUMMARY, Terms
 
 
-@dataclass(frozen=True)
-class ConversationPiece:
-    """The conversation of a job as it is now; without one, why it gets no note."""
-
-    conversation: Conversation | None
-    obstacle: str = ""
-
-    @property
-    def is_empty(self) -> bool:
-        return self.conversation is None
-
-
-class Phase1Kind:
+class SummaryStrategy:
     """A conversation that is over becomes a note."""
 
-    name = KIND
+    name = SUMMARY
     purpose = ledger.PHASE1
-    endpoint_name = endpoint_state.PHASE1
-    is_exclusive = True
 
-    def __init__(
-        self,
-        database: Database,
-        config: Callable[[], Config],
-        client: Client,
-        planner: Planner,
-    ) -> None:
-        self._database = database
+    def __init__(self, config: Callable[[], Config], client: Client) -> None:
         self._config = config
         self._client = client
-        self._planner = planner
         self._window: tuple[object, int] | None = None
 
     def terms(self) -> Terms:
@@ -75,26 +38,17 @@ class Phase1Kind:
             daily_tokens=config.memory_phase_daily_tokens,
         )
 
-    def load(self, connection: Connection, job: Job) -> ConversationPiece:
-        """The conversation, unless it is gone or may not be sent any more: rules and modes change."""
-        name, group = of_work_key(job.key)
-        found = candidates.listing(connection, job.user_id, 1, conversation_id=int(name))
-        mine = [one for one in found if one.conversation.group_name == group]
-        if not mine:
-            return ConversationPiece(None, GONE)
-        obstacle = lasting_obstacle(mine[0], phase_rules(self._config()))
-        if obstacle is not None:
-            return ConversationPiece(None, obstacle.reason)
-        return ConversationPiece(mine[0].conversation)
+    def rules(self) -> PhaseRules:
+        return phase_rules(self._config())
 
-    def do(self, job: Job, piece: ConversationPiece, now: int) -> JobResult[ConversationPiece, WrittenNote]:
-        if piece.conversation is None:
-            return JobResult(WrittenNote())
+    def wants(self, conversation: Conversation) -> bool:
+        is_on = phase1_endpoint(self._config()) is not None
+        return is_on and conversation.entries >= self.rules().min_entries
+
+    def process(self, conversation: Conversation, entries: Iterable[SpokenMessage]) -> StrategyOutput:
         endpoint, budget = self._means()
-        maker = NoteMaker(self._client, endpoint, scene_of(piece.conversation), budget)
-        made = maker.make(ConversationText(self._database, job.user_id, piece.conversation))
-        written = WrittenNote(made.note, endpoint.target.model, entries.terms_of(made.note.summary))
-        return JobResult(written, ROWS, made.spent, made.problem)
+        made = NoteMaker(self._client, endpoint, scene_of(conversation), budget).make(entries)
+        return StrategyOutput(made.note, model=endpoint.target.model, spent=made.spent, problem=made.problem)
 
     def _means(self) -> tuple[Endpoint, int]:
         """Whom to ask, and with how much at a time."""
@@ -114,42 +68,8 @@ class Phase1Kind:
             self._window = (endpoint.target, self._client.context_window(endpoint.target))
         return self._window[1]
 
-    def store(
-        self,
-        tx: Connection,
-        job: Job,
-        piece: ConversationPiece,
-        result: WrittenNote,
-        first_id: int,
-        now: int,
-    ) -> str | None:
-        outcome = f"skipped: {piece.obstacle}"
-        if piece.conversation is not None:
-            outcome = store_note(tx, job.user_id, piece.conversation, result, first_id, now)
-        return outcome if claims.finish(tx, job, outcome, now) else None
-
-    def park(
-        self,
-        tx: Connection,
-        job: Job,
-        piece: ConversationPiece | None,
-        new_id: int,
-        problem: str,
-        now: int,
-    ) -> bool:
-        return claims.hold(tx, job, problem, now)
-
     def cancel(self) -> None:
         self._client.cancel()
-
-    def upkeep(self, now: int) -> bool:
-        self._planner.poll(now)
-        return False
-
-
-def budget_in(window: int) -> int:
-    """How many tokens a request may have, in a context window of this size; 0: nobody knows it."""
-    return max(MIN_BUDGET, window * 7 // 10) if window else DEFAULT_BUDGET
 
 
 def scene_of(conversation: Conversation) -> Scene:

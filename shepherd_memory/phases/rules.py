@@ -5,18 +5,25 @@ from dataclasses import dataclass, field
 from shepherd_memory.config import Config
 from shepherd_memory.extraction.extractor import Endpoint
 from shepherd_memory.llm.target import origin_of, phase1_target, target_of
-from shepherd_memory.storage.clock import DAY, SECOND
+from shepherd_memory.storage.clock import DAY, HOUR
 
-HOUR = 3600 * SECOND
 ALL = "*"
 """In a list of the configuration: whatever there is."""
 
 TEMPERATURE = 0.1
 
+DEFAULT_BUDGET = 32_000
+"""Tokens of a request to a model whose context window is not known."""
+
+MIN_BUDGET = 2_000
+
 
 @dataclass(frozen=True)
 class PhaseRules:
-    """When a conversation gets a note. `same_origin` are the providers at the address of the endpoint."""
+    """When a conversation gets a note. `same_origin` are the providers at the address of the endpoint.
+
+    At most `claims_per_hour` notes are begun for a user; None: any number.
+    """
 
     min_idle_us: int
     max_age_us: int
@@ -24,6 +31,7 @@ class PhaseRules:
     providers: frozenset[str] = frozenset()
     originators: frozenset[str] = frozenset()
     same_origin: frozenset[str] = field(default_factory=frozenset)
+    claims_per_hour: int | None = None
 
     def may_send(self, provider: str, source: str) -> bool:
         """Whether what was said to this provider, or is in a transcript of this source, may be sent."""
@@ -47,6 +55,7 @@ def phase_rules(config: Config) -> PhaseRules:
         _listed(config.memory_phase_providers),
         _listed(config.memory_phase_originators),
         frozenset(near) if origin[1] else frozenset(),
+        config.memory_phase1_claims,
     )
 
 
@@ -79,3 +88,8 @@ def why_none(config: Config) -> str:
         ),
     }
     return next((what for what, is_there in missing.items() if not is_there), "")
+
+
+def budget_in(window: int) -> int:
+    """How many tokens a request may have, in a context window of this size; 0: nobody knows it."""
+    return max(MIN_BUDGET, window * 7 // 10) if window else DEFAULT_BUDGET

@@ -14,6 +14,7 @@ from shepherd_memory.storage.database import Connection
 from shepherd_memory.storage.group_ids import StoredId
 from shepherd_memory.storage.rows import build
 from shepherd_memory.text.ids import digest_of
+from shepherd_memory.text.words import has_words, words
 
 KEPT, WITHHELD = "kept", "withheld"
 AGENT, USER = "agent", "user"
@@ -247,6 +248,18 @@ def end(tx: Connection, user_id: str, section: MemorySection, version: int) -> N
     _remove_document(tx, user_id, section)
 
 
+def move(tx: Connection, user_id: str, section: MemorySection, place: int) -> None:
+    """Put a section elsewhere in its file."""
+    tx.execute(
+        "update memory_sections set place = :place where user_id = :user_id and group_name = :group"
+        " and id = :id and place <> :place",
+        user_id=user_id,
+        group=section.group_name,
+        id=section.id,
+        place=place,
+    )
+
+
 def delete(tx: Connection, user_id: str, section_ids: Iterable[int], group: str) -> None:
     """Remove sections for good, whether they are current or of the history; their documents are apart."""
     named = [{"user_id": user_id, "group": group, "id": one} for one in section_ids]
@@ -302,12 +315,11 @@ def bury(tx: Connection, user_id: str, names: Iterable[tuple[str, str]], now: in
 
 def forget_buried(tx: Connection, user_id: str, mark: str, when: int, group: str) -> None:
     """Remove what was deleted elsewhere: the sections with a mark that were written by then."""
-    found = _read(tx, user_id, group, f"state = '{KEPT}'")
-    forget(
-        tx,
-        user_id,
-        [one for one in found if mark_of(one.file, one.heading) == mark and to_us(one.updated_at) <= when],
-    )
+    known = _read(tx, user_id, group, f"state = '{KEPT}'")
+    named = [one for one in known if mark_of(one.file, one.heading) == mark]
+    found = [one for one in named if to_us(one.updated_at) <= when]
+    forget(tx, user_id, found)
+    _drop_names(tx, user_id, found)
 
 
 def forget_document(tx: Connection, user_id: str, document_id: int, group: str) -> None:
@@ -317,20 +329,20 @@ def forget_document(tx: Connection, user_id: str, document_id: int, group: str) 
     named = [one for one in found if (one.file, one.heading) in names]
     forget(tx, user_id, [one for one in named if one.id != document_id])
     delete(tx, user_id, [one.id for one in named if one.id == document_id], group)
-    _drop_notes(tx, user_id, named)
+    _drop_names(tx, user_id, named)
 
 
-def _drop_notes(tx: Connection, user_id: str, found: Iterable[MemorySection]) -> None:
-    """What runs have said of their changes may tell of it too, and so may the name of a file."""
+def _drop_names(tx: Connection, user_id: str, found: Iterable[MemorySection]) -> None:
+    """Out of the history: a note that a person added is called by what it says."""
     for group, file in sorted({(one.group_name, one.file) for one in found}):
-        tx.execute(
-            "update memory_versions set note = '' where user_id = :user_id and group_name = :group"
-            f" and (written_by = '{AGENT}' or (note like :named and :file like '{NOTES_FOLDER}/%'))",
-            user_id=user_id,
-            group=group,
-            named=f"% {file}",
-            file=file,
-        )
+        if file.startswith(f"{NOTES_FOLDER}/"):
+            tx.execute(
+                "update memory_versions set note = '' where user_id = :user_id and group_name = :group"
+                " and note like :named",
+                user_id=user_id,
+                group=group,
+                named=f"% {file}",
+            )
 
 
 def withhold(tx: Connection, user_id: str, found: Sequence[MemorySection]) -> None:
@@ -347,7 +359,6 @@ def withhold(tx: Connection, user_id: str, found: Sequence[MemorySection]) -> No
             id=section.id,
         )
         _take_back(tx, user_id, section)
-    _drop_notes(tx, user_id, found)
     past = [one.id for one in found if not _is_current(tx, user_id, one.id)]
     for section_id in past:
         delete(tx, user_id, [section_id], next(one.group_name for one in found if one.id == section_id))
@@ -376,21 +387,24 @@ def of_source(connection: Connection, user_id: str, conversation_id: int, group:
     return _read(connection, user_id, group, condition, conversation_id=conversation_id)
 
 
-def that_say(connection: Connection, user_id: str, words: str, group: str) -> list[MemorySection]:
-    """The sections, current or past, that are made of conversations and in which these words stand."""
-    plain, marks = words.lower(), frozenset({tombstones.value_mark(words)})
+def that_say(connection: Connection, user_id: str, value: str, group: str) -> list[MemorySection]:
+    """The sections, current or past, that are made of conversations and in which a value stands."""
+    plain, said = value.lower(), words(value)
     made = (one for one in _read(connection, user_id, group, "state = 'kept'") if one.sources)
-    return [
-        one for one in made if plain in _said_in(one).lower() or tombstones.has_value(_said_in(one), marks)
-    ]
+    return [one for one in made if plain in _said_in(one).lower() or has_words(_said_in(one), said)]
 
 
 def that_repeat(
-    connection: Connection, user_id: str, marks: frozenset[str], group: str
+    connection: Connection, user_id: str, messages: Iterable[str], group: str
 ) -> list[MemorySection]:
-    """The same for those in which the words of a message with one of these marks are a line."""
-    made = (one for one in _read(connection, user_id, group, "state = 'kept'") if one.sources)
-    return [one for one in made if marks & _marks_of_lines(one)]
+    """The same for those in which one of these messages is a line."""
+    told = [words(text) for text in messages if tombstones.words_mark(text)]
+    found = _read(connection, user_id, group, "state = 'kept'") if told else []
+    return [one for one in found if one.sources and any(_repeats(_said_in(one), said) for said in told)]
+
+
+def _repeats(text: str, said: Sequence[str]) -> bool:
+    return has_words(text, said) and any(words(line) == said for line in (text, *text.splitlines()))
 
 
 def by_hand_that_say(
@@ -434,7 +448,6 @@ def lose_source(tx: Connection, user_id: str, conversation_id: int, group: str) 
     found = of_source(tx, user_id, conversation_id, group)
     forget(tx, user_id, [one for one in found if one.sources == (conversation_id,)])
     withhold(tx, user_id, [one for one in found if one.sources != (conversation_id,)])
-    _drop_notes(tx, user_id, found)
     tx.execute(
         "delete from section_sources where user_id = :user_id and group_name = :group"
         " and conversation_id = :conversation_id",

@@ -9,11 +9,11 @@ from shepherd_memory.memory import documents, entries
 from shepherd_memory.memory.documents import NewDocument
 from shepherd_memory.phases import dirtiness, outputs
 from shepherd_memory.phases.answer import NoteAnswer
-from shepherd_memory.phases.candidates import STRATEGY
 from shepherd_memory.phases.outputs import FORGOTTEN, KEPT, NO_OUTPUT, SUCCEEDED, Output
 from shepherd_memory.phases.refusal import REFUSED, says_deleted
 from shepherd_memory.storage.clock import from_us, to_us
 from shepherd_memory.storage.database import Connection
+from shepherd_memory.work.kinds import SUMMARY
 
 GONE = "the conversation is gone"
 
@@ -25,7 +25,7 @@ class WrittenNote:
     note: NoteAnswer = field(default_factory=NoteAnswer)
     model: str = ""
     terms: Counter[str] = field(default_factory=Counter)
-    strategy: str = STRATEGY
+    strategy: str = SUMMARY
 
 
 def store_note(
@@ -47,7 +47,7 @@ def store_note(
     if not outputs.put(tx, user_id, output, note_id):
         return "skipped: there is a newer one"
     had_output = before is not None and before.outcome == SUCCEEDED
-    if written.strategy == STRATEGY and (output.outcome == SUCCEEDED or had_output):
+    if written.strategy == SUMMARY and (output.outcome == SUCCEEDED or had_output):
         dirtiness.mark(tx, user_id, conversation.group_name, now, note_id)
     if before is not None:
         outputs.make_room(tx, user_id, before)

@@ -5,7 +5,6 @@ from dataclasses import dataclass, replace
 
 from shepherd_memory.memory import facts
 from shepherd_memory.phases import dirtiness, sections
-from shepherd_memory.phases.candidates import STRATEGY
 from shepherd_memory.phases.sections import SUMMARY_FILE
 from shepherd_memory.phases.summary import (
     SummarisedConversation,
@@ -16,6 +15,7 @@ from shepherd_memory.phases.summary import (
 )
 from shepherd_memory.storage.clock import from_us, to_us
 from shepherd_memory.storage.database import Connection, Row
+from shepherd_memory.work.kinds import SUMMARY
 
 MAX_LISTED = 8
 """Conversations in a section."""
@@ -27,7 +27,7 @@ _NOTE = (
     "(select n.id from conversation_outputs o join documents n on n.user_id = o.user_id"
     " and n.group_name = o.group_name and n.session_id = o.session_id and n.message_id = o.note"
     " where o.user_id = :user_id and o.group_name = :group and o.conversation_id = c.id"
-    f" and o.strategy = '{STRATEGY}' and o.state = 'kept')"
+    f" and o.strategy = '{SUMMARY}' and o.state = 'kept')"
 )
 """The document that says the note of a conversation, if a phase made one that may be used."""
 

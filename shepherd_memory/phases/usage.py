@@ -2,14 +2,14 @@
 
 from collections.abc import Sequence
 
-from shepherd_memory.phases.candidates import STRATEGY
 from shepherd_memory.storage.database import Connection
 from shepherd_memory.storage.group_ids import ids_of_group
+from shepherd_memory.work.kinds import SUMMARY
 
 MAX_ID = 2**63 - 1
 
 _USED = "update conversation_outputs set use_count = use_count + 1, last_used_at = :now"
-_OF_GROUP = f"where user_id = :user_id and group_name = :group and strategy = '{STRATEGY}' and state = 'kept'"
+_OF_GROUP = f"where user_id = :user_id and group_name = :group and strategy = '{SUMMARY}' and state = 'kept'"
 
 
 def count_notes(tx: Connection, user_id: str, notes: Sequence[tuple[str, str]], now: int, group: str) -> None:

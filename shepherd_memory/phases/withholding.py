@@ -7,7 +7,7 @@ from shepherd_memory.conversations import conversation as conversations
 from shepherd_memory.conversations.conversation import Conversation
 from shepherd_memory.memory import twins
 from shepherd_memory.memory.documents import PHASE2, Document
-from shepherd_memory.phases import outputs, sections
+from shepherd_memory.phases import dirtiness, outputs, sections
 from shepherd_memory.phases.candidates import MAX_LOOKED_AT, job_key
 from shepherd_memory.phases.dirtiness import CONSOLIDATION, consolidation_key
 from shepherd_memory.phases.outputs import FORGOTTEN, WITHHELD
@@ -32,8 +32,7 @@ def withhold_messages(
     for document in said:
         if document.source == PHASE2:
             sections.forget_document(tx, user_id, document.id, group)
-    marks = frozenset(tombstones.words_mark(one.text) for one in said) - {""}
-    sections.withhold(tx, user_id, sections.that_repeat(tx, user_id, marks, group) if marks else [])
+    sections.withhold(tx, user_id, sections.that_repeat(tx, user_id, (one.text for one in said), group))
     of_session = cache(lambda session_id: conversations.of_session(tx, user_id, session_id, group))
     for document in said:
         if document.source == PHASE2:
@@ -104,7 +103,11 @@ def _break_off(tx: Connection, user_id: str, conversation: Conversation) -> None
 
 
 def break_off_consolidation(tx: Connection, user_id: str, group: str) -> None:
-    """Have a consolidation of the group that runs begin anew: it may have read what is forgotten."""
+    """Have a consolidation of the group that runs begin anew: it may have read what is forgotten.
+
+    What earlier ones noted of their changes goes too.
+    """
+    dirtiness.forget_notes(tx, user_id, group)
     jobs.requeue(tx, user_id, CONSOLIDATION, consolidation_key(group))
 
 

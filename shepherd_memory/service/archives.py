@@ -11,7 +11,7 @@ from shepherd_memory.archives.mirror import Mirrored, MirrorRules, Progress, Use
 from shepherd_memory.errors import InvalidInput, NotFound
 from shepherd_memory.service.arguments import check_known_user, empty_for_unknown_user
 from shepherd_memory.service.parts import ServiceParts
-from shepherd_memory.text.groups import MAIN_GROUP, checked_group
+from shepherd_memory.text.groups import MAIN_GROUP, checked_group, nearness
 from shepherd_memory.text.ids import storable_id
 
 
@@ -36,6 +36,15 @@ class ArchiveService(ServiceParts):
     def _rendered(self, user_id: str, session: ArchivedSession, style: ArchiveStyle) -> Iterator[bytes]:
         for piece in markdown.render(self.database, user_id, session, style):
             yield piece.encode()
+
+    @empty_for_unknown_user(list)
+    def archived_sessions(self, user_id: str, *, group: str = MAIN_GROUP) -> list[ArchivedSession]:
+        """The sessions that `archive` tells: of several groups with one of a name the nearest group's."""
+        place = checked_group(group)
+        with self.database.read() as connection:
+            found = ArchiveCatalog(connection, user_id, place).listing()
+        found.sort(key=lambda one: nearness(place, one.group_name), reverse=True)
+        return list({one.session_id: one for one in found}.values())
 
     @empty_for_unknown_user(int)
     def count_archives(self, user_id: str, *, group: str = MAIN_GROUP) -> int:
@@ -68,7 +77,7 @@ class ArchiveService(ServiceParts):
     @empty_for_unknown_user(NoneType)
     def begin_archive(self, user_id: str, session_id: str, *, group: str = MAIN_GROUP) -> None:
         """Let a session have its file in `archive_folder` from now on: it is compacted, or its agent ends."""
-        self.archive_keeper.follow(user_id, storable_id(session_id), checked_group(group))
+        self.archive_keeper.begin(user_id, storable_id(session_id), checked_group(group))
 
     def _style(self, whole: bool) -> ArchiveStyle:
         return ArchiveStyle(whole, self.config.agent_name)

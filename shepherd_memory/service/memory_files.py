@@ -1,10 +1,11 @@
 """The memory files of a user and group: read, searched, edited, and their history."""
 
 import difflib
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from datetime import UTC, datetime
-from functools import partial
+from pathlib import Path
 
 from shepherd_memory.consolidation import hand_changes
 from shepherd_memory.consolidation.editing import MAX_SECTION_CHARS, check_editable, edited
@@ -17,14 +18,12 @@ from shepherd_memory.consolidation.file_reading import (
     read_file,
     search_files,
 )
-from shepherd_memory.consolidation.files import MemoryFiles, read_files, render_file, slug_of
-from shepherd_memory.errors import DatabaseError, InvalidInput, NotFound
-from shepherd_memory.injection.handing_on import handing_rules
+from shepherd_memory.consolidation.files import MemoryFiles, files_in_use, is_note, render_file, slug_of
+from shepherd_memory.errors import DatabaseError, InvalidInput, NotFound, VersionChanged
+from shepherd_memory.mirrors.memory_files import MemoryFileMirror, MirroredFiles, is_free_for
 from shepherd_memory.phases import dirtiness, sections, usage
 from shepherd_memory.phases.dirtiness import MemoryVersion
-from shepherd_memory.phases.sections import NOTES_FOLDER, SUMMARY_FILE, USER, NewSection
-from shepherd_memory.phases.summary import render
-from shepherd_memory.phases.summary_rows import SummaryScope, read_conversations, read_profile
+from shepherd_memory.phases.sections import NOTES_FOLDER, SUMMARY_FILE, USER, MemorySection, NewSection
 from shepherd_memory.service.arguments import check_known_user, empty_for_unknown_user, is_known_user
 from shepherd_memory.service.parts import ServiceParts
 from shepherd_memory.storage import users
@@ -38,6 +37,15 @@ MAX_FILE_CHARS = 2_000_000
 MAX_NOTE_CHARS = MAX_SECTION_CHARS
 MAX_NUMBER = 2**31 - 1
 NOTE_NAME_CHARS = 200
+
+
+@dataclass(frozen=True)
+class EditableFile:
+    """A file as it is before it is edited: its text, empty for a new one, and the version of the files."""
+
+    path: str
+    text: str
+    version: int
 
 
 class MemoryFileService(ServiceParts):
@@ -115,7 +123,10 @@ class MemoryFileService(ServiceParts):
                     usage.count_outputs(tx, user_id, list(rows), self._clock(), group)
 
     def add_memory_note(self, user_id: str, note: str, *, name: str = "", group: str = MAIN_GROUP) -> str:
-        """Add a note as a file of its own, which the next consolidation reads and never changes; its path."""
+        """Add a note as a file of its own, which the next consolidation reads and never changes; its path.
+
+        One that is there already is not added again.
+        """
         check_known_user(user_id)
         place, text = checked_group(group), redact(canonical_text(as_text(note))).strip()
         if not text or len(text) > MAX_NOTE_CHARS:
@@ -124,12 +135,27 @@ class MemoryFileService(ServiceParts):
         heading = " ".join(redact(as_text(name)).split())[:NOTE_NAME_CHARS] or "Note"
         with self.database.write() as tx:
             number = users.lock(tx, user_id, now)
+            same = _same_note(tx, user_id, place, heading, text)
+            if same:
+                return same
             path = _note_path(tx, user_id, place, heading, now)
             version = dirtiness.next_version(tx, user_id, place, USER, f"added {path}", now)
             new = NewSection(path, heading, text, now, written_by=USER)
             sections.add(tx, user_id, place, number, new, version, now)
             dirtiness.mark(tx, user_id, place, now)
+        self.memory_file_keeper.follow(user_id)
         return path
+
+    def editable_memory_file(self, user_id: str, path: str, *, group: str = MAIN_GROUP) -> EditableFile:
+        """A file as a person begins to edit it; InvalidInput for one that nobody edits."""
+        check_known_user(user_id)
+        place, file = checked_group(group), checked_path(path)
+        check_editable(file)
+        with self.database.read() as connection:
+            found = sections.in_use(connection, user_id, place, file)
+            _check_written(file, found)
+            version = dirtiness.get(connection, user_id, place).version
+        return EditableFile(file, render_file(file, found) if found else "", version)
 
     def edit_memory_file(
         self, user_id: str, path: str, text: str, *, version: int | None = None, group: str = MAIN_GROUP
@@ -137,7 +163,7 @@ class MemoryFileService(ServiceParts):
         """Replace the text of a file; the version of the files afterwards.
 
         Sections that change are pinned: consolidation reads them and writes them no more. `version` is the
-        one that the writer has seen: InvalidInput if there is another by now.
+        one that the writer has seen: VersionChanged if there is another by now.
         """
         check_known_user(user_id)
         place, file, now = checked_group(group), checked_path(path), self._clock()
@@ -148,12 +174,11 @@ class MemoryFileService(ServiceParts):
             first = users.lock(tx, user_id, now, rows=MAX_IDS)
             _check_version(tx, user_id, place, version)
             before = sections.in_use(tx, user_id, place, file)
-            if file == SUMMARY_FILE and not before:
-                raise InvalidInput(
-                    f"{SUMMARY_FILE} is made of the facts until consolidation writes one: change the facts"
-                )
+            _check_written(file, before)
             written = edited(file, text, before)
-            return hand_changes.store_edit(tx, user_id, place, file, written, first, now)
+            stored = hand_changes.store_edit(tx, user_id, place, file, written, first, now)
+        self.memory_file_keeper.follow(user_id)
+        return stored
 
     def delete_memory_file(self, user_id: str, path: str, *, group: str = MAIN_GROUP) -> None:
         """Delete a file of sections for good, with its history; NotFound if there is none."""
@@ -164,17 +189,19 @@ class MemoryFileService(ServiceParts):
             is_known = users.lock_existing(tx, user_id) is not None
             if not (is_known and hand_changes.delete_file(tx, user_id, place, file, self._clock())):
                 raise NotFound(f"there is no memory file {file!r} that anybody wrote")
+        self.memory_file_keeper.follow(user_id)
 
     @empty_for_unknown_user(list)
     def memory_file_history(
-        self, user_id: str, *, limit: int = 100, group: str = MAIN_GROUP
+        self, user_id: str, *, limit: int = 100, before: int = MAX_NUMBER, group: str = MAIN_GROUP
     ) -> list[MemoryVersion]:
-        """The changes of the group's files, the newest first."""
-        if not isinstance(limit, int) or not 1 <= limit <= MAX_NUMBER:
-            raise InvalidInput(f"limit takes a whole number from 1 to {MAX_NUMBER}")
+        """The changes of the group's files, the newest first; only those before a version."""
+        for name, value in (("limit", limit), ("before", before)):
+            if not isinstance(value, int) or not 1 <= value <= MAX_NUMBER:
+                raise InvalidInput(f"{name} takes a whole number from 1 to {MAX_NUMBER}")
         place = checked_group(group)
         with self.database.read() as connection:
-            return dirtiness.versions(connection, user_id, place, limit)
+            return dirtiness.versions(connection, user_id, place, limit, before)
 
     @empty_for_unknown_user(str)
     def memory_file_diff(self, user_id: str, old: int, new: int, *, group: str = MAIN_GROUP) -> str:
@@ -200,25 +227,57 @@ class MemoryFileService(ServiceParts):
         with self.database.write() as tx:
             if users.lock_existing(tx, user_id) is None:
                 return 0
-            return hand_changes.reset(tx, user_id, place, everything, self._clock())
+            gone = hand_changes.reset(tx, user_id, place, everything, self._clock())
+        self.memory_file_keeper.follow(user_id)
+        return gone
+
+    def export_memory_files(self, user_id: str, folder: Path, *, group: str = MAIN_GROUP) -> MirroredFiles:
+        """Write the files of one group into a folder, which is empty or has an earlier export of them."""
+        check_known_user(user_id)
+        place, root = checked_group(group), folder.resolve()
+        with _writing(folder):
+            if not is_free_for(root, user_id, place):
+                raise InvalidInput(
+                    f"{folder} is not empty, and holds no earlier export of these files: name another folder"
+                )
+            return self._mirror(user_id, root).agree_alone(place)
+
+    def mirror_memory_files(self, user_id: str, folder: Path, *, group: str = MAIN_GROUP) -> MirroredFiles:
+        """Bring a folder in step with the files of each group that this one sees, each in its own below it.
+
+        Files that were not written there by this, or were changed since, are named and left alone.
+        """
+        check_known_user(user_id)
+        place, root = checked_group(group), folder.resolve()
+        with _writing(folder):
+            return self._mirror(user_id, root).agree(root, place)
+
+    def _mirror(self, user_id: str, root: Path) -> MemoryFileMirror:
+        return MemoryFileMirror(self.database, user_id, root, self.config.min_conversation_messages)
 
     def _memory_files(self, user_id: str, group: str) -> MemoryFiles:
         place = checked_group(group)
         with self.database.read() as connection:
-            summary = self._rule_summary(connection, user_id, place)
-            return read_files(connection, user_id, place, partial(str, summary) if summary else None)
-
-    def _rule_summary(self, connection: Connection, user_id: str, group: str) -> str:
-        """What `memory_summary.md` says as long as nobody has written one."""
-        if sections.in_use(connection, user_id, group, SUMMARY_FILE):
-            return ""
-        scope = SummaryScope(group, "", "", handing_rules(self.config).min_messages)
-        profile = read_profile(connection, user_id, scope)
-        return render([*profile, *read_conversations(connection, user_id, scope)])
+            return files_in_use(connection, user_id, place, self.config.min_conversation_messages)
 
 
 MAX_IDS = 256
 """More than a file has sections: ids are reserved before the text is compared."""
+
+
+@contextmanager
+def _writing(folder: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise InvalidInput(f"cannot write to {folder}: {error.strerror or error}") from error
+
+
+def _check_written(file: str, found: Sequence[MemorySection]) -> None:
+    if file == SUMMARY_FILE and not found:
+        raise InvalidInput(
+            f"{SUMMARY_FILE} is made of the facts until consolidation writes one: change the facts"
+        )
 
 
 def _note_path(connection: Connection, user_id: str, group: str, heading: str, now: int) -> str:
@@ -229,10 +288,15 @@ def _note_path(connection: Connection, user_id: str, group: str, heading: str, n
     return next(name for name in names if name not in taken)
 
 
+def _same_note(connection: Connection, user_id: str, group: str, heading: str, text: str) -> str:
+    notes = (one for one in sections.in_use(connection, user_id, group) if is_note(one.file))
+    return next((one.file for one in notes if (one.heading, one.body) == (heading, text)), "")
+
+
 def _check_version(connection: Connection, user_id: str, group: str, seen: int | None) -> None:
     current = dirtiness.get(connection, user_id, group).version
     if seen is not None and seen != current:
-        raise InvalidInput(
+        raise VersionChanged(
             f"the memory files were changed meanwhile: they are of version {current}, not {seen!r};"
             " look at them, and change those"
         )

@@ -105,7 +105,7 @@ def open_service(
             service.session_keeper.start_ending()
             stack.callback(replayer.stop)
             stack.callback(watcher.stop)
-            _run_lanes(stack, [thread, *_phases(service), *_strategies(database, live, clock)])
+            _run_lanes(stack, _lanes(service))
             stack.callback(watcher.ask_to_stop)
             stack.callback(replayer.ask_to_stop)
             stack.callback(embedding.ask_to_stop)
@@ -116,19 +116,12 @@ def _keep_in_step(stack: ExitStack, service: Service) -> None:
     """What follows from what is stored: numbers, and files."""
     stack.enter_context(service.tallies.counting())
     stack.enter_context(service.archive_keeper.keeping())
+    stack.enter_context(service.memory_file_keeper.keeping())
 
 
-def _phases(service: Service) -> list[Lane[Any, Any]]:
-    return [*service.phases.lanes, service.consolidation.lane]
-
-
-def _strategies(database: Database, live: LiveConfig, clock: Clock) -> list[Lane[Any, Any]]:
-    if not live.current().memory_strategies:
-        return []
-    # Late: most have none, and the guard that they use takes a while to load.
-    from shepherd_memory.strategies.lanes import strategy_lanes
-
-    return strategy_lanes(database, live.current, clock)
+def _lanes(service: Service) -> list[Lane[Any, Any]]:
+    """Those of every strategy, and the one that consolidates what they make."""
+    return [*(lane for one in service.strategies for lane in one.lanes), service.consolidation.lane]
 
 
 def _run_lanes(stack: ExitStack, lanes: Sequence[Lane[Any, Any]]) -> None:

@@ -9,12 +9,14 @@ from shepherd_memory.consolidation.lanes import ConsolidationLane
 from shepherd_memory.embedding.thread import EmbeddingThread
 from shepherd_memory.extraction.worker import Worker
 from shepherd_memory.maintenance.tallies import Tallies
+from shepherd_memory.mirrors.memory_file_keeper import MemoryFileKeeper
 from shepherd_memory.phases.lanes import PhaseLanes
 from shepherd_memory.service.session_keeper import SessionKeeper
 from shepherd_memory.service.timed_calls import TimedCalls
 from shepherd_memory.spool.spool import Spool
 from shepherd_memory.storage.clock import Clock
 from shepherd_memory.storage.database import Database
+from shepherd_memory.strategies.registry import register
 from shepherd_memory.transcripts.library import Library
 
 if TYPE_CHECKING:
@@ -45,7 +47,10 @@ class ServiceParts:
         self.session_keeper = SessionKeeper(database, live.current, clock)
         self.session_searches = TimedCalls("shepherd-session-search", SEARCHES_AT_ONCE)
         self.archive_keeper = ArchiveKeeper(database, live.current, clock)
+        self.memory_file_keeper = MemoryFileKeeper(database, live.current, clock)
         self.phases = PhaseLanes(database, live.current, clock)
+        self.strategies = register(database, live.current, clock, worker, self.phases)
+        transcripts.serve([one.strategy for one in self.strategies])
         self.consolidation = ConsolidationLane(database, live.current, clock)
         self._live = live
         self._clock = clock

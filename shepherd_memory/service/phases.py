@@ -23,8 +23,8 @@ from shepherd_memory.phases.eligibility import (
 )
 from shepherd_memory.phases.note_making import NoteForecast, forecast
 from shepherd_memory.phases.outputs import Output
-from shepherd_memory.phases.phase1 import budget_in, scene_of
-from shepherd_memory.phases.rules import named_endpoint, phase_rules, why_none
+from shepherd_memory.phases.phase1 import scene_of
+from shepherd_memory.phases.rules import budget_in, named_endpoint, phase_rules, why_none
 from shepherd_memory.service.arguments import check_known_user, empty_for_unknown_user, time_us
 from shepherd_memory.service.parts import ServiceParts
 from shepherd_memory.storage.clock import to_us

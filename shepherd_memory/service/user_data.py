@@ -14,8 +14,10 @@ from shepherd_memory.maintenance.related import TARGETS, Forgettable
 from shepherd_memory.maintenance.same_said import NEAR
 from shepherd_memory.memory import saved_chats
 from shepherd_memory.memory.documents import Document
+from shepherd_memory.mirrors.keeper import FolderKeeper, RemovedFiles
 from shepherd_memory.service.arguments import check_known_user, empty_for_unknown_user, is_known_user
 from shepherd_memory.service.parts import ServiceParts
+from shepherd_memory.storage import users
 from shepherd_memory.storage.clock import to_us
 from shepherd_memory.storage.database import Connection
 from shepherd_memory.storage.group_ids import StoredId, with_group_ids
@@ -24,7 +26,8 @@ from shepherd_memory.text.groups import MAIN_GROUP, checked_group
 from shepherd_memory.text.ids import checked_user_id, storable_id
 from shepherd_memory.work import ledger
 
-SAVED_CHATS, SPOOLED, ARCHIVE_FILES = "saved chats", "spooled exchanges", "archive files"
+SAVED_CHATS, SPOOLED = "saved chats", "spooled exchanges"
+ARCHIVE_FILES, MEMORY_FILES = "archive files", "memory files"
 
 
 class UserDataService(ServiceParts):
@@ -64,6 +67,7 @@ class UserDataService(ServiceParts):
         _forget_saved(user_id, messages, session, place)
         if gone.total:
             self.archive_keeper.follow(user_id)
+            self.memory_file_keeper.follow(user_id)
         return gone
 
     @empty_for_unknown_user(lambda: ForgettingPlan(0, 0, 0, [], []))
@@ -109,17 +113,33 @@ class UserDataService(ServiceParts):
         files = max(files, saved_chats.forget(user_id))
         # What other processes hold they drop when they come to store it: the erasure is on record.
         waiting = self.spool.drop(user_id, to_us(receipt.erased_at))
-        archives = self._remove_archives(user_id)
-        elsewhere = {SAVED_CHATS: files, SPOOLED: waiting, ARCHIVE_FILES: archives}
+        archives = self._remove_files(self.archive_keeper, user_id)
+        written = self._remove_files(self.memory_file_keeper, user_id)
+        elsewhere = {
+            SAVED_CHATS: files,
+            SPOOLED: waiting,
+            ARCHIVE_FILES: archives.removed,
+            MEMORY_FILES: written.removed,
+        }
         return replace(
-            receipt, rows=receipt.rows | {name: number for name, number in elsewhere.items() if number}
+            receipt,
+            rows=receipt.rows | {name: number for name, number in elsewhere.items() if number},
+            note=receipt.note + self._note_on_left(written),
         )
 
-    def _remove_archives(self, user_id: str) -> int:
+    def _note_on_left(self, written: RemovedFiles) -> str:
+        if not written.left:
+            return ""
+        return (
+            f"; {written.left} memory files in {self.memory_file_keeper.folder} stay, since they were changed"
+            " by hand: remove them yourself"
+        )
+
+    def _remove_files(self, keeper: FolderKeeper, user_id: str) -> RemovedFiles:
         try:
-            return self.archive_keeper.remove(user_id)
+            return keeper.remove(user_id)
         except OSError as error:
-            folder = self.archive_keeper.folder
+            folder = keeper.folder
             raise ShepherdError(
                 f"all of {user_id!r} is erased but files in {folder}, which cannot be removed"
                 f" ({error.strerror or error}): make that possible, and erase again"
@@ -148,6 +168,12 @@ class UserDataService(ServiceParts):
             return portability.import_user(self.database, user_id, lines, self._clock(), progress, place)
         finally:
             self.embedding.wake()
+
+    @empty_for_unknown_user(lambda: (0, 0))
+    def user_version(self, user_id: str) -> tuple[int, int]:
+        """What changes with everything that is written for a user, in whichever process; cheap to ask."""
+        with self.database.read() as connection:
+            return users.version(connection, user_id)
 
     @empty_for_unknown_user(list)
     def usage(self, user_id: str) -> list[ledger.Usage]:

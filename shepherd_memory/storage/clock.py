@@ -8,7 +8,8 @@ Clock = Callable[[], int]
 """Gives the present in microseconds; tests pass their own."""
 
 SECOND = 1_000_000
-DAY = 86_400 * SECOND
+HOUR = 3600 * SECOND
+DAY = 24 * HOUR
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)

@@ -35,6 +35,12 @@ def lock_existing(tx: Connection, user_id: str, rows: int = 1) -> int | None:
     return None if raised is None else int(raised[0]) - rows + 1
 
 
+def version(connection: Connection, user_id: str) -> tuple[int, int]:
+    """Another one after each write; zeros if there is no such user."""
+    row = connection.row("select seq, epoch from users where user_id = :user_id", user_id=user_id)
+    return (0, 0) if row is None else (int(row[0]), int(row[1]))
+
+
 def bump_version(tx: Connection, user_id: str) -> None:
     """Record that something was deleted or has changed in its place, for caches to notice."""
     tx.execute("update users set epoch = epoch + 1 where user_id = :user_id", user_id=user_id)

@@ -3,7 +3,11 @@
 from importlib.metadata import entry_points
 
 from shepherd_memory.config import Config
-from shepherd_memory.strategies.strategy import BUILT_IN, ENTRY_POINT_GROUP
+from shepherd_memory.strategies.strategy import ENTRY_POINT_GROUP
+from shepherd_memory.work.kinds import FACTS, SUMMARY
+
+BUILT_IN = (FACTS, SUMMARY)
+"""Extraction and phase 1: these are ours, and no package can replace them."""
 
 
 def wanted(config: Config) -> tuple[str, ...]:

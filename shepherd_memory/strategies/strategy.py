@@ -5,10 +5,6 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Protocol
 
-FACTS, SUMMARY = "facts", "summary"
-BUILT_IN = (FACTS, SUMMARY)
-"""Extraction and phase 1: these are ours, and no package can replace them."""
-
 ENTRY_POINT_GROUP = "shepherd_memory.strategies"
 
 

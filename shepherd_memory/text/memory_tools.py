@@ -20,6 +20,10 @@ MEMORY_TOOLS = frozenset(
         "search_sessions",
         "read_session",
         "rename_session",
+        "list_memory_files",
+        "read_memory_file",
+        "search_memory_files",
+        "add_memory_note",
     }
 )
 
@@ -38,7 +42,11 @@ _RESULT = re.compile(
     r"(?:Found \d+ memor(?:y|ies)(?:, best first)?:\n1\. \[|\d+ facts?(?:, the first \d+)?:\n\S+ = "
     r"|(?:Found \d+ conversation\(s\)|Saved conversations|Other conversations):\n- \["
     r"|No saved conversations found\.|Messages \d+ to \d+ of \d+ in session "
-    r"|Resuming session \S+\. The next message )"
+    r"|Resuming session \S+\. The next message "
+    r"|\d+ (?:entry|entries) in the memory files|Lines \d+ to \d+ of \d+ in the memory file "
+    r"|The memory file .{1,600} is empty\.|Found \d+ match(?:es)? in the memory files:"
+    r"|Added the memory note "
+    r"|[\[{][^\0]{0,300}?\"uri\"\s*:\s*\"shepherd://(?:files|sessions)/)"
 )
 
 

@@ -12,6 +12,7 @@ from shepherd_memory.text.groups import MAIN_GROUP, checked_group
 from shepherd_memory.text.ids import checked_user_id
 from shepherd_memory.tools.advanced import ADVANCED_TOOLS
 from shepherd_memory.tools.basic import BASIC_TOOLS
+from shepherd_memory.tools.files import FILE_TOOLS
 from shepherd_memory.tools.sessions import SESSION_TOOLS
 from shepherd_memory.tools.tool import ERROR, Arguments, Effect, Tool, ToolOutput
 
@@ -20,12 +21,14 @@ if TYPE_CHECKING:
 
 __all__ = ["ALL_TOOLS", "ERROR", "TOOLS", "Effect", "Tool", "ToolOutput", "answer", "execute"]
 
-_OFFERED: Mapping[str, Tool] = {tool.name: tool for tool in (*BASIC_TOOLS, *SESSION_TOOLS)}
+_OFFERED: Mapping[str, Tool] = {tool.name: tool for tool in (*BASIC_TOOLS, *SESSION_TOOLS, *FILE_TOOLS)}
 
 TOOLS: list[dict[str, Any]] = [tool.definition for tool in _OFFERED.values()]
-"""The basic ones and those for conversations, for the `tools` of a chat request."""
+"""The basic ones, those for conversations and those for memory files, for the `tools` of a chat request."""
 
-ALL_TOOLS: Mapping[str, Tool] = {tool.name: tool for tool in (*BASIC_TOOLS, *ADVANCED_TOOLS, *SESSION_TOOLS)}
+ALL_TOOLS: Mapping[str, Tool] = {
+    tool.name: tool for tool in (*BASIC_TOOLS, *ADVANCED_TOOLS, *SESSION_TOOLS, *FILE_TOOLS)
+}
 """By name: these, and those for agents."""
 
 logger = logging.getLogger(__name__)

@@ -57,14 +57,26 @@ class Arguments:
 
     def text_or_nothing(self, name: str) -> str:
         """The same, but it may be left out or empty."""
-        return "" if self._values.get(name) in (None, "") else self.text(name)
+        return self.text(name) if self.has(name) else ""
 
-    def count(self, name: str, default: int, most: int) -> int:
-        """A number, brought between 1 and `most`."""
+    def has(self, name: str) -> bool:
+        """Whether it is given, and not empty."""
+        return self._values.get(name) not in (None, "")
+
+    def texts(self, name: str) -> list[str]:
+        """Some texts; one alone may come without its list."""
+        given = self._values.get(name)
+        listed = given if isinstance(given, list | tuple) else [given]
+        if not listed or not all(isinstance(one, str) and one.strip() for one in listed):
+            raise InvalidInput(f"{name} takes a list of texts")
+        return [as_text(one) for one in listed]
+
+    def count(self, name: str, default: int, most: int, least: int = 1) -> int:
+        """A number, brought between `least` and `most`."""
         given = self._values.get(name, default)
         if not _is_number(given):
-            raise InvalidInput(f"{name} takes a whole number from 1 to {most}")
-        return int(max(1, min(given, most)))
+            raise InvalidInput(f"{name} takes a whole number from {least} to {most}")
+        return int(max(least, min(given, most)))
 
     def share(self, name: str) -> float | None:
         """A number, brought between 0 and 1; None if it is left out."""
@@ -170,12 +182,12 @@ def text(description: str = "", **more: Any) -> Schema:
     return {"type": "string", **({"description": description} if description else {}), **more}
 
 
-def count(description: str, default: int, most: int) -> Schema:
-    """The schema of a number from 1 to `most`."""
+def count(description: str, default: int, most: int, least: int = 1) -> Schema:
+    """The schema of a number from `least` to `most`."""
     return {
         "type": "integer",
         "description": description,
-        "minimum": 1,
+        "minimum": least,
         "maximum": most,
         "default": default,
     }

@@ -1,6 +1,6 @@
 """The library of transcripts: what frontends call to take them in, list them and read them."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from heapq import merge
 from pathlib import Path
@@ -10,6 +10,7 @@ from shepherd_memory.config.identity import is_known
 from shepherd_memory.conversations import conversation as conversations
 from shepherd_memory.conversations import life_cycle
 from shepherd_memory.conversations.conversation import MINUTE, STATUSES
+from shepherd_memory.conversations.strategy import FactsStrategy, Strategy
 from shepherd_memory.errors import ConfigError, InvalidInput, NotFound
 from shepherd_memory.extraction.worker import extraction_endpoint
 from shepherd_memory.memory import documents, session_documents, threads
@@ -57,6 +58,11 @@ class Library:
         self._clock = clock
         self._stored = stored
         self._queued = queued
+        self._strategies: Sequence[Strategy] = [FactsStrategy(config)]
+
+    def serve(self, strategies: Sequence[Strategy]) -> None:
+        """Conversations are for these strategies, and not for facts alone."""
+        self._strategies = strategies
 
     def ingest(
         self,
@@ -100,7 +106,7 @@ class Library:
         """Move everybody's conversations on: ended, handed to extraction, done; how many moved."""
         config, now = self._config(), self._clock()
         gap_us = round(config.conversation_gap_minutes * MINUTE)
-        moved = life_cycle.poll(self.database, gap_us, config.min_conversation_messages, now)
+        moved = life_cycle.poll(self.database, gap_us, self._strategies, now)
         if extraction_endpoint(config) is None:
             return moved
         limit, daily = config.memory_extraction_queue_limit, config.memory_extraction_daily_tokens

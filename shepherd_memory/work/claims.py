@@ -6,7 +6,7 @@ from typing import Any
 
 from shepherd_memory.storage.database import Connection, Database, Row
 from shepherd_memory.storage.rows import build
-from shepherd_memory.work import jobs
+from shepherd_memory.work import jobs, signals
 from shepherd_memory.work.jobs import COLUMNS, FAILED_AGAIN, FAILED_ONCE, LET_GO, TRIES, Job
 
 
@@ -76,11 +76,7 @@ def _is_full(connection: Connection, kind: str, limits: ClaimLimits) -> bool:
 
 def lock_kind(tx: Connection, kind: str) -> None:
     """Hold a kind until the transaction ends: where its jobs are counted, one does so after the other."""
-    tx.execute(
-        "insert into job_kinds (kind, claims) values (:kind, 1)"
-        " on conflict (kind) do update set claims = job_kinds.claims + 1",
-        kind=kind,
-    )
+    signals.send(tx, kind)
 
 
 def _take(

@@ -9,8 +9,8 @@ from shepherd_memory.storage.rows import build
 EXTRACTION = "extraction"
 PHASE1 = "phase1"
 PHASE2 = "phase2"
-ARCHIVES = "archives"
-"""No model's endpoint, but as well a place that can be away: the folder of archives."""
+ARCHIVES, MEMORY_FILES = "archives", "memory files"
+"""No models' endpoints, but as well places that can be away: the folders of archives and of memory files."""
 
 OK, UNAVAILABLE, PAUSED = "ok", "unavailable", "paused"
 

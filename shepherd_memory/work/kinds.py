@@ -7,6 +7,10 @@ from shepherd_memory.storage.database import Connection
 from shepherd_memory.work.jobs import Job
 from shepherd_memory.work.ledger import TokenCost
 
+FACTS, SUMMARY = "facts", "summary"
+"""Our own strategies: extraction, and the notes of phase 1."""
+
+_OWN_KINDS = {FACTS: "extract", SUMMARY: "phase1"}
 _STRATEGY = "strategy:"
 
 OF_CONVERSATIONS = ("kind = 'phase1'", f"kind > '{_STRATEGY}' and kind < 'strategy;'")
@@ -18,7 +22,7 @@ An index begins with user and kind: each of them reads a few of its rows, and an
 
 def strategy_kind(strategy: str) -> str:
     """The kind of the jobs of a strategy."""
-    return f"{_STRATEGY}{strategy}"
+    return _OWN_KINDS.get(strategy) or f"{_STRATEGY}{strategy}"
 
 
 @dataclass(frozen=True)

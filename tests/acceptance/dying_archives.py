@@ -6,8 +6,8 @@ import sys
 from contextlib import closing
 from pathlib import Path
 
-from shepherd_memory.archives.file_names import folder_name
 from shepherd_memory.archives.mirror import MirrorRules, UserMirror
+from shepherd_memory.mirrors.folder_names import folder_name
 from shepherd_memory.storage.database import open_database
 
 

@@ -247,6 +247,34 @@ def test_a_folder_of_archives_on_a_full_file_system_is_behind_and_catches_up(
         assert sorted(text.count("**User**") for text in archived(export).values()) == [199, 200]
 
 
+def test_a_folder_of_memory_files_on_a_full_file_system_is_behind_and_catches_up(
+    tmp_path: Path, small_disk: Path, endpoint: ScriptedEndpoint
+) -> None:
+    folder = small_disk / "files"
+    settings = SettingsFile(tmp_path / "config.toml", f"sqlite:///{tmp_path}/memory.db", endpoint.url)
+    settings.set(memory_files_folder=folder)
+    disk = small_file_system(small_disk)
+    large = "".join(f"## {at}\n\n{'x' * 7000}\n\n" for at in range(50))
+    with settings.service() as service:
+        service.edit_memory_file("ada", "MEMORY.md", "## Tea\n\nAda drinks tea.\n")
+        note = service.add_memory_note("ada", "milk")
+        disk.fill()
+        service.edit_memory_file("ada", "MEMORY.md", large)
+        assert not service.memory_file_keeper.beat()
+        (problem,) = service.problems()
+        assert "files in memory_files_folder are behind" in problem
+        assert {path for path in archived(folder) if path.endswith(".md")} == {f"ada/main/{note}"}
+        service.delete_memory_file("ada", note)
+        assert not [path for path in archived(folder) if path.endswith(".md")]
+        with pytest.raises(InvalidInput, match=r"cannot write to .*No space left"):
+            service.export_memory_files("ada", small_disk / "export")
+        talk(service, "chat", 1)
+        disk.free()
+        assert service.memory_file_keeper.beat()
+        assert service.problems() == ()
+        assert large.strip() in archived(folder)["ada/main/MEMORY.md"]
+
+
 def test_an_export_that_may_not_write_so_much_says_so_and_leaves_nothing_half_written(
     tmp_path: Path, endpoint: ScriptedEndpoint
 ) -> None:

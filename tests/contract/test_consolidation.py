@@ -15,7 +15,6 @@ from tests.consolidation_endpoint import (
     in_one_answer,
     is_for_agent,
     labelled,
-    results,
     runs,
     section,
     writes,
@@ -108,66 +107,6 @@ def test_without_any_note_left_a_run_succeeds_without_an_agent(
     assert [one.detail for one in consolidate(service, clock)] == ["succeeded_no_input"]
     assert asked(endpoint) == []
     assert not state(service).is_dirty
-
-
-ATTACKS: list[ToolCall] = [
-    ("write_section", {"path": "../x", "heading": "a", "text": "b", "sources": [1]}),
-    ("write_section", {"path": "/etc/passwd", "heading": "a", "text": "b", "sources": [1]}),
-    ("write_skill", {"name": "../../a", "text": "b", "sources": [1]}),
-    ("write_skill", {"name": "skills/../../a", "text": "b", "sources": [1]}),
-    ("read_file", {"path": "../../etc/passwd"}),
-    ("read_file", {"path": "MEMORY.md\0"}),
-    ("write_section", {"path": "MEMORY.md", "heading": "x" * 1_000_000, "text": "b", "sources": [1]}),
-    ("write_section", {"path": "MEMORY.md", "heading": "a", "text": "b", "sources": [10**9]}),
-    ("write_section", {"path": "MEMORY.md", "heading": "a", "text": "b", "sources": []}),
-    ("write_section", {"path": "MEMORY.md", "heading": "a", "text": "b", "sources": "all"}),
-    ("write_section", {"path": "MEMORY.md", "heading": "a", "text": "c" * 9_000, "sources": [1]}),
-    ("write_section", {"path": "MEMORY.md", "heading": 7, "text": "b", "sources": [1]}),
-    ("delete_section", {"path": "MEMORY.md", "heading": "not there"}),
-    ("run_shell", {"command": "id"}),
-    ("write_section", "[1, 2]"),
-    ("write_section", "{not json"),
-    ("write_section", {"path": "MEMORY.md", "evil": True}),
-    ("search_files", {"queries": 5}),
-    ("list_files", {"max_results": "many"}),
-]
-
-
-def test_each_attack_of_an_agent_is_an_error_that_it_is_told(
-    service: Service, clock: ManualClock, endpoint: ScriptedEndpoint
-) -> None:
-    def script(body: Body) -> list[ToolCall]:
-        return list(writes()(body)) if results(body) else ATTACKS
-
-    endpoint.default = agent(script)
-    note_of(service, clock)
-    note_of(service, clock, "theirs", user=BOB)
-    assert [one.detail for one in consolidate(service, clock)] == ["succeeded"] * 2
-    answers = results(asked(endpoint)[-1])
-    assert len(answers) == len(ATTACKS)
-    assert [one for one in answers if not one.startswith("error: ")] == []
-    assert {one.file for one in stored(service)} == {"MEMORY.md", "memory_summary.md"}
-
-
-def test_another_users_conversation_is_no_source(
-    service: Service, clock: ManualClock, endpoint: ScriptedEndpoint
-) -> None:
-    # Ids are counted per user: so that his conversation has one that none of hers has.
-    service.remember(BOB, [{"role": "user", "content": f"line {at}"} for at in range(500)], "long")
-    note_of(service, clock, "theirs", user=BOB)
-    foreign = next(one for one in service.conversation_outputs(BOB) if one.session_id == "theirs")
-    consolidate(service, clock)
-
-    def script(body: Body) -> list[ToolCall]:
-        stolen = section(body, "stolen", "Stolen", sources=[foreign.conversation_id])
-        return list(writes()(body)) if results(body) else [stolen]
-
-    endpoint.default = agent(script)
-    note_of(service, clock)
-    note_of(service, clock, "more")
-    consolidate(service, clock)
-    assert results(asked(endpoint)[-1])[0].startswith("error: sources takes numbers")
-    assert "stolen" not in str(stored(service))
 
 
 def test_a_model_that_never_finishes_ends_at_its_bound_and_stores_nothing(

@@ -20,10 +20,10 @@ from tests.consolidation_endpoint import (
     section,
     writes,
 )
-from tests.contract.given import ManualClock, facts_of, user_says, work
+from tests.contract.given import ManualClock, facts_of, memory, user_says, work
 from tests.contract.test_consolidation import asked, consolidate, note_of, state, stored
 from tests.contract.test_phase_trouble import HUGE
-from tests.contract.test_phases import ADA, HOUR, noting
+from tests.contract.test_phases import ADA, HOUR, make_notes, noting, outputs_of, say, settle
 from tests.endpoint import Body, ScriptedEndpoint, Step, by_content, close, garbage, hang, raw_reply, status
 from tests.note_endpoint import facts_and_notes
 
@@ -145,6 +145,32 @@ def test_what_comes_while_a_group_is_consolidated_cools_down_before_it_is_consol
     clock.advance(7 * HOUR)
     assert [one.detail for one in consolidate(service, clock)] == ["succeeded"]
     assert [len(labelled(one)["added"]) for one in runs(asked(endpoint))] == [1, 1]
+
+
+def test_a_note_of_an_old_conversation_that_comes_during_a_run_is_kept_for_the_next(
+    service: Service, clock: ManualClock, endpoint: ScriptedEndpoint
+) -> None:
+    say(service, "old")
+    service.transcripts.poll()
+    clock.advance(60 * 24 * HOUR)
+    for number in range(20):
+        say(service, f"new{number}")
+    note_of(service, clock)
+    is_first = True
+
+    def script(body: Body) -> list[ToolCall]:
+        nonlocal is_first
+        if is_first:
+            is_first = False
+            make_notes(service, clock)
+            clock.advance(HOUR)
+            make_notes(service, clock)
+        return list(writes()(body))
+
+    endpoint.default = agent(script)
+    assert [one.detail for one in consolidate(service, clock)] == ["succeeded"]
+    notes = {one.session_id: one.summary for one in outputs_of(service)}
+    assert notes["old"], "its text is there"
 
 
 def change_memory(service: Service, how: str) -> None:
@@ -285,7 +311,7 @@ def test_an_answer_that_has_to_be_mended_begins_with_the_memory_as_it_was(
 
     def answer(body: Body) -> Any:
         sources = labelled(body)["added"]
-        is_second = "Answer again" in str(body["messages"][-1]["content"])
+        is_second = "You answered this before" in str(body["messages"][-1]["content"])
         made_of = sources if is_second else [10**9]
         written = {"path": "MEMORY.md", "heading": "Coffee", "text": "C.", "sources": made_of, "project": ""}
         deleted = [{"path": "MEMORY.md", "heading": "Tea"}]
@@ -345,3 +371,42 @@ def test_a_clock_that_was_set_back_does_not_keep_a_group_from_being_consolidated
     clock.advance(-200 * HOUR)
     note_of(service, clock, "second")
     assert [one.detail for one in consolidate(service, clock)] == ["succeeded"]
+
+
+def test_of_two_conversations_only_what_its_endpoint_may_have_is_sent(
+    url: str, clock: ManualClock, endpoint: ScriptedEndpoint
+) -> None:
+    with ScriptedEndpoint() as elsewhere:
+        elsewhere.default = agent(writes())
+        settings = {
+            "memory_phase2_endpoint": elsewhere.url,
+            "memory_phase2_model": "m",
+            "memory_phase_providers": "cloud",
+        }
+        with noting(url, clock, endpoint, **settings) as service:
+            endpoint.default = facts_and_notes()
+            note_of(service, clock, "with-the-lab", cwd="/work/lab")
+            note_of(service, clock, "with-the-cloud", provider="cloud", cwd="/work/cloud")
+            assert len(outputs_of(service)) == 2
+            assert [one.detail for one in consolidate(service, clock)] == ["succeeded"]
+            sent = str(asked(elsewhere))
+            assert "/work/cloud" in sent
+            assert "lab" not in sent
+            assert asked(endpoint) == []
+            lab = next(one for one in outputs_of(service) if one.session_id == "with-the-lab")
+            assert all(lab.conversation_id not in one.sources for one in stored(service))
+
+
+def test_without_an_endpoint_the_summary_is_that_of_the_rule_and_all_is_well(
+    url: str, clock: ManualClock, endpoint: ScriptedEndpoint
+) -> None:
+    with memory(url, clock, "", memory_phases=True, memory_phase_providers="*") as service:
+        service.set_fact(ADA, "drink", "tea")
+        say(service)
+        settle(service, clock)
+        assert make_notes(service, clock) == consolidate(service, clock) == []
+        assert service.memory_summary(ADA).text.startswith("v1\n\n## Profile\n\n- drink: tea\n")
+        assert service.memory_file(ADA, "memory_summary.md").text.startswith("v1\n")
+        assert service.status().healthy
+        assert "memory_phase1_model" in service.why_no_consolidation()
+        assert endpoint.requests == []

@@ -315,6 +315,23 @@ def test_a_statement_that_was_edited_since_is_known_by_its_id_to_be_buried(
     assert texts_of(service, ADA) == [edited], "only its id tells"
 
 
+@pytest.mark.parametrize("chosen", ["reply", "session"])
+def test_a_reply_that_was_edited_since_is_known_by_its_id_to_be_buried(
+    service: Service, clock: ManualClock, chosen: str
+) -> None:
+    said, edited = "Teal goes well with oak.", "Teal would go well with oak, and with ash too."
+    service.remember(
+        ADA, [user_says("hello", id="m1"), {"role": "assistant", "content": said, "id": "a1"}], "monday"
+    )
+    clock.advance(1)
+    target = {"reply": {"document": document_of(service, said)}, "session": {"session": "monday"}}
+    assert service.forget(ADA, **target[chosen]).documents
+    clock.advance(1)
+    known = service.remember(ADA, [{"role": "assistant", "content": edited, "id": "a1"}], "monday")
+    assert (known.stored, edited in texts_of(service, ADA)) == (0, False)
+    assert service.remember(ADA, [{"role": "assistant", "content": edited, "id": "a2"}], "monday").stored == 1
+
+
 def test_what_a_model_makes_of_a_statement_that_is_forgotten_meanwhile_is_not_stored(
     service: Service, clock: ManualClock, endpoint: ScriptedEndpoint
 ) -> None:
@@ -541,7 +558,16 @@ def _export_archives_again(world: World) -> None:
     assert ("my dog is Rex" in found, WORD in found) == (True, False)
 
 
-ARCHIVES = "archives"
+def _keep_files(world: World) -> None:
+    world.service.memory_file_keeper.beat()
+    assert WORD in _archives(world, MEMORY_FILES)
+
+
+def _keep_files_again(world: World) -> None:
+    assert WORD not in _archives(world, MEMORY_FILES)
+
+
+ARCHIVES, MEMORY_FILES = "archives", "memory-files"
 SESSIONS = ("", "monday", "a copy of it", "later", "monday-copy")
 
 WAYS_BACK: dict[str, tuple[Step, Step]] = {
@@ -557,6 +583,7 @@ WAYS_BACK: dict[str, tuple[Step, Step]] = {
     "tool result": (NOTHING, _tool_result),
     "rehydration": (lambda world: _hand_on(world).index(WORD), _begin_anew),
     "archive file": (_begin_archive, _keep_archive),
+    "memory file": (_keep_files, _keep_files_again),
     "exported archive": (_export_archives, _export_archives_again),
 }  # fmt: skip
 """What is done before the forgetting, and what after it. Whatever else keeps what was said belongs here."""
@@ -581,6 +608,7 @@ def world(url: str, clock: ManualClock, endpoint: ScriptedEndpoint, tmp_path: Pa
             "provider": "lab",
             "providers": {"lab": lab},
             "archive_folder": str(tmp_path / ARCHIVES),
+            "memory_files_folder": str(tmp_path / MEMORY_FILES),
         }
         with (
             memory(url, clock, endpoint.url, **settings) as service,
@@ -627,6 +655,22 @@ def test_each_way_would_bring_it_to_who_has_forgotten_nothing(world: World, way:
     assert STATEMENT in texts_of(world.service, ADA)
     # What is taken in of a transcript is extracted once its conversation is over.
     assert way == "re-import" or WORD in facts_of(world.service, ADA).values()
+
+
+@pytest.mark.every_scheme
+def test_what_the_walk_looks_at_tells_of_it_to_who_has_forgotten_nothing(
+    world: World, clock: ManualClock
+) -> None:
+    state(world.service, clock, STATEMENT, id="m1")
+    found = world.other.recall(ADA, "favorite color", threshold=0.0)
+    assert any(WORD in hit.text for hit in found.hits)
+    block = world.other.inject(ADA, [user_says("What is my favorite color?")]).block
+    assert block is not None
+    assert WORD in block.text
+    assert WORD in _hand_on(world)
+    world.ask("What is my favorite color?")
+    assert WORD in world.prompts()
+    assert WORD in dumped(world.service)
 
 
 # Moving house.

@@ -276,6 +276,21 @@ def test_a_section_that_is_forgotten_itself_goes_with_its_past_and_leaves_the_ot
     assert facts_of(service, ADA) == {"color": WORD}
 
 
+def test_a_note_that_is_forgotten_takes_along_what_was_consolidated_of_it(home: Home) -> None:
+    furnish(home)
+    service = home.service
+    (made,) = (one for one in service.documents(ADA, session_id="chat") if one.source == "phase1")
+    home.clock.advance(60)
+    assert service.forget(ADA, document=made.id).documents == 1
+    for _ in range(2):
+        said = repr(home.look())
+        for text in (f"Paints all {WORD}", "Rex wears", f"Take {WORD}", f"They like {WORD}", f"noted {WORD}"):
+            assert text not in said
+        assert "A dog, Rex." in said
+        service.import_lines(ADA, io.BytesIO(home.exported))
+    assert make_notes(service, home.clock) == []
+
+
 @pytest.mark.every_scheme
 def test_a_reset_leaves_no_section_anywhere_and_what_was_written_by_hand(home: Home) -> None:
     furnish(home)

@@ -49,6 +49,7 @@ OF_THE_USER = {
     "erase",
     "usage",
     "tokens_spent_today",
+    "user_version",
 }
 """About all groups at once."""
 
@@ -95,10 +96,13 @@ def _calling(
     return call
 
 
-def _exported_archives(visit: Visit) -> list[str]:
-    with TemporaryDirectory() as folder:
-        visit.service.export_archives(USER, Path(folder), group=visit.group)
-        return [path.read_text() for path in Path(folder).rglob("*.md")]
+def _exported(name: str) -> Callable[[Visit], list[str]]:
+    def call(visit: Visit) -> list[str]:
+        with TemporaryDirectory() as folder:
+            getattr(visit.service, name)(USER, Path(folder), group=visit.group)
+            return [path.read_text() for path in sorted(Path(folder).rglob("*.md"))]
+
+    return call
 
 
 @dataclass(frozen=True)
@@ -158,9 +162,13 @@ READS: dict[str, list[Case]] = {
     "row_counts": [method("row_counts")],
     "export": [method("export", shows=ALL)],
     "archive": [method("archive", SESSION, shows=NEAREST)],
+    "archived_sessions": [method("archived_sessions")],
     "count_archives": [method("count_archives")],
     "begin_archive": [method("begin_archive", SESSION)],
-    "export_archives": [Case(_exported_archives, ALL)],
+    "export_archives": [Case(_exported("export_archives"), ALL)],
+    "export_memory_files": [Case(_exported("export_memory_files"), NEAREST)],
+    "mirror_memory_files": [Case(_exported("mirror_memory_files"), ALL)],
+    "editable_memory_file": [method("editable_memory_file", "MEMORY.md", shows=NEAREST)],
     "conversations": [method("conversations")],
     "conversation_note": [method("conversation_note", Named("conversation"))],
     "conversation_notes": [method("conversation_notes", shows=ALL), method("conversation_notes", offset=1)],
@@ -309,6 +317,9 @@ TOOL_READS: dict[str, list[Case]] = {
     "list_sessions": [asking("list_sessions")],
     "search_sessions": [asking("search_sessions", query=ASKED)],
     "read_session": [asking("read_session", session_id=SESSION)],
+    "list_memory_files": [asking("list_memory_files"), asking("list_memory_files", path="rollout_summaries")],
+    "read_memory_file": [asking("read_memory_file", NEAREST, path="MEMORY.md")],
+    "search_memory_files": [asking("search_memory_files", NEAREST, queries=["keeper", "They"])],
 }
 TOOL_WRITES: dict[str, list[Case]] = {
     "store_memory": [asking("store_memory", question=QUESTION, answer="none")],
@@ -316,6 +327,7 @@ TOOL_WRITES: dict[str, list[Case]] = {
     "rename_session": [asking("rename_session", session_id=SESSION, name="renamed")],
     "clear_session": [asking("clear_session", name="put aside")],
     "resume_session": [asking("resume_session", session_id=SESSION)],
+    "add_memory_note": [asking("add_memory_note", note="a note")],
     "clear_memory": [asking("clear_memory", question=QUESTION)],
     "clear_fact": [asking("clear_fact", key=KEY)],
     "forget": [

@@ -27,9 +27,9 @@ from shepherd_memory.config.identity import is_known
 from shepherd_memory.consolidation import hand_changes, selection
 from shepherd_memory.consolidation import planning as consolidation_planning
 from shepherd_memory.consolidation.editing import EditedSection
-from shepherd_memory.consolidation.files import read_files
+from shepherd_memory.consolidation.files import files_in_use, groups_with_files, read_files
 from shepherd_memory.consolidation.selection import Snapshot
-from shepherd_memory.conversations import conversation, turns
+from shepherd_memory.conversations import conversation, life_cycle, turns
 from shepherd_memory.conversations.grouping import Grouping, Origin, SaidEntry
 from shepherd_memory.embedding import backlog
 from shepherd_memory.errors import NotFound
@@ -102,6 +102,8 @@ from shepherd_memory.memory.saved_chats import InputHistory, SavedChat
 from shepherd_memory.memory.session_history import ResumeRequest
 from shepherd_memory.memory.session_lives import IdleRule, NewSession
 from shepherd_memory.memory.unconfirmed import NewUnconfirmed
+from shepherd_memory.mirrors import memory_files
+from shepherd_memory.mirrors.manifest import owner_of
 from shepherd_memory.phases import (
     candidates,
     dirtiness,
@@ -127,18 +129,18 @@ from shepherd_memory.service import Service
 from shepherd_memory.storage import erasures, prompt_blocks, tombstones, transcript_stops, users
 from shepherd_memory.storage.clock import from_us
 from shepherd_memory.storage.database import Connection, Database
-from shepherd_memory.storage.group_ids import ids_of_group
+from shepherd_memory.storage.group_ids import ids_of_group, ids_shown
 from shepherd_memory.storage.rows import Provenance
-from shepherd_memory.strategies import planning as strategy_planning
 from shepherd_memory.text.ids import fits_header
 from shepherd_memory.tools import advanced, basic
+from shepherd_memory.tools import files as file_tools
 from shepherd_memory.tools import sessions as session_tools
 from shepherd_memory.tools.tool import Arguments
 from shepherd_memory.transcripts import files, ingestion
 from shepherd_memory.transcripts.both_ways import find_heard, give_way
 from shepherd_memory.transcripts.ingestion import IngestOptions
 from shepherd_memory.transcripts.library import Library
-from shepherd_memory.work import jobs, ledger
+from shepherd_memory.work import claims, jobs, ledger
 from tests.contract.given import (
     NOON,
     ManualClock,
@@ -459,11 +461,15 @@ def _archived(pair: Pair) -> ArchivedSession:
     return found
 
 
-def _export_archives(pair: Pair) -> Any:
-    """All that is written for me."""
-    with TemporaryDirectory() as folder:
-        pair.service.export_archives(pair.me, Path(folder))
-        return [path.read_text() for path in sorted(Path(folder).rglob("*.md"))]
+def _written(name: str) -> Callable[[Pair], Any]:
+    """All that a method writes for me into a folder."""
+
+    def call(pair: Pair) -> Any:
+        with TemporaryDirectory() as folder:
+            getattr(pair.service, name)(pair.me, Path(folder))
+            return [path.read_text() for path in sorted(Path(folder).rglob("*.md"))]
+
+    return call
 
 
 def _settle_life(pair: Pair) -> Any:
@@ -734,6 +740,7 @@ CORE: dict[str, list[Case]] = {
     "intake.store.remember": [
         on_database(store.remember, [MESSAGE], "chat", "main", IntakeOptions(True, True), True, NOW)
     ],
+    "work.claims.is_running": [in_transaction(claims.is_running, KIND, "chat")],
     "work.jobs.defer_user": [in_transaction(jobs.defer_user, KIND, NOW * 2, "later")],
     "work.jobs.drop": [
         in_transaction(jobs.drop, WAITING, "no", NOW),
@@ -980,6 +987,10 @@ CORE: dict[str, list[Case]] = {
     ],
     "tools.advanced.list_facts": [by_tool(advanced.list_facts)],
     "tools.advanced.recall": [by_tool(advanced.recall, query="Where? my city", min_confidence=0)],
+    "tools.files.add_memory_note": [by_tool(file_tools.add_memory_note, note="a note")],
+    "tools.files.list_memory_files": [by_tool(file_tools.list_memory_files)],
+    "tools.files.read_memory_file": [by_tool(file_tools.read_memory_file, path="MEMORY.md")],
+    "tools.files.search_memory_files": [by_tool(file_tools.search_memory_files, queries=["word"])],
     "tools.sessions.clear_session": [by_tool(session_tools.clear_session, name="Put aside")],
     "tools.sessions.list_sessions": [by_tool(session_tools.list_sessions)],
     "tools.sessions.read_session": [by_tool(session_tools.read_session, session_id="chat")],
@@ -998,8 +1009,12 @@ CORE: dict[str, list[Case]] = {
     "storage.group_ids.ids_of_group": [
         lambda pair: in_transaction(ids_of_group, "a")(pair).shown_id(FIRST_DOCUMENT)
     ],
+    "storage.group_ids.ids_shown": [
+        lambda pair: in_transaction(ids_shown, "a")(pair).shown_id(FIRST_DOCUMENT)
+    ],
     "storage.users.lock": [in_transaction(users.lock, NOW)],
     "storage.users.lock_existing": [in_transaction(users.lock_existing)],
+    "storage.users.version": [in_transaction(users.version)],
     "storage.users.bump_version": [in_transaction(users.bump_version)],
 }
 
@@ -1008,11 +1023,13 @@ SERVICE: dict[str, list[Case]] = {
     "add_context": [on_service("add_context", "The same?", "the same")],
     "add_document": [on_service("add_document", "text", session_id="files", message_id="d1")],
     "begin_archive": [on_service("begin_archive", "chat")],
+    "archived_sessions": [on_service("archived_sessions")],
+    "user_version": [on_service("user_version")],
     "archive": [lambda pair: b"".join(pair.service.archive(pair.me, "chat"))],
     "context": [on_service("context")],
     "confirm": [on_service("confirm", KEPT)],
     "count_archives": [on_service("count_archives")],
-    "export_archives": [_export_archives],
+    "export_archives": [_written("export_archives")],
     "count_items": [
         on_service("count_items", "waiting", "failed"),
         on_service("count_items", "waiting", due=True),
@@ -1062,6 +1079,9 @@ SERVICE: dict[str, list[Case]] = {
     "add_memory_note": [on_service("add_memory_note", "a note")],
     "consolidate": [on_service("consolidate", dry_run=True)],
     "consolidation_states": [on_service("consolidation_states")],
+    "editable_memory_file": [on_service("editable_memory_file", "MEMORY.md")],
+    "export_memory_files": [_written("export_memory_files")],
+    "mirror_memory_files": [_written("mirror_memory_files")],
     "delete_memory_file": [on_service("delete_memory_file", "MEMORY.md")],
     "edit_memory_file": [on_service("edit_memory_file", "MEMORY.md", "## A\n\nb\n")],
     "memory_file": [on_service("memory_file", "MEMORY.md")],
@@ -1237,7 +1257,7 @@ def _id_of_conversation(pair: Pair) -> int:
 def _mark_ready(pair: Pair) -> Any:
     number = _id_of_conversation(pair)
     with pair.database.write() as tx:
-        return conversation.mark_ready(tx, pair.me, [number], NOW * 2, 1, NOW)
+        return conversation.mark_ready(tx, pair.me, [number], NOW * 2, lambda one: True, NOW)
 
 
 def _set_status(pair: Pair) -> Any:
@@ -1247,6 +1267,17 @@ def _set_status(pair: Pair) -> Any:
             conversation.set_status(tx, pair.me, number, before, "archived", NOW)
             for before in ("active", "ready", "processing")
         ]
+
+
+def _take_up(pair: Pair) -> Any:
+    number = _id_of_conversation(pair)
+    with pair.database.write() as tx:
+        for before in ("active", "ready", "processing", "archived"):
+            conversation.set_status(tx, pair.me, number, before, "skipped", NOW)
+        life_cycle.take_up(tx, pair.me, number, NOW)
+        taken = conversation.get(tx, pair.me, number)
+    assert taken is not None
+    assert taken.status == "processing"
 
 
 def _stop_and_lift(pair: Pair) -> Any:
@@ -1336,6 +1367,14 @@ EVERYTHING_SENT = PhaseRules(0, NOW, 1, frozenset("*"))
 SNAPSHOT = Snapshot(output_of("AdasWord"), "", True, 1, False, None)
 
 CONSOLIDATION: dict[str, list[Case]] = {
+    "consolidation.files.files_in_use": [
+        lambda pair: dict(in_transaction(files_in_use, "main", 1)(pair)),
+    ],
+    "consolidation.files.groups_with_files": [in_transaction(groups_with_files)],
+    "mirrors.manifest.owner_of": [lambda pair: owner_of(pair.me, "main")],
+    "mirrors.memory_files.is_free_for": [
+        lambda pair: memory_files.is_free_for(Path("not there"), pair.me, "main")
+    ],
     "consolidation.files.read_files": [
         lambda pair: dict(in_transaction(read_files, "main")(pair)),
     ],
@@ -1352,7 +1391,7 @@ CONSOLIDATION: dict[str, list[Case]] = {
     "consolidation.planning.queue": [on_database(consolidation_planning.queue, "main", NOW)],
     "consolidation.selection.are_kept": [in_transaction(selection.are_kept, "main", [CONVERSATION])],
     "consolidation.selection.forgettings": [in_transaction(selection.forgettings)],
-    "consolidation.selection.prune": [in_transaction(selection.prune, "main", 2 * NOW, NOW)],
+    "consolidation.selection.prune": [in_transaction(selection.prune, "main", 2 * NOW, NOW, NOW)],
     "consolidation.selection.read_snapshots": [
         in_transaction(selection.read_snapshots, "main", EVERYTHING_SENT)
     ],
@@ -1360,6 +1399,7 @@ CONSOLIDATION: dict[str, list[Case]] = {
     "consolidation.selection.unsendable_sources": [
         in_transaction(selection.unsendable_sources, "main", PhaseRules(0, NOW, 1))
     ],
+    "phases.dirtiness.forget_notes": [in_transaction(dirtiness.forget_notes, "main")],
     "phases.dirtiness.get": [in_transaction(dirtiness.get, "main")],
     "phases.dirtiness.listing": [in_transaction(dirtiness.listing, "main")],
     "phases.dirtiness.mark": [in_transaction(dirtiness.mark, "main", NOW, 99)],
@@ -1383,9 +1423,7 @@ CONSOLIDATION: dict[str, list[Case]] = {
         in_transaction(sections.forget_buried, sections.mark_of("MEMORY.md", "AdasWord"), 2 * NOW, "main")
     ],
     "phases.sections.forget_document": [in_transaction(sections.forget_document, SECTION, "main")],
-    "phases.sections.that_repeat": [
-        in_transaction(sections.that_repeat, frozenset({tombstones.words_mark("AdasWord")}), "main")
-    ],
+    "phases.sections.that_repeat": [in_transaction(sections.that_repeat, ["AdasWord"], "main")],
     "phases.sections.versions_that_say": [
         in_transaction(sections.versions_that_say, "main", "MEMORY.md", "AdasWord", "AdasWord")
     ],
@@ -1396,6 +1434,7 @@ CONSOLIDATION: dict[str, list[Case]] = {
     "phases.sections.delete": [in_transaction(sections.delete, [SECTION], "main")],
     "phases.sections.drop_history": [in_transaction(sections.drop_history, "main", 5)],
     "phases.sections.end": [with_section(sections.end, 2, many=False)],
+    "phases.sections.move": [with_section(sections.move, 3, many=False)],
     "phases.sections.every": [in_transaction(sections.every, "main")],
     "phases.sections.forget": [with_section(sections.forget)],
     "phases.sections.in_use": [in_transaction(sections.in_use, "main")],
@@ -1451,13 +1490,12 @@ PHASES: dict[str, list[Case]] = {
         in_transaction(outputs.that_say, "AdasWord", "main"),
         in_transaction(outputs.that_say, "Word", "main"),
     ],
-    "phases.planning.plan_user": [on_database(planning.plan_user, PHASE_RULES, 16, NOW)],
+    "phases.planning.plan_user": [on_database(planning.plan_user, PHASE_RULES, NOW)],
     "phases.planning.put": [with_conversation(planning.put, 9000, after=(NOW,))],
     "phases.planning.queue": [_queue_note],
     "phases.planning.queued_since": [in_transaction(planning.queued_since, 0)],
     "phases.refusal.says_deleted": [in_transaction(refusal.says_deleted, ["gone"], 0, "main")],
     "phases.storing.store_note": [with_conversation(storing.store_note, after=(WRITTEN, 9000, NOW))],
-    "strategies.planning.queue": [on_database(strategy_planning.queue, "toy", [CONVERSATION], NOW)],
     "phases.withholding.call_off": [in_transaction(withholding.call_off, ["chat"])],
     "phases.withholding.forget_session": [in_transaction(withholding.forget_session, "chat")],
     "phases.withholding.withhold_messages": [_withhold_messages],
@@ -1521,6 +1559,7 @@ TRANSCRIPTS: dict[str, list[Case]] = {
     "conversations.conversation.mark_ready": [_mark_ready],
     "conversations.conversation.of_session": [in_transaction(conversation.of_session, "session")],
     "conversations.conversation.set_status": [_set_status],
+    "conversations.life_cycle.take_up": [_take_up],
     "conversations.conversation.waiting_since": [in_transaction(conversation.waiting_since)],
     "conversations.turns.take_back": [in_transaction(turns.take_back, "session", KIND, NOW)],
     "conversations.conversation.delete_untaken": [in_transaction(conversation.delete_untaken, "chat")],

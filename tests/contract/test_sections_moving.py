@@ -14,7 +14,7 @@ from shepherd_memory.service import Service
 from tests.consolidation_endpoint import ToolCall, agent, labelled, section, writes
 from tests.contract.given import ManualClock, texts_of
 from tests.contract.test_consolidation import consolidate, note_of, state, stored
-from tests.contract.test_phases import ADA, BOB, HOUR, noting
+from tests.contract.test_phases import ADA, BOB, HOUR, make_notes, noting
 from tests.endpoint import Body, ScriptedEndpoint
 
 
@@ -270,6 +270,34 @@ def test_an_older_copy_of_the_same_memory_adds_nothing(
     before = body(exported(service))
     take_in(service, data)
     assert body(exported(service)) == before
+
+
+def test_a_section_that_was_taken_out_by_hand_stays_out(
+    service: Service, clock: ManualClock, endpoint: ScriptedEndpoint
+) -> None:
+    note_of(service, clock)
+    consolidate(service, clock)
+    data = exported(service)
+    clock.advance(60)
+    service.edit_memory_file(ADA, "MEMORY.md", "## Cup\n\nBlue.")
+    before = body(exported(service))
+    take_in(service, data)
+    assert body(exported(service)) == before
+    assert "drinks tea" not in service.memory_file(ADA, "MEMORY.md").text
+
+
+def test_what_was_pruned_is_not_made_again_elsewhere(
+    service: Service, other_url: str, clock: ManualClock, endpoint: ScriptedEndpoint
+) -> None:
+    note_of(service, clock)
+    clock.advance(40 * 24 * HOUR)
+    assert [one.detail for one in consolidate(service, clock)] == ["succeeded_no_input"]
+    (line,) = (json.loads(one) for one in exported(service).splitlines() if b'"line":"output"' in one)
+    assert (line["summary"], line["pruned_at"] is None) == ("", False)
+    with opened(other_url, clock, endpoint) as there:
+        take_in(there, exported(service))
+        assert body(exported(there)) == body(exported(service))
+        assert make_notes(there, clock) == []
 
 
 def test_an_import_that_was_interrupted_is_completed_by_another(

@@ -10,9 +10,11 @@ from typing import Any
 import pytest
 
 from shepherd_memory.config import Config
+from shepherd_memory.phases.planning import plan_user
 from shepherd_memory.service import Service, open_service
+from shepherd_memory.strategies.adapter import InstalledStrategy
 from shepherd_memory.strategies.installed import usable
-from shepherd_memory.strategies.lanes import strategy_lanes
+from shepherd_memory.strategies.registry import installed as installed_strategies
 from shepherd_memory.work.lane import UPKEEP_SECONDS, Lane, Outcome
 from tests.contract.given import ManualClock, config_for, facts_of, memory, user_says, work
 from tests.contract.test_phases import ADA, BOB, HOUR
@@ -89,8 +91,9 @@ def say(service: Service, clock: ManualClock, *texts: str, user: str = ADA, sess
 
 def lane_of(service: Service, clock: ManualClock, name: str, **settings: Any) -> Lane[Any, Any]:
     config = service.config if not settings else Config(**{**vars(service.config), **settings})
-    lanes = strategy_lanes(service.database, lambda: config, clock)
-    return lanes[usable(config).index(name)]
+    found = installed_strategies(service.database, lambda: config, clock)
+    (lane,) = next(one.lanes for one in found if one.strategy.name == name)
+    return lane
 
 
 def run(service: Service, clock: ManualClock, name: str, **settings: Any) -> list[Outcome]:
@@ -108,11 +111,12 @@ def test_the_strategy_of_the_guide_makes_notes_that_are_forgotten_with_what_they
 ) -> None:
     say(service, clock, "hello", "We decided to paint the boat", "and we decided to sell the car", "fine")
     say(service, clock, "nothing of the sort", session="dull")
-    assert [one.detail for one in run(service, clock, "decisions")] == ["succeeded", "not wanted"]
+    assert [one.detail for one in run(service, clock, "decisions")] == ["not wanted", "succeeded"]
     assert run(service, clock, "decisions") == [], "each conversation is handed to it once"
     (note,) = notes(service)
     assert note.startswith("2 decisions in chat.\n\nWe decided to paint the boat")
     assert note in [hit.text for hit in service.recall(ADA, "what about the boat?").hits]
+    service.transcripts.poll()
     statuses = {one.session_id: one.status for one in service.conversations(ADA)}
     assert statuses == {"chat": "archived", "dull": "skipped"}
     assert (notes(service, BOB), notes(service, ADA, "work")) == ([], [])
@@ -173,7 +177,11 @@ def test_an_unknown_name_is_said_in_status_and_ours_are_not_replaced(service: Se
 
 def test_a_session_whose_memory_is_off_is_not_handed_to_it(service: Service, clock: ManualClock) -> None:
     say(service, clock, "we decided this")
+    say(service, clock, "we decided that", session="other")
     service.set_memory_mode(ADA, "chat", "off")
+    strategy = InstalledStrategy("decisions", lambda: service.config)
+    assert plan_user(service.database, ADA, strategy.rules(), clock(), strategy.name) == 1
+    service.set_memory_mode(ADA, "other", "read-only")
     assert [one.detail for one in run(service, clock, "decisions")] == ["skipped: memory off"]
     assert run(service, clock, "decisions") == []
     assert notes(service) == []

@@ -10,6 +10,7 @@ import pytest
 
 from shepherd_memory.conversations import conversation, life_cycle, turns
 from shepherd_memory.conversations.conversation import Conversation
+from shepherd_memory.conversations.strategy import FactsStrategy
 from shepherd_memory.conversations.turns import TokenAllowance
 from shepherd_memory.extraction import queue
 from shepherd_memory.service import Service
@@ -535,7 +536,7 @@ def test_what_a_conversation_got_after_the_poll_found_it_is_extracted_too(
             found_at.append(clock())
             append(path, exchange(12, 20))
             service.transcripts.ingest(ADA, path)
-            life_cycle.poll(service.database, MINUTE, 5, clock())
+            life_cycle.poll(service.database, MINUTE, [FactsStrategy(lambda: service.config)], clock())
         return found
 
     monkeypatch.setattr(turns, "next_to_queue", find_and_grow)

@@ -75,6 +75,7 @@ def headers_of_ada(running: Running, key: str) -> dict[str, str]:
     running.service.remember("ada", [{"role": "user", "content": "my dog is Rex"}], "chat")
     running.service.add_context("ada", "Where?", "In Rome")
     running.service.set_fact("ada", "0", "Rome")
+    running.service.edit_memory_file("ada", "MEMORY.md", "## Boats\n\nRome has some.")
     return {"Authorization": f"Bearer {key}", "X-Shepherd-User": "ada"}
 
 

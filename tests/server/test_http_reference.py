@@ -41,6 +41,7 @@ def furnished(running: Running) -> Running:
     """A server that knows what the examples ask for, whichever of them ran before."""
     service = running.service
     service.set_fact("ann", "dog_name", "Rex")
+    service.edit_memory_file("ann", "MEMORY.md", "## Boats\n\nPaint them.")
     service.set_global_memory("ann", "Answer in British English.")
     for session in ("chat-0", "chat-1"):
         said = {"id": uuid.uuid4().hex, "role": "user", "content": "My dog is called Rex."}

@@ -91,6 +91,12 @@ def mcp(name: str, arguments: Mapping[str, Any], *, shows: bool = False) -> Case
     return Case("POST", "/mcp", "/mcp", asked, shows, {"Accept": "application/json", "Mcp-Session-Id": ANNA})
 
 
+def resource(method: str, uri: str = "", *, shows: bool = False) -> Case:
+    params = {**({"uri": uri} if uri else {}), "user": ANNA, "_meta": {"user": ANNA}}
+    asked = {"jsonrpc": "2.0", "id": 1, "method": f"resources/{method}", "params": params}
+    return Case("POST", "/mcp", "/mcp", asked, shows, {"Accept": "application/json"})
+
+
 def cases(ids: Mapping[str, Any]) -> list[Case]:
     """One for each method of each route at least; what removes most comes last."""
     memory = "/v1/memory"
@@ -100,6 +106,7 @@ def cases(ids: Mapping[str, Any]) -> list[Case]:
     said = [{"role": "user", "content": WORDS}]
     chat = {"model": "m", "max_tokens": 9, "messages": said, "input": said}
     export = b'{"format":"shepherd-memory","version":1}\n'
+    files, file = f"{memory}/files", f"{memory}/files/{{path:path}}"
     fact, row, waiting = f"{memory}/facts/{{key}}", "{id}", f"{memory}/unconfirmed"
     return [
         *(Case("POST", path, path, chat) for path in CHATS.values()),
@@ -145,6 +152,16 @@ def cases(ids: Mapping[str, Any]) -> list[Case]:
         Case("GET", f"{memory}/conversations", f"{memory}/conversations?source=live", shows=True),
         Case("GET", f"{memory}/phases", f"{memory}/phases", shows=True),
         Case("GET", f"{memory}/phases/{row}", f"{memory}/phases/{ids['conversation']}", shows=True),
+        Case("GET", files, files),
+        Case("GET", f"{files}/search", f"{files}/search?queries=keeper", shows=True),
+        Case("POST", f"{files}/search", f"{files}/search", {"queries": ["keeper"]}, shows=True),
+        Case("GET", f"{files}/history", f"{files}/history"),
+        Case("GET", f"{files}/diff", f"{files}/diff?old=0&new=1", shows=True),
+        Case("GET", file, f"{files}/MEMORY.md", shows=True),
+        resource("list"),
+        resource("templates/list"),
+        resource("read", "shepherd://files/MEMORY.md", shows=True),
+        resource("read", f"shepherd://sessions/{SESSION}", shows=True),
         Case("GET", f"{memory}/rejected", f"{memory}/rejected", shows=True),
         Case("GET", f"{memory}/unconfirmed", f"{memory}/unconfirmed", shows=True),
         Case("GET", f"{memory}/why", f"{memory}/why", shows=True),
@@ -163,6 +180,10 @@ def cases(ids: Mapping[str, Any]) -> list[Case]:
                 ("rename_session", {"session_id": SESSION, "name": "none"}, False),
                 ("resume_session", {"session_id": SESSION}, False),
                 ("clear_session", {"name": "none"}, False),
+                ("list_memory_files", {}, False),
+                ("read_memory_file", {"path": "MEMORY.md"}, True),
+                ("search_memory_files", {"queries": ["keeper"]}, True),
+                ("add_memory_note", {"note": "none"}, False),
             )
         ),
         tool("store_memory", {"question": QUESTION, "answer": "none"}),
@@ -192,6 +213,10 @@ def cases(ids: Mapping[str, Any]) -> list[Case]:
         Case("POST", f"{memory}/rejected/{row}/accept", f"{memory}/rejected/{ids['rejection']}/accept", {}),
         Case("POST", f"{waiting}/{row}/confirm", f"{waiting}/{ids['unconfirmed']}/confirm", {}),
         Case("POST", f"{waiting}/{row}/refuse", f"{waiting}/{ids['unconfirmed']}/refuse", {}),
+        Case("POST", f"{files}/notes", f"{files}/notes", {"note": "none at all"}),
+        Case("PUT", file, f"{files}/MEMORY.md", {"text": "## None\n\nnone"}),
+        Case("DELETE", file, f"{files}/MEMORY.md"),
+        Case("POST", f"{files}/reset", f"{files}/reset", {"everything": True}),
         Case("DELETE", shared, shared),
         Case("DELETE", fact, f"{memory}/facts/{KEY}"),
         Case("DELETE", f"{memory}/context/{row}", f"{memory}/context/{ids['context']}"),
@@ -223,6 +248,7 @@ def seed(service: Service, user_id: str, first_id: int = 1) -> dict[str, Any]:
     service.set_fact(user_id, KEY, f"an old {secret}")
     service.set_fact(user_id, f"{secret}_count", "seven")
     service.set_global_memory(user_id, f"Feed the {secret}.")
+    service.edit_memory_file(user_id, "MEMORY.md", f"## A {secret}\n\nThe keeper of the {secret}.")
     service.add_context(user_id, QUESTION, f"The animal that they like is a {secret}.")
     said = {"role": "user", "content": f"I like the {secret}, my favourite animal.", "id": "m1"}
     service.remember(user_id, [said], SESSION, cwd=f"/{secret}")
@@ -330,7 +356,8 @@ def test_every_route_has_a_case(site: Site) -> None:
     assert {(case.method, case.path) for case in site.cases} == served()
     used = {case.body["name"] for case in site.cases if case.path == "/v1/tools/execute"}
     assert used == {one["function"]["name"] for one in tools.TOOLS}
-    used = {case.body["params"]["name"] for case in site.cases if case.path == "/mcp"}
+    calls = [case.body for case in site.cases if case.path == "/mcp"]
+    used = {call["params"]["name"] for call in calls if call["method"] == "tools/call"}
     assert used == set(tools.ALL_TOOLS)
 
 

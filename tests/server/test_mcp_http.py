@@ -37,6 +37,10 @@ GOOD: dict[str, dict[str, Any]] = {
     "search_sessions": {"query": "walk dog"},
     "read_session": {"session_id": "Walks", "from": 1, "max_messages": 5},
     "rename_session": {"session_id": "Walks", "name": "Long walks"},
+    "list_memory_files": {"path": "", "max_results": 5},
+    "read_memory_file": {"path": "memory_summary.md", "line_offset": 1, "max_lines": 5},
+    "search_memory_files": {"queries": ["dog"], "match_mode": "any", "context_lines": 1, "line_count": 2},
+    "add_memory_note": {"note": "We walk the dog at eight.", "name": "Walks"},
 }
 HANDSHAKE, NEWEST = "legacy", "auto"
 
@@ -109,6 +113,7 @@ def test_the_client_finds_every_tool_with_a_valid_schema_and_a_hint_of_what_it_d
     assert len(hints) == len(listed.tools)
     reads = {name for name, hint in hints.items() if hint.read_only_hint}
     looks = {"list_sessions", "search_sessions", "read_session"}
+    looks |= {"list_memory_files", "read_memory_file", "search_memory_files"}
     assert reads == {"search_memory", "get_fact", "recall", "list_facts", "fact_history", *looks}
     deletes = {name for name, hint in hints.items() if hint.destructive_hint}
     assert deletes == {"clear_memory", "clear_fact", "forget"}
@@ -173,7 +178,7 @@ def test_every_tool_answers_good_arguments(running: Running, mode: str) -> None:
     async def use(client: Client) -> None:
         await say(client, "set_fact", key="dog_name", value="Fido")
         for name, arguments in GOOD.items():
-            if name in ("recall", "list_facts", "fact_history", "forget"):
+            if name in ("recall", "list_facts", "fact_history", "forget", "read_memory_file"):
                 await say(client, "set_fact", key="dog_name", value="Rex")
             jsonschema.validate(arguments, ALL_TOOLS[name].parameters)
             result = await client.call_tool(name, arguments)

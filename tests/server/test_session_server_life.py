@@ -56,6 +56,19 @@ def test_a_client_starts_and_ends_it_and_nothing_more_is_answered_then(
     assert shared.ask("Hello").status == 200
 
 
+def test_a_session_that_is_only_read_from_is_started_so_and_listed_so(shared: Sharing) -> None:
+    begun = shared.post("/session/start", {"memory_mode": "read-only"})
+    assert (begun.status, begun.json["memory_mode"]) == (201, "read-only")
+    assert shared.ask("My dog is Rex.").status == 200
+    assert shared.service.documents(USER) == []
+    (listed,) = shared.service.list_sessions(USER).sessions
+    assert (listed.session_id, listed.memory_mode) == (begun.json["session_id"], "read-only")
+    assert shared.post("/session/start", {"memory_mode": "sometimes"}).status == 400
+    assert shared.post("/session/start", {"takeover": True}).json["memory_mode"] == "on"
+    assert shared.ask("My dog is Rex.").status == 200
+    assert [one.text for one in shared.service.documents(USER, role="user")] == ["My dog is Rex."]
+
+
 def test_a_shared_session_of_a_group_stays_there_whatever_is_begun(share: StartSharing) -> None:
     shared = share(group="team")
     started = shared.post("/session/start").json

@@ -242,3 +242,41 @@ def test_a_chat_that_was_cleared_leaves_no_exact_messages_once_it_is_forgotten(l
             talk.answer("Something else")
         service.forget("ann", session=cleared)
     assert not any(BIKE in path.read_text() for path in state_folder().rglob("*.json"))
+
+
+@pytest.mark.parametrize(("mode", "is_told"), [("read-only", True), ("off", False)])
+def test_a_chat_of_another_memory_mode_keeps_nothing_and_is_listed_with_it(
+    lab: Lab, mode: str, is_told: bool
+) -> None:
+    options = replace(FRESH, memory_mode=mode)
+    with lab.service() as service:
+        service.set_fact("ann", "bike", "a green Brompton")
+        with talking(service, options) as talk:
+            talk.answer("Which bike do I have?")
+            assert ("green Brompton" in last_prompt(lab)) == is_told
+            (listed,) = service.list_sessions("ann").sessions
+            assert (listed.session_id, listed.memory_mode) == (talk.session.session_id, mode)
+            assert not talk.session.remembers()
+            talk.session.clear()
+            talk.answer(BIKE)
+            assert [one.memory_mode for one in service.list_sessions("ann").sessions] == [mode]
+        assert texts_of(service, "ann") == []
+    assert list(state_folder().rglob("*.json")) == [], "no chat is saved for --continue"
+
+
+def test_an_earlier_session_is_gone_on_with_in_the_mode_that_is_asked_for(lab: Lab) -> None:
+    with lab.service() as service:
+        with talking(service) as talk:
+            talk.answer(BIKE)
+            earlier = talk.session.session_id
+        with talking(service, replace(LIVING, memory_mode="read-only")) as talk:
+            talk.session.switch_to(earlier)
+            talk.answer("And this is between us")
+        assert [one.memory_mode for one in service.list_sessions("ann").sessions] == ["read-only"]
+        with talking(service) as talk:
+            talk.session.switch_to(earlier)
+            assert talk.session.memory_mode == "read-only", "it stays as it was"
+        with talking(service, replace(LIVING, memory_mode="on")) as talk:
+            talk.session.switch_to(earlier)
+            talk.answer("Now you may know")
+        assert texts_of(service, "ann") == [BIKE, "Good.", "Now you may know", "Good."]

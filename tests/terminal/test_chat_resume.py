@@ -74,6 +74,7 @@ def test_a_session_is_gone_on_with_by_its_name_with_all_that_was_said(site: Chat
         (("--resume", "nothing-like-it", "Hello?"), "there is no session 'nothing-like-it' here"),
         (("--resume",), "say which one: --resume ID or NAME"),
         (("--resume", "x", "--continue", "Hello?"), "give one of them"),
+        (("--nomemory", "--memory-mode", "read-only", "Hello?"), "--nomemory begins no session"),
         (("--resume", "x", "--nomemory", "Hello?"), "a chat without memory"),
     ],
 )
@@ -84,6 +85,17 @@ def test_what_cannot_be_resumed_is_said_and_nothing_is_asked(
     assert done.returncode in (2, 3)
     assert told in done.stderr.decode()
     assert not [one for one in site.provider.requests if one.body]
+    assert ids(site) == {}
+
+
+def test_a_chat_that_only_reads_is_told_of_the_memory_and_adds_nothing(site: ChatSite) -> None:
+    with site.service() as service:
+        service.set_fact(ANN, "city", "Lisbon")
+    assert site.piped("--memory-mode", "read-only", BIKE).returncode == 0
+    assert "city=Lisbon" in str(sent_whole(site))
+    assert ids(site) == {}
+    assert site.piped("--memory-mode", "off", BIKE).returncode == 0
+    assert "Lisbon" not in str(sent_whole(site))
     assert ids(site) == {}
 
 

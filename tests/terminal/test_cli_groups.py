@@ -46,6 +46,11 @@ READING = {
     "memory phases groups": False,
     "memory phases list": False,
     "memory phases show": False,
+    "memory files list": False,
+    "memory files show": True,
+    "memory files search": False,
+    "memory files history": False,
+    "memory files diff": True,
     "memory health-check": False,
     "transcript": True,
     "sessions list": True,
@@ -124,8 +129,9 @@ def test_each_group_is_shown_what_it_sees_and_changes_what_is_its_own(
     for group in WORDS:
         for command, has_own in READING.items():
             check_shown(command, said(command, ids, group), group, has_own)
-    exported, text = tmp_path / "exported.jsonl", tmp_path / "text.md"
+    exported, text, section = (tmp_path / name for name in ("exported.jsonl", "text.md", "section.md"))
     text.write_text("none")
+    section.write_text("## None\n\nnone\n")
     monkeypatch.setenv("VISUAL", "true")
     good("memory", "export", str(exported), "--user", USER, "--group", GLOBAL)
     for group in (GLOBAL, BETA, ALPHA):
@@ -135,6 +141,7 @@ def test_each_group_is_shown_what_it_sees_and_changes_what_is_its_own(
             "file": transcript_of(group, transcripts),
             "folder": tmp_path / "sessions",
             "text": text,
+            "section": section,
         }
         for command in WRITING:
             named = {**given, "file": exported} if command == "memory import" else given

@@ -55,6 +55,17 @@ COMMANDS = {
     "memory phases groups": [],
     "memory phases list": [],
     "memory phases show": ["{conversation}"],
+    "memory files list": ["--all"],
+    "memory files show": ["MEMORY.md"],
+    "memory files search": [MARK],
+    "memory files history": [],
+    "memory files diff": [],
+    "memory files export": ["{folder}"],
+    "memory files mirror": ["{folder}"],
+    "memory files edit": ["MEMORY.md", "--file", "{section}"],
+    "memory files note": ["a note"],
+    "memory files delete": ["MEMORY.md", "--yes"],
+    "memory files reset": ["--everything", "--yes"],
     "memory health-check": [],
     "transcript": ["s"],
     "sessions list": [],
@@ -113,7 +124,8 @@ def shelf(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def anns(no_answer: None, tmp_path: Path, shelf: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
     """One of everything, for ann; where it is."""
     monkeypatch.setenv("VISUAL", "true")
-    numbers = shelf / "numbers.json"
+    numbers, section = shelf / "numbers.json", tmp_path / "section.md"
+    section.write_text("## Bob\n\nbobs own\n")
     if numbers.exists():
         for name in FILES:
             shutil.copy(shelf / name, tmp_path)
@@ -127,6 +139,7 @@ def anns(no_answer: None, tmp_path: Path, shelf: Path, monkeypatch: pytest.Monke
         "file": str(tmp_path / "bob.jsonl"),
         "folder": str(tmp_path / "sessions"),
         "text": str(tmp_path / "bob.jsonl"),
+        "section": str(section),
     }
 
 
@@ -137,6 +150,7 @@ def _stock(folder: Path) -> dict[str, str]:
     good("remember", MARK, "--session", "s")
     good("global", "set", "-", stdin=MARK)
     with_service(_reject)
+    with_service(lambda service: service.edit_memory_file("ann", "MEMORY.md", f"## Ann\n\n{MARK}\n"))
     with_service(lambda service: service.inject("ann", [{"role": "user", "content": MARK}]))
     # A poll puts everybody's chats into conversations: here before bob does anything.
     with_service(lambda service: service.transcripts.poll())
@@ -198,6 +212,9 @@ def test_the_mark_is_where_ann_looks(anns: dict[str, str]) -> None:
         "memory unconfirmed list",
         "sessions list",
         "sessions show s",
+        "memory files show MEMORY.md",
+        "memory files search own",
+        "memory files diff",
     )
     for command in (*listed, "memory export"):
         assert MARK in good(*command.split()).stdout
@@ -205,4 +222,6 @@ def test_the_mark_is_where_ann_looks(anns: dict[str, str]) -> None:
     assert MARK in good("memory", "why").stdout
     good("sessions", "export", anns["folder"])
     assert any(MARK in path.read_text() for path in Path(anns["folder"]).rglob("*.md"))
+    good("memory", "files", "mirror", f"{anns['folder']}-2")
+    assert MARK in Path(f"{anns['folder']}-2", "main", "MEMORY.md").read_text()
     assert json.loads(good("queue", "list", "--json").stdout)

@@ -105,6 +105,13 @@ def test_what_cannot_be_done_is_said_and_changes_nothing(args: tuple[str, ...], 
     assert good("memory", "export").stdout.splitlines()[1:] == before
 
 
+def test_what_the_memory_of_a_session_is_for_is_listed_unless_it_is_on() -> None:
+    good("sessions", "mode", TAX, "read-only")
+    assert {row[0]: row[3] for row in rows("sessions")} == {TAX: "memory read-only", BOAT: ""}
+    listed = data("sessions", "list")["sessions"]
+    assert {one["session_id"]: one["memory_mode"] for one in listed} == {TAX: "read-only", BOAT: "on"}
+
+
 def test_two_sessions_of_one_name_go_by_their_ids() -> None:
     for session in (TAX, BOAT):
         good("sessions", "rename", session, "twice")

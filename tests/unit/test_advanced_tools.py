@@ -29,8 +29,8 @@ def text(service: Service, user: str, name: str, **arguments: object) -> str:
     return tools.answer(service, user, name, arguments).text
 
 
-def test_a_chat_is_offered_twelve_and_an_agent_all(service: Service, user: str) -> None:
-    assert len(tools.TOOLS) == 12
+def test_a_chat_is_offered_sixteen_and_an_agent_all(service: Service, user: str) -> None:
+    assert len(tools.TOOLS) == 16
     assert set(tools.ALL_TOOLS) > {tool["function"]["name"] for tool in tools.TOOLS}
     assert tools.execute(service, user, "list_facts", {}).startswith("Error: there is no tool 'list_facts'")
     assert text(service, user, "list_facts") == "There are no facts yet."

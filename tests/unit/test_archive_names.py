@@ -4,7 +4,8 @@ from datetime import UTC, datetime
 
 import pytest
 
-from shepherd_memory.archives.file_names import file_stem, folder_name, free_name, slug_of
+from shepherd_memory.archives.file_names import file_stem, free_name
+from shepherd_memory.mirrors.folder_names import folder_name, slug_of
 
 BEGUN = datetime(2026, 2, 21, 3, 39, tzinfo=UTC)
 

@@ -33,6 +33,7 @@ DESIGNED = {
     "memory_use": True,
     "memory_summary_tokens": 800,
     "archive_folder": "",
+    "memory_files_folder": "",
     "memory_database": "",
     "memory_documents": True,
     "memory_extraction": False,

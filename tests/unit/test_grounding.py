@@ -443,6 +443,8 @@ def test_relatives_by_marriage_are_other_people() -> None:
         ("私は45歳です。いえ、46歳になりました。", "age", "45歳", "私は45歳です"),
         ("我住在北京，准确说是廊坊。", "city", "北京", "我住在北京"),
         ("我今年45岁，不，46岁了。", "age", "45岁", "我今年45岁"),
+        ("The flight is at 6:40, my bad, 16:40.", "flight_time", "6:40", "The flight is at 6:40"),
+        ("I'm 45, silly me, 46.", "age", "45", "I'm 45"),
     ],
 )
 def test_what_is_taken_back_at_once_is_not_stored(said: str, key: str, value: str, quote: str) -> None:
@@ -461,3 +463,12 @@ def test_what_is_taken_back_at_once_is_not_stored(said: str, key: str, value: st
 )
 def test_another_number_of_something_else_takes_nothing_back(said: str, key: str, value: str) -> None:
     assert decide(said, key, value, "", "daughter" if "daughter" in key else "self") == STORED
+
+
+def test_a_letter_may_go_on_in_the_line_of_its_greeting() -> None:
+    letter = "Dear customer, I am Ade and I live in Lagos. Send me your details."
+    assert decide(f"Is this real?\n\n{letter}\nYours, Ade", "city", "Lagos", "I live in Lagos") == REFUSED
+    assert (
+        decide("Is this real?\n\nHi Bea, I live in Lagos.\nCheers", "city", "Lagos", "I live in Lagos")
+        == REFUSED
+    )

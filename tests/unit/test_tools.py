@@ -27,7 +27,7 @@ def user(request: pytest.FixtureRequest) -> str:
     return request.node.name
 
 
-def test_the_definitions_are_the_twelve_tools_in_the_form_of_function_calling() -> None:
+def test_the_definitions_are_the_sixteen_tools_in_the_form_of_function_calling() -> None:
     functions = {tool["function"]["name"]: tool["function"]["parameters"] for tool in tools.TOOLS}
     assert {name: parameters["required"] for name, parameters in functions.items()} == {
         "search_memory": ["query"],
@@ -42,6 +42,10 @@ def test_the_definitions_are_the_twelve_tools_in_the_form_of_function_calling() 
         "search_sessions": ["query"],
         "read_session": ["session_id"],
         "rename_session": ["session_id", "name"],
+        "list_memory_files": [],
+        "read_memory_file": ["path"],
+        "search_memory_files": ["queries"],
+        "add_memory_note": ["note"],
     }
     assert all(tool["type"] == "function" for tool in tools.TOOLS)
     assert not any("user" in name for parameters in functions.values() for name in parameters["properties"])

@@ -3,7 +3,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shepherd_memory.text.words import content_stems, fold, stems, unbroken_words, word_spans, words
+from shepherd_memory.text.words import (
+    content_stems,
+    fold,
+    has_words,
+    stems,
+    unbroken_words,
+    word_spans,
+    words,
+)
 
 
 @pytest.mark.parametrize(
@@ -92,3 +100,14 @@ def test_spans_are_in_order_and_inside_of_the_text(text: str) -> None:
     spans = list(word_spans(text))
     assert all(0 <= start < end <= len(text) for start, end in spans)
     assert spans == sorted(spans)
+
+
+@given(
+    st.text(st.characters(codec="utf-8")) | st.text(st.sampled_from("ab1 ,.'s+#")),
+    st.integers(0, 20),
+    st.integers(1, 5),
+)
+def test_a_text_has_the_words_that_it_is_made_of(text: str, first: int, length: int) -> None:
+    said = words(text)[first : first + length]
+    assert has_words(text, said) == bool(said)
+    assert not has_words(text, [*said, "neverthere"])

@@ -21,6 +21,7 @@ TUNED, *_ = PARTS = (
     "ninth",
     "tenth",
     "eleventh",
+    "twelfth",
 )
 
 

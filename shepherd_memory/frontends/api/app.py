@@ -33,12 +33,22 @@ OWN_FOLDERS = ("memory", "tools")
 
 def api_application(service: Service, host: str) -> Application:
     """The API as something that a server's process can serve."""
-    return Application(lambda threads, quick, auth: create_app(service, threads, quick, host=host, auth=auth))
-
-
-def create_app(service: Service, threads: ThreadPool, quick: ThreadPool, *, host: str, auth: Auth) -> ASGIApp:
-    """The server for one service; its state is made when it starts, and taken down when it stops."""
     states: list[State] = []
+
+    def make(threads: ThreadPool, quick: ThreadPool, auth: Auth) -> ASGIApp:
+        return create_app(service, threads, quick, states, host=host, auth=auth)
+
+    async def finish() -> None:
+        for end in [end for state in states for end in state.streams]:
+            end()
+
+    return Application(make, finish)
+
+
+def create_app(
+    service: Service, threads: ThreadPool, quick: ThreadPool, states: list[State], *, host: str, auth: Auth
+) -> ASGIApp:
+    """The server for one service; its state, added to `states`, is made at its start, and ends with it."""
 
     @asynccontextmanager
     async def lifespan(_: object) -> AsyncIterator[None]:

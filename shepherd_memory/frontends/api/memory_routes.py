@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from typing import Literal, TypeVar, cast
 
 from shepherd_memory.frontends.api.exporting import ExportResponse
+from shepherd_memory.frontends.api.file_routes import FILE_OPERATIONS
 from shepherd_memory.frontends.api.memory_shapes import (
     ContextPage,
     Conversations,
@@ -351,6 +352,7 @@ LONG_AT_ONCE = 2
 MEMORY_OPERATIONS = [
     *SESSION_OPERATIONS,
     *PHASE_OPERATIONS,
+    *FILE_OPERATIONS,
     Operation("POST", f"{ROOT}/remember", "Store messages.", Remembered, remember, body=Remember),
     Operation("GET", f"{ROOT}/recall", "Find what a query is about.", Recalled, recall, Recall),
     Operation("POST", f"{ROOT}/recall", "The same, by a body.", Recalled, recall_by_body, body=Recall),

@@ -40,7 +40,8 @@ REASONS = {
     405: "The path has other methods; `Allow` lists them.",
     406: "`Accept` leaves out JSON.",
     408: "The body stopped coming, or comes too slowly.",
-    409: "A session is active already, is being answered in, or has ended; `X-Shepherd-Session` names it.",
+    409: "What stands in the way: a session that is active, is being answered in or has ended"
+    " (`X-Shepherd-Session` names it), or a version of the memory files that the writer has not seen.",
     413: "The body is larger than this key may send, or holds more than a body may.",
     415: "The body has another Content-Type than this operation takes.",
     421: "The Host header names another server.",

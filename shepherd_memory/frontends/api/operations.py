@@ -229,7 +229,7 @@ class _NamedRoute(Route):
 
     def matches(self, scope: Scope) -> tuple[Match, Scope]:
         match, child = super().matches(scope)
-        is_taken = match is Match.PARTIAL and scope["method"] in ("PATCH", "DELETE")
+        is_taken = match is Match.PARTIAL and scope["method"] in ("PATCH", "PUT", "DELETE")
         return (Match.FULL if is_taken else match), child
 
 

@@ -9,11 +9,19 @@ import click
 from click.core import ParameterSource
 
 from shepherd_memory.errors import EndpointError, InvalidInput
-from shepherd_memory.frontends.cli.opening import chosen_group, own_group_option, user_of, user_option
+from shepherd_memory.frontends.cli.opening import (
+    chosen_group,
+    chosen_mode,
+    memory_mode_option,
+    own_group_option,
+    user_of,
+    user_option,
+)
 from shepherd_memory.frontends.cli.streams import stdin_lines, stdin_text
 from shepherd_memory.frontends.terminal.invocation import Invocation, pass_invocation
 from shepherd_memory.frontends.terminal.output import is_terminal, print_message, print_note
 from shepherd_memory.frontends.terminal.signals import INTERRUPTED, interrupted
+from shepherd_memory.memory.sessions import ON
 from shepherd_memory.text.canonical import canonical_text
 
 if TYPE_CHECKING:
@@ -38,6 +46,7 @@ if TYPE_CHECKING:
 @click.option("--fresh", is_flag=True, help="Begin without a word of the last conversation.")
 @click.option("--wake", is_flag=True, help="Have the model greet first, and take up the last conversation.")
 @click.option("--nomemory", is_flag=True, help="Recall nothing, and remember nothing.")
+@memory_mode_option
 @click.option("--memtools", is_flag=True, help="Let the model search and change the memory by itself.")
 @click.option("--server", metavar="URL", help="Chat in the shared session of a `shepherd cli-server`.")
 @click.option("--key", metavar="KEY", default="", envvar="SHEPHERD_KEY", help="An API key for that server.")
@@ -53,6 +62,7 @@ def chat(
     fresh: bool,
     wake: bool,
     nomemory: bool,
+    memory_mode: str | None,
     memtools: bool,
     server: str | None,
     key: str,
@@ -71,7 +81,8 @@ def chat(
 
     log_quietly(invocation.debug)
     of_server = resume or fresh or wake or nomemory or memtools or bool(user)
-    of_server = of_server or named is not None or group is not None
+    of_server = of_server or named is not None or group is not None or memory_mode is not None
+    mode = chosen_mode(memory_mode, nomemory)
     _check_options(server, (resume, fresh, named is not None).count(True) > 1, of_server)
     place = chosen_group(group)
     signals = InterruptRouter()
@@ -79,7 +90,13 @@ def chat(
         talk = _Talk(prompt, as_json, wake, signals, named)
         if server is None:
             options = Options(
-                memory=not nomemory, memtools=memtools, place=here(), lives=True, fresh=fresh, group=place
+                memory=not nomemory,
+                memtools=memtools,
+                place=here(),
+                lives=True,
+                fresh=fresh,
+                group=place,
+                memory_mode=mode,
             )
             last = _chat_here(invocation, options, user, resume, talk)
         else:
@@ -94,8 +111,8 @@ def _check_options(server: str | None, is_contrary: bool, is_of_server: bool) ->
         raise InvalidInput("--key is for a server: give its URL with --server")
     if server is not None and is_of_server:
         raise InvalidInput(
-            "--continue, --resume, --fresh, --wake, --nomemory, --memtools, --user and --group are for the"
-            " server"
+            "--continue, --resume, --fresh, --wake, --nomemory, --memory-mode, --memtools, --user and --group"
+            " are for the server"
         )
 
 
@@ -169,7 +186,7 @@ def _chat_here(
             _begin(session, talk)
             if talk.is_typed():
                 _greet(session)
-            is_kept = options.memory and service.config.memory_documents
+            is_kept = options.memory and session.memory_mode == ON and service.config.memory_documents
             history = InputHistory(user_id, is_kept, session.group)
             last = talk.hold(session, inner, history)
         if session.problem:

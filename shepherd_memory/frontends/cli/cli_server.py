@@ -7,7 +7,14 @@ from typing import TYPE_CHECKING
 import click
 
 from shepherd_memory.errors import ShepherdError
-from shepherd_memory.frontends.cli.opening import chosen_group, own_group_option, user_of, user_option
+from shepherd_memory.frontends.cli.opening import (
+    chosen_group,
+    chosen_mode,
+    memory_mode_option,
+    own_group_option,
+    user_of,
+    user_option,
+)
 from shepherd_memory.frontends.terminal.invocation import Invocation, pass_invocation
 from shepherd_memory.frontends.terminal.output import print_message
 from shepherd_memory.frontends.terminal.signals import stop_signals
@@ -23,6 +30,7 @@ if TYPE_CHECKING:
 @user_option
 @own_group_option
 @click.option("--continue", "resume", is_flag=True, help="Go on with the last session in this folder.")
+@memory_mode_option
 @click.option("--memtools", is_flag=True, help="Let the model search and change the memory by itself.")
 @click.option("--json", "as_json", is_flag=True, help="Log JSON lines, and leave the greeting out.")
 @pass_invocation
@@ -34,6 +42,7 @@ def cli_server(
     user: str | None,
     group: str | None,
     resume: bool,
+    memory_mode: str | None,
     memtools: bool,
     as_json: bool,
 ) -> None:
@@ -51,10 +60,18 @@ def cli_server(
 
         log_to_stderr(as_json, invocation.debug)
         config, user_id, place = invocation.config, user_of(invocation, user), chosen_group(group)
+        mode = chosen_mode(memory_mode)
         at, number = host or config.server_host, config.cli_server_port if port is None else port
         with (
             open_service(config, config_path=invocation.config_path) as service,
-            open_shared(service, user_id, memtools=memtools, resume=resume, group=place) as session,
+            open_shared(
+                service,
+                user_id,
+                memtools=memtools,
+                resume=resume,
+                group=place,
+                memory_mode=mode,
+            ) as session,
         ):
             run(
                 service,

@@ -19,13 +19,28 @@ USUAL = "vi"
 @contextmanager
 def edited(text: str, name: str, max_bytes: int) -> Iterator[str]:
     """What the user makes of a text. If it cannot be used the file stays, and the error says where it is."""
+    with _in_file(text, name) as path:
+        _run(path)
+        yield file_text(path, max_bytes)
+
+
+@contextmanager
+def kept_if_refused(text: str, name: str) -> Iterator[str]:
+    """A text that came some other way. If it cannot be used it is put into such a file too."""
+    with _in_file("", name) as path:
+        path.write_bytes(text.encode())
+        yield text
+
+
+@contextmanager
+def _in_file(text: str, name: str) -> Iterator[Path]:
+    """A file with a text, which is removed unless it has another one that was refused."""
     folder = Path(tempfile.mkdtemp(prefix="shepherd-"))
     path, is_kept = folder / name, False
     try:
         with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
             file.write(text.encode())
-        _run(path)
-        yield file_text(path, max_bytes)
+        yield path
     except ShepherdError as error:
         is_kept = path.exists() and path.read_bytes() not in (text.encode(), b"")
         if not is_kept:

@@ -9,6 +9,7 @@ from shepherd_memory.errors import InvalidInput, NotFound, ShepherdError
 from shepherd_memory.frontends.cli.forgetting import ForgettingChoice, forget_one
 from shepherd_memory.frontends.cli.groups import CommandGroup
 from shepherd_memory.frontends.cli.health import engine_line
+from shepherd_memory.frontends.cli.memory_files.command import files
 from shepherd_memory.frontends.cli.opening import (
     group_option,
     open_for_reading,
@@ -59,6 +60,7 @@ memory.add_command(watch)
 memory.add_command(conversations)
 memory.add_command(process)
 memory.add_command(phases)
+memory.add_command(files)
 memory.add_command(health_check)
 
 

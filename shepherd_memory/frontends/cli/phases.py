@@ -43,11 +43,15 @@ def phases() -> None:
 def list_(
     invocation: Invocation, limit: int, offset: int, user: str | None, group: str, as_json: bool
 ) -> None:
-    """List conversations with their notes, or the reasons why they have none, the latest first."""
+    """List conversations with their notes, or the reasons why they have none, the latest first.
+
+    Then how the memory files of each group stand that are made of the notes.
+    """
     with open_for_reading(invocation, user) as (service, user_id):
         service.transcripts.poll()
         found = service.conversation_notes(user_id, limit=limit + 1, offset=offset, group=group)
         off = service.why_no_notes()
+        consolidated = service.consolidation_states(user_id, group=group)
     shown = [line_of(one.conversation, one.output, one.obstacle) for one in found[:limit]]
     if as_json:
         emit_json([plain(one) for one in shown])
@@ -55,6 +59,8 @@ def list_(
         with_group = any(one.group_name != MAIN_GROUP for one in shown)
         rows = (_row(one, with_group) for one in shown)
         emit_table((*HEADER, "GROUP") if with_group else HEADER, rows)
+        for one in consolidated:
+            print_note(_group_line(one))
     if off:
         print_note(f"no notes are made: {off}")
     if len(found) > limit:
@@ -81,11 +87,24 @@ def groups(invocation: Invocation, user: str | None, group: str, as_json: bool) 
         print_note(f"nothing is consolidated: {off}")
 
 
+def _group_line(one: ConsolidationState) -> str:
+    parts = [
+        f"version {one.version}",
+        f"consolidated {local(one.consolidated_at)}" if one.consolidated_at else "never consolidated",
+        f"dirty since {local(one.dirty_since)}" if one.dirty_since else "",
+        _why_not_now(one),
+    ]
+    return f"memory files of {one.group_name}: {', '.join(filter(None, parts))}"
+
+
+def _why_not_now(one: ConsolidationState) -> str:
+    return ", ".join(filter(None, (f"{one.reason}{_at(one.until)}", one.detail)))
+
+
 def _group_row(one: ConsolidationState) -> tuple[str, ...]:
-    why = ", ".join(filter(None, (f"{one.reason}{_at(one.until)}", one.detail)))
     last = local(one.consolidated_at) if one.consolidated_at else ""
     dirty = local(one.dirty_since) if one.dirty_since else ""
-    return one.group_name, str(one.version), last, one.outcome, dirty, why
+    return one.group_name, str(one.version), last, one.outcome, dirty, _why_not_now(one)
 
 
 @phases.command()

@@ -22,7 +22,7 @@ from shepherd_memory.frontends.terminal.safe_text import escape_line
 from shepherd_memory.frontends.terminal.session_words import ago, message_words, session_line
 from shepherd_memory.frontends.terminal.tables import emit_table
 from shepherd_memory.frontends.terminal.times import local
-from shepherd_memory.memory.sessions import MEMORY_MODES
+from shepherd_memory.memory.sessions import MEMORY_MODES, ON
 from shepherd_memory.storage.rows import as_json as plain
 
 if TYPE_CHECKING:
@@ -252,7 +252,9 @@ def _emit_sessions(found: "Iterable[SessionSummary]") -> None:
 
 
 def _row(one: "SessionSummary") -> tuple[str, ...]:
-    return one.session_id, ago(one.last_activity_at), str(one.message_count), one.status, session_line(one)
+    mode = "" if one.memory_mode == ON else f"memory {one.memory_mode}"
+    state = ", ".join(filter(None, (one.status, mode)))
+    return one.session_id, ago(one.last_activity_at), str(one.message_count), state, session_line(one)
 
 
 def _emit_found(found: "SessionList") -> None:

@@ -12,11 +12,19 @@ from typing import TYPE_CHECKING
 import click
 
 from shepherd_memory.errors import InvalidInput, SessionRunning
-from shepherd_memory.frontends.cli.opening import chosen_group, own_group_option, user_of, user_option
+from shepherd_memory.frontends.cli.opening import (
+    chosen_group,
+    chosen_mode,
+    memory_mode_option,
+    own_group_option,
+    user_of,
+    user_option,
+)
 from shepherd_memory.frontends.terminal.invocation import Invocation, pass_invocation
 from shepherd_memory.frontends.terminal.output import is_terminal, print_note
 from shepherd_memory.frontends.terminal.safe_text import escape_line
 from shepherd_memory.frontends.terminal.signals import interrupted
+from shepherd_memory.memory.sessions import ON
 
 if TYPE_CHECKING:
     from shepherd_memory.chat.session import ChatSession, Options
@@ -37,6 +45,7 @@ if TYPE_CHECKING:
 @click.option("--fresh", is_flag=True, help="Begin without a word of the last conversation.")
 @click.option("--wake", is_flag=True, help="Have the model greet first, and take up the last conversation.")
 @click.option("--nomemory", is_flag=True, help="Recall nothing, and remember nothing.")
+@memory_mode_option
 @click.option("--memtools", is_flag=True, help="Let the model search and change the memory by itself.")
 @user_option
 @own_group_option
@@ -48,6 +57,7 @@ def tui(
     fresh: bool,
     wake: bool,
     nomemory: bool,
+    memory_mode: str | None,
     memtools: bool,
     user: str | None,
     group: str | None,
@@ -71,6 +81,7 @@ def tui(
         lives=True,
         fresh=fresh,
         group=chosen_group(group),
+        memory_mode=chosen_mode(memory_mode, nomemory),
     )
     with interrupted(), signals.handled(), exit_on_hangup():
         code = _run(invocation, user, _Beginning(resume, named, wake), options, signals)
@@ -129,7 +140,7 @@ def _run(
         inner = replace(invocation, service=service, user_id=user_id, group=options.group)
         with signals.opened(open_chat(service, user_id, options, resume=beginning.continues)) as session:
             beginning.start(session)
-            is_kept = options.memory and service.config.memory_documents
+            is_kept = options.memory and session.memory_mode == ON and service.config.memory_documents
             history = InputHistory(user_id, is_kept, session.group)
             app = TuiApp(service, session, inner, history, signals, beginning.screen())
             with signals.taken_by(app.leave):

@@ -1,7 +1,7 @@
 """The MCP server at `/mcp` of the API server: each request stands for itself, and acts for its own key."""
 
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from starlette.routing import Route
 from starlette.types import Message, Receive, Scope, Send
@@ -21,6 +21,10 @@ from shepherd_memory.tools import ToolOutput, answer
 
 if TYPE_CHECKING:
     from mcp.server.lowlevel import Server
+
+    from shepherd_memory.frontends.mcp.changes import Question, Streams
+
+T = TypeVar("T")
 
 USER_KEY = "shepherd.mcp.user"
 GROUP_KEY = "shepherd.mcp.group"
@@ -79,15 +83,35 @@ def _server() -> "Server[Any]":
 
     from shepherd_memory.frontends.mcp.server import mcp_server
 
-    return mcp_server(_answer)
+    return mcp_server(HttpDesk())
 
 
-async def _answer(context: Any, name: str, arguments: dict[str, Any]) -> ToolOutput:
-    scope: Scope = context.request.scope
-    state = server_state_of(scope)
-    return await threads_of(scope).run(
-        lambda: answer(state.service, scope[USER_KEY], name, arguments, group=scope[GROUP_KEY])
-    )
+class HttpDesk:
+    """Each request is for the user and group of its own key."""
+
+    async def answer(self, context: Any, name: str, arguments: dict[str, Any]) -> ToolOutput:
+        scope: Scope = context.request.scope
+        state = server_state_of(scope)
+        return await threads_of(scope).run(
+            lambda: answer(state.service, scope[USER_KEY], name, arguments, group=scope[GROUP_KEY])
+        )
+
+    async def ask(self, context: Any, question: "Question[T]") -> T:
+        scope: Scope = context.request.scope
+        state = server_state_of(scope)
+        return await threads_of(scope).run(question, state.service, scope[USER_KEY], scope[GROUP_KEY])
+
+    async def may_look(self, context: Any) -> bool:
+        scope: Scope = context.request.scope
+        try:
+            await server_state_of(scope).door.caller_of(headers_of(scope))
+        except HttpError as refusal:
+            return refusal.status >= 500
+        return True
+
+    def streams(self, context: Any) -> "Streams":
+        scope: Scope = context.request.scope
+        return server_state_of(scope).streams
 
 
 MCP_ROUTES = [Route("/mcp", Mcp(), methods=["POST"])]

@@ -5,7 +5,7 @@ import threading
 from collections.abc import Callable
 from concurrent.futures import Future
 from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from shepherd_memory.errors import DatabaseUnavailable, ShepherdError
 from shepherd_memory.text.groups import MAIN_GROUP
@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 STOPPING = "the server is stopping"
 FAILED = "the memory failed; the log says why, start again"
+
+T = TypeVar("T")
 
 logger = logging.getLogger(__name__)
 
@@ -63,6 +65,10 @@ class Memory:
         except ShepherdError as error:
             return ToolOutput(f"{ERROR} {error}")
         return answer(service, self._user_id, name, arguments, group=self._group)
+
+    def ask(self, question: Callable[["Service", str, str], T]) -> T:
+        """What the service says to a question about the user's group; ShepherdError if it cannot be asked."""
+        return question(self._service(), self._user_id, self._group)
 
     def _service(self) -> "Service":
         self.start()

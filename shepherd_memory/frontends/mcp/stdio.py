@@ -2,17 +2,21 @@
 
 import asyncio
 import threading
+from collections import Counter
 from contextlib import closing
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import anyio
 import mcp_types as types
 from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
 from anyio.to_thread import run_sync
+from mcp.server.lowlevel import NotificationOptions
+from mcp.shared.jsonrpc_dispatcher import cancelled_request_id_from_params
 from mcp.shared.message import SessionMessage
 from pydantic import ValidationError
 
 from shepherd_memory.errors import InvalidInput
+from shepherd_memory.frontends.mcp.changes import Question, StandingClient, Streams
 from shepherd_memory.frontends.mcp.memory import Memory
 from shepherd_memory.frontends.mcp.server import mcp_server
 from shepherd_memory.frontends.mcp.wire import MAX_LINE_BYTES, LineTooLong, LineTransport, readable
@@ -21,6 +25,9 @@ from shepherd_memory.frontends.terminal.signals import SIGNALS, not_ignored
 if TYPE_CHECKING:
     from shepherd_memory.tools import ToolOutput
 
+T = TypeVar("T")
+
+CANCELLED = "notifications/cancelled"
 THREADS = 4
 CLOSED_SECONDS = 10.0
 """So long a client that closed its end may wait for answers to what it asked before."""
@@ -59,10 +66,11 @@ class StdioSession:
         self._memory = memory
         self._threads = anyio.CapacityLimiter(THREADS)
         self._own_threads = anyio.CapacityLimiter(2)
-        self._unanswered = 0
+        self._unanswered: Counter[types.RequestId] = Counter()
         self._has_answered = False
         self._answered = anyio.Event()
         self._last_answers = anyio.CancelScope()
+        self._streams: Streams = {}
 
     def end(self) -> None:
         """Come to an end, whatever the client still wants."""
@@ -74,16 +82,30 @@ class StdioSession:
         scope.deadline = min(scope.deadline, anyio.current_time() + seconds)
 
     async def run(self) -> None:
-        server = mcp_server(self._answer)
+        client = StandingClient(self)
+        server = mcp_server(self, client)
+        options = server.create_initialization_options(NotificationOptions(resources_changed=True))
         incoming, received = anyio.create_memory_object_stream[SessionMessage | Exception]()
         outgoing, sent = anyio.create_memory_object_stream[SessionMessage]()
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(self._read, incoming, outgoing.clone())
             tasks.start_soon(self._write, sent)
-            await server.run(received, outgoing, server.create_initialization_options())
+            async with anyio.create_task_group() as telling:
+                telling.start_soon(client.run)
+                await server.run(received, outgoing, options)
+                telling.cancel_scope.cancel()
 
-    async def _answer(self, context: Any, name: str, arguments: dict[str, Any]) -> "ToolOutput":
+    async def answer(self, context: Any, name: str, arguments: dict[str, Any]) -> "ToolOutput":
         return await run_sync(self._memory.answer, name, arguments, limiter=self._threads)
+
+    async def ask(self, context: Any, question: Question[T]) -> T:
+        return await run_sync(self._memory.ask, question, limiter=self._threads)
+
+    async def may_look(self, context: Any) -> bool:
+        return True
+
+    def streams(self, context: Any) -> Streams:
+        return self._streams
 
     async def _read(self, incoming: Incoming, outgoing: Outgoing) -> None:
         async with incoming, outgoing:
@@ -95,9 +117,12 @@ class StdioSession:
                     await outgoing.send(SessionMessage(item))
                     continue
                 if isinstance(item, types.JSONRPCRequest):
-                    self._unanswered += 1
+                    self._unanswered[item.id] += 1
+                self._forget_cancelled(item)
                 await incoming.send(SessionMessage(item))
             self._give_up_after(CLOSED_SECONDS)
+            for end in list(self._streams):
+                end()
             with self._last_answers:
                 await self._until_answered()
 
@@ -120,7 +145,7 @@ class StdioSession:
         return None
 
     async def _until_answered(self) -> None:
-        while self._unanswered:
+        while self._unanswered.total():
             self._answered = anyio.Event()
             await self._answered.wait()
 
@@ -139,8 +164,16 @@ class StdioSession:
 
     def _count(self, reply: types.JSONRPCResponse | types.JSONRPCError) -> None:
         if reply.id is not None:
-            self._unanswered -= 1
+            self._unanswered[reply.id] = max(0, self._unanswered[reply.id] - 1)
             self._answered.set()
+
+    def _forget_cancelled(self, message: types.JSONRPCMessage) -> None:
+        """Nobody answers a request that its client has cancelled."""
+        if isinstance(message, types.JSONRPCNotification) and message.method == CANCELLED:
+            cancelled = cancelled_request_id_from_params(message.params)
+            if cancelled is not None:
+                self._unanswered.pop(cancelled, None)
+                self._answered.set()
 
 
 def _refused(code: int, message: str) -> types.JSONRPCError:

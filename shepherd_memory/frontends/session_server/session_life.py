@@ -3,7 +3,7 @@
 import logging
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import msgspec
 
@@ -26,6 +26,7 @@ class StartRequest(msgspec.Struct, frozen=True, kw_only=True):
     previous_transcript: Transcript = msgspec.field(default_factory=list)
     previousTranscript: Transcript = msgspec.field(default_factory=list)
     takeover: bool = False
+    memory_mode: Literal["on", "read-only", "off"] | None = None
     wake: bool = False
     """Whether the model greets the user then; the client follows it."""
 
@@ -51,7 +52,9 @@ class SharedLife:
         try:
             session.recover()
             if self._status() == ENDED:
-                session.start(session_id=session.session_id)
+                mode = self._chat.options.memory_mode
+                life = session.start(session_id=session.session_id, memory_mode=mode)
+                self._chat.memory_mode = life.memory_mode
         except (DatabaseError, SessionConflict) as error:
             logger.warning("the session was not started: %s", error)
 
@@ -62,8 +65,10 @@ class SharedLife:
             previous=asked.previous,
             previous_transcript=asked.previous_transcript or asked.previousTranscript,
             takeover=asked.takeover,
+            memory_mode=asked.memory_mode or self._chat.options.memory_mode,
         )
         self._chat.clear(life.session_id)
+        self._chat.memory_mode = life.memory_mode
         return life
 
     def end(self) -> SessionLife:
@@ -75,7 +80,8 @@ class SharedLife:
         if not is_known(self._chat.user_id) or not self._status():
             self._chat.clear()
         else:
-            begun = self._chat.next_session().start(clears=self._chat.session_id)
+            mode = self._chat.options.memory_mode
+            begun = self._chat.next_session().start(clears=self._chat.session_id, memory_mode=mode)
             self._chat.clear(begun.session_id)
 
     def follow(self) -> None:

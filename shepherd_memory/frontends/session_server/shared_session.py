@@ -350,12 +350,20 @@ class SharedSession:
 
 @contextmanager
 def open_shared(
-    service: Service, user_id: str, *, memtools: bool = False, resume: bool = False, group: str = ""
+    service: Service,
+    user_id: str,
+    *,
+    memtools: bool = False,
+    resume: bool = False,
+    group: str = "",
+    memory_mode: str = "",
 ) -> Iterator[SharedSession]:
     """A chat of one user for many clients; in the end it stops, and is queued and saved as any chat."""
     # Not the chat of the same folder, which is saved there too.
     place = os.path.join(here(), PLACE) if here() else ""
-    options = Options(memtools=memtools, evicts=False, each=True, place=place, group=group)
+    options = Options(
+        memtools=memtools, evicts=False, each=True, place=place, group=group, memory_mode=memory_mode
+    )
     with open_chat(service, user_id, options, resume=resume) as chat:
         session = SharedSession(chat)
         try:

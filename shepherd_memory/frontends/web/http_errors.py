@@ -15,6 +15,7 @@ from shepherd_memory.errors import (
     SessionConflict,
     SessionEnded,
     ShepherdError,
+    VersionChanged,
 )
 
 OPENAI, RESPONSES, ANTHROPIC, MCP = "openai", "responses", "anthropic", "mcp"
@@ -26,6 +27,7 @@ STATUSES: dict[type[ShepherdError], int] = {
     ShepherdError: 500,
     ConfigError: 500,
     InvalidInput: 400,
+    VersionChanged: 409,
     NotFound: 404,
     SessionConflict: 409,
     DatabaseError: 500,

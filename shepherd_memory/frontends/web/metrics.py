@@ -68,30 +68,22 @@ class Metrics:
         self._gauges = self._gauges_of(GAUGES)
         self._spool_gauges = self._gauges_of(SPOOL_GAUGES)
         self._counted: dict[tuple[str, int], tuple[Counter, Histogram]] = {}
-        self._queue = Gauge(
-            "shepherd_queue_items", "Items for extraction by state.", ["state"], registry=self.registry
+        gauge = self._labelled_gauge
+        self._queue = gauge("queue_items", "Items for extraction by state.", "state")
+        self._conversations = gauge("conversations", "Conversations by state, all users.", "state")
+        self._phase_items = gauge("phase_items", "Items of a phase by state.", "phase", "state")
+        self._phase_lag = gauge(
+            "phase_oldest_waiting_seconds", "How long the oldest item of a phase has waited.", "phase"
         )
-        self._conversations = Gauge(
-            "shepherd_conversations", "Conversations by state, all users.", ["state"], registry=self.registry
-        )
-        self._phase_items = Gauge(
-            "shepherd_phase_items", "Items of a phase by state.", ["phase", "state"], registry=self.registry
-        )
-        self._phase_lag = Gauge(
-            "shepherd_phase_oldest_waiting_seconds",
-            "How long the oldest item of a phase has waited.",
-            ["phase"],
-            registry=self.registry,
-        )
-        self._tokens = Gauge(
-            "shepherd_tokens",
-            "Tokens spent on memory by purpose, all users.",
-            ["purpose", "direction"],
-            registry=self.registry,
+        self._tokens = gauge(
+            "tokens", "Tokens spent on memory by purpose, all users.", "purpose", "direction"
         )
 
     def _gauges_of(self, texts: Mapping[str, str]) -> dict[str, Gauge]:
         return {name: Gauge(f"shepherd_{name}", text, registry=self.registry) for name, text in texts.items()}
+
+    def _labelled_gauge(self, name: str, text: str, *labels: str) -> Gauge:
+        return Gauge(f"shepherd_{name}", text, labels, registry=self.registry)
 
     def count(self, route: str, status: int, seconds: float) -> None:
         """Count one request that was answered."""

@@ -1,6 +1,6 @@
 """What the handlers of one server process share."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from starlette.types import Scope
@@ -33,6 +33,9 @@ class ServerState:
     slots: ConcurrencyLimit = field(default_factory=ConcurrencyLimit)
     rates: RateLimiter = field(default_factory=RateLimiter)
     bodies: BodyBudget = field(default_factory=BodyBudget)
+    streams: dict[Callable[[], None], str] = field(default_factory=dict)
+    """What ends each answer that goes on until its client leaves, when the server stops; and whose it is."""
+
     write_problem: str = ""
     """Why the last exchange could not be stored; empty since one could."""
 

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterable, Iterator
+from itertools import pairwise
 
 from shepherd_memory.text.grounding.languages import pattern
 from shepherd_memory.text.grounding.quantities import Literal, Quantity, find_quantities, supports
@@ -11,6 +12,8 @@ MAX_BEFORE_RETRACTION = 30
 """In so many characters a message that takes back the one before it says so."""
 MAX_AFTER = 80
 """In so many characters after a clause it is taken back, if at all."""
+
+MAX_ASIDE_WORDS = 3
 
 _BETWEEN = " .,;:!?…。、-\u2013\u2014\n"
 _PAUSE = re.compile(r"\s*[,.:!…、。]|\s*$")
@@ -45,16 +48,25 @@ def _begins_correction(reading: Reading, after: str) -> bool:
 def _says_another_number(reading: Reading, after: str, value: str) -> bool:
     """Whether a number of the same kind follows of nothing else, that is so by now: "she turned five"."""
     own, _ = find_quantities(value)
-    if not own:
-        return False
     update = pattern("moods", "update", reading.languages)
+    parts = list(_parts(reading, after)) if own else []
     return any(
-        update.search(part)
-        and any(
-            _replaces(one, other, part, value, reading) for one in find_quantities(part)[0] for other in own
-        )
-        for part in _parts(reading, after)
+        (update.search(part) or (_is_aside(before, reading) and _is_bare(part, found)))
+        and any(_replaces(one, own, part, value, reading) for one in found)
+        for before, part in pairwise(["", *parts])
+        if (found := find_quantities(part)[0])
     )
+
+
+def _is_aside(part: str, reading: Reading) -> bool:
+    """Whether a part is a few words that name nobody: "my bad"."""
+    spoken = part.split()
+    return 0 < len(spoken) <= MAX_ASIDE_WORDS and not reading.capitals.intersection(spoken)
+
+
+def _is_bare(part: str, found: list[Quantity]) -> bool:
+    """Whether a part is a number with a word beside it at most: "at 16:40"."""
+    return len(part.split()) <= 1 + max(len(one.text.split()) for one in found)
 
 
 def _parts(reading: Reading, after: str) -> Iterator[str]:
@@ -63,12 +75,14 @@ def _parts(reading: Reading, after: str) -> Iterator[str]:
         yield from joiner.split(part)
 
 
-def _replaces(one: Quantity, other: Quantity, part: str, value: str, reading: Reading) -> bool:
-    if supports(one, other) or not _kinds(one) & _kinds(other):
+def _replaces(one: Quantity, own: list[Quantity], part: str, value: str, reading: Reading) -> bool:
+    if any(supports(one, other) for other in own):
+        return False
+    if not any(_kinds(one) & _kinds(other) for other in own):
         return False
     rest = _after(one, part)
     if {"ja", "zh"} & set(reading.languages):
-        return bool(rest) and rest[:1] == _after(other, value)[:1]
+        return bool(rest) and any(rest[:1] == _after(other, value)[:1] for other in own)
     known = pattern("moods", "update", reading.languages), pattern("plain", "filler", reading.languages)
     return not _WORD.match(rest) or any(entry.match(rest) for entry in known)
 

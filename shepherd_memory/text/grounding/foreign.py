@@ -72,8 +72,8 @@ def _lines(entry: str) -> re.Pattern[str]:
 _LINE_ENDS = {
     "header": (r"[ \t*>]*", r"[ \t*]*:[ \t*]*\S[^\n]*$"),
     "forwarded": (r"[^\n]{0,120}", r"[^\n]*$"),
-    "greeting": (r"[ \t]*", r"[ ,]*[^\n,]{0,60},?[ \t]*$"),
-    "hello": (r"[ \t]*", r" [^\n,]{1,60},?[ \t]*$"),
+    "greeting": (r"[ \t]*", r"[ ,]*[^\n,]{0,60}(?:,[^\n]*)?$"),
+    "hello": (r"[ \t]*", r" [^\n,]{1,60}(?:,[^\n]*)?$"),
     "closing": (r"[ \t]*", r"[^\n]{0,40}$"),
 }
 

@@ -7,6 +7,7 @@ from shepherd_memory.frontends.cli.opening import open_for_writing
 from shepherd_memory.frontends.terminal.invocation import Invocation
 from shepherd_memory.frontends.terminal.output import emit_json, emit_result, print_note
 from shepherd_memory.frontends.terminal.signals import stop_signals
+from shepherd_memory.phases.outputs import SUCCEEDED
 from shepherd_memory.service import Service
 from shepherd_memory.service.consolidation import QUEUED, RUNNING, ConsolidationState, PlannedConsolidation
 from shepherd_memory.storage.rows import as_json as plain
@@ -47,13 +48,22 @@ def _state(service: Service, user_id: str, group: str) -> ConsolidationState:
 
 def _report(state: ConsolidationState, as_json: bool) -> None:
     is_done = state.dirty_since is None
-    said = f"{state.outcome}: version {state.version}" if is_done else f"not done: {state.reason}"
-    emit_result(as_json, {"consolidated": is_done, **plain(state)}, said)
+    if as_json:
+        emit_json({"consolidated": is_done, **plain(state)})
+    elif is_done:
+        print_note(_done_line(state))
     if not is_done:
         why = state.detail or state.reason
         raise EndpointUnavailable(
             f"the notes are not consolidated: {why}; `shepherd memory phases` says more"
         )
+
+
+def _done_line(state: ConsolidationState) -> str:
+    if state.outcome != SUCCEEDED:
+        return f"no note is left to consolidate: the memory files of {state.group_name} stay as they are"
+    files = f"the memory files of {state.group_name} are of version {state.version} now"
+    return f"{files}; `shepherd memory files` shows them"
 
 
 def _plan_line(planned: PlannedConsolidation) -> str:

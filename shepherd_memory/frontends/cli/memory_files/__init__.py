@@ -1,0 +1,1 @@
+"""`shepherd memory files`: what was consolidated, as files."""

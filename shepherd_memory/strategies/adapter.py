@@ -1,0 +1,70 @@
+"""A strategy of another package, as ours are: handed whole conversations, in jobs of its own kind."""
+
+from collections.abc import Callable, Iterable
+from itertools import islice
+
+from shepherd_memory.config import Config
+from shepherd_memory.conversations.conversation import Conversation
+from shepherd_memory.phases.answer import storable_note
+from shepherd_memory.phases.conversation_text import SpokenMessage
+from shepherd_memory.phases.rules import ALL, PhaseRules
+from shepherd_memory.phases.strategy import StrategyOutput
+from shepherd_memory.storage.clock import DAY
+from shepherd_memory.strategies.installed import wanted
+from shepherd_memory.strategies.running import StrategyAnswer, StrategyRunner
+from shepherd_memory.strategies.strategy import ConversationEntry, StrategyConversation
+from shepherd_memory.work.kinds import Terms
+
+MAX_ENTRIES = 5_000
+
+
+class InstalledStrategy:
+    """Runs here, in a process of its own: only the user's own wishes keep a conversation from it."""
+
+    purpose = "strategy"
+
+    def __init__(self, name: str, config: Callable[[], Config]) -> None:
+        self.name = name
+        self._config = config
+        self._runner = StrategyRunner(name)
+
+    def terms(self) -> Terms:
+        config = self._config()
+        is_on = config.memory_documents and config.memory_generate and self.name in wanted(config)
+        return Terms(
+            self.name if is_on else None,
+            lease_seconds=config.memory_extraction_lease,
+            retry_seconds=config.memory_phase_retry,
+            max_running=1,
+        )
+
+    def rules(self) -> PhaseRules:
+        oldest = self._config().memory_phase1_max_age_days * DAY
+        return PhaseRules(0, oldest, 0, frozenset({ALL}), frozenset({ALL}))
+
+    def wants(self, conversation: Conversation) -> bool:
+        """Nobody knows before it has read the conversation: `process` tells."""
+        return False
+
+    def process(self, conversation: Conversation, entries: Iterable[SpokenMessage]) -> StrategyOutput:
+        said = [ConversationEntry(one.role, one.text, one.said_at) for one in islice(entries, MAX_ENTRIES)]
+        about = StrategyConversation(
+            conversation.session_id,
+            conversation.group_name,
+            conversation.source,
+            conversation.provider,
+            conversation.cwd,
+            conversation.first_message_at,
+            conversation.last_message_at,
+        )
+        answer = self._runner.run(about, said, self._config().memory_strategy_timeout)
+        note = storable_note("\n\n".join(answer.notes) or answer.summary, _told(answer))
+        return StrategyOutput(note, answer.facts, is_wanted=answer.is_wanted)
+
+    def cancel(self) -> None:
+        self._runner.cancel()
+
+
+def _told(answer: StrategyAnswer) -> str:
+    """What recall finds: the summary and the notes."""
+    return "\n\n".join(filter(None, (answer.summary, *answer.notes)))
