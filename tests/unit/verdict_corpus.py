@@ -22,6 +22,7 @@ TUNED, *_ = PARTS = (
     "tenth",
     "eleventh",
     "twelfth",
+    "thirteenth",
 )
 
 
