@@ -23,6 +23,7 @@ TUNED, *_ = PARTS = (
     "eleventh",
     "twelfth",
     "thirteenth",
+    "fourteenth",
 )
 
 

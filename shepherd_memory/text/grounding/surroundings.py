@@ -28,6 +28,8 @@ MAX_FRAGMENT_WORDS = 3
 MAX_APPOSITION_WORDS = 5
 MAX_ANNOUNCEMENT_WORDS = 6
 MAX_ASIDE_WORDS = 2
+MAX_OF_NEXT = 30
+"""In so many characters a message that jokes about the one before it says so."""
 MIN_UNSPACED = 4
 """Fewer characters than these after a value, in a script without spaces, may take it back."""
 
@@ -123,14 +125,41 @@ class Surroundings:
             is_short and self.scanner.has("said", sentence, "moods")
         )
 
+    def may_come_next(self) -> bool:
+        """Whether the next message, which this one is, leaves what was said before it as it is."""
+        sentence = self.scanner.reading.sentences[:1]
+        first = self.scanner.reading.clauses_in(sentence[0])[:1] if sentence else []
+        if not first or self._is_asked(sentence[0]):
+            return True
+        near = sentence[0][0], min(sentence[0][1], sentence[0][0] + MAX_OF_NEXT)
+        return not (
+            self._comments(sentence[0]) or self._takes_back(first[0]) or self._speaks_of("turn", near)
+        )
+
     def _may_follow(self, sentence: Span) -> bool:
+        """Whether a sentence is the user's own, a question or a request, and no comment on the one before."""
         first = self.scanner.reading.clauses_in(sentence)[:1]
-        if not first or not self.scanner.is_spaced:
-            return not first or self.opens(first[0]) or sentence[1] - sentence[0] >= MIN_UNSPACED
-        if self._takes_back(first[0]) and not self._is_asked(sentence):
+        if not first or self._is_asked(sentence):
+            return True
+        if self._comments(sentence):
             return False
-        words = self.scanner.words(first[0].start, first[0].end)
-        return len(words) > MAX_ASIDE_WORDS or self.opens(first[0]) or self._is_asked(sentence)
+        if not self.scanner.is_spaced:
+            return self.opens(first[0]) or self._is_unchanging(sentence)
+        return not self._takes_back(first[0]) and (
+            self.opens(first[0]) or bool(first[0].actor.kinds) or self._requests(sentence)
+        )
+
+    def _is_unchanging(self, span: Span) -> bool:
+        """Whether a stretch without spaces is long, and ends neither in the past nor in a denial."""
+        is_long = span[1] - span[0] >= MIN_UNSPACED
+        return self._requests(span) or (is_long and not self.scanner.has("change", span))
+
+    def _comments(self, span: Span) -> bool:
+        """Whether a stretch begins as who speaks of what was said before it: "that was…", "oh,"."""
+        at = span[0]
+        while at < span[1] and not self.scanner.text[at].isalnum():
+            at += 1
+        return self.scanner.match("comment", at, span[1]) is not None
 
     def _takes_back(self, clause: Clause) -> bool:
         """Whether a clause begins as a correction or a restriction does, and says nothing of the user's."""
@@ -166,13 +195,27 @@ class Surroundings:
             return True
         if self.scanner.has("said", span, "moods"):
             return False
-        if self.opens(clause) or self._requests(span) or self._corrects(clause):
+        if self.opens(clause) and not self._is_adjunct(clause):
+            return True
+        if self._requests(span) or self._corrects(clause):
             return True
         if not self.scanner.is_spaced:
             text = self.scanner.text[slice(*span)].strip(" 、,")
             return self.scanner.has("introduction", span) or _JAPANESE_END.search(text) is not None
         is_noted = self.scanner.start_of(clause) > self.scanner.next(clause.start)
         return (is_noted or clause is not others[0]) and self._is_fragment(clause)
+
+    def _is_adjunct(self, clause: Clause) -> bool:
+        """Whether a clause names somebody and says nothing of them: "in the words of my neighbour"."""
+        at, span = self.scanner.start_of(clause), (clause.start, clause.end)
+        if at >= clause.end or not clause.actor.kinds or not self.scanner.is_spaced:
+            return False
+        is_subject = self.scanner.mention_at(at) is not None or self._begins_with_user(at, clause.end)
+        if is_subject or self.scanner.match("possessive", at, clause.end, "persons") is not None:
+            return False
+        return not (
+            self.scanner.has("third", span) or self.scanner.has("third_verb", span, "persons")
+        )
 
     def _introduces(self, clause: Clause) -> bool:
         """Whether a colon follows, and before it stands that the user tells of themself."""
@@ -225,11 +268,14 @@ class Surroundings:
 
     def _may_trail(self, clause: Clause) -> bool:
         """Whether a clause after the value adds to it: a place, a name, a question, what else is so."""
+        if self._comments((clause.start, self.scanner.reading.sentences[clause.sentence][1])):
+            return False
         if self.opens(clause):
             return True
         if not self.scanner.is_spaced:
             is_more = self.scanner.match("inner", clause.start, clause.end) is not None
-            return is_more or clause.end - clause.start >= MIN_UNSPACED
+            is_asked = self._is_asked(self.scanner.reading.sentences[clause.sentence])
+            return is_more or is_asked or self._is_unchanging((clause.start, clause.end))
         at = self.scanner.next(clause.start)
         if self.scanner.match("or", at, clause.end) is not None:
             return False
@@ -262,11 +308,10 @@ class Surroundings:
         is_name = bool(words) and (words[0] in self.scanner.reading.capitals or words[0].isdigit())
         is_restricted = self._begins(start, ("restriction", "plain"), ("hedge", "plain"))
         is_other = is_name or is_restricted or self._begins(start, ("possessive", "persons"))
-        if len(words) > MAX_FRAGMENT_WORDS and not is_other:
-            return True
         return (
             (is_name and len(words) <= MAX_FRAGMENT_WORDS)
             or (is_more and self._begins(start, ("starter", "plain"), ("request", "plain")))
+            or (len(words) == 1 and self.scanner.is_in("request", words[0]))
             or (len(words) >= MAX_FRAGMENT_WORDS and self._begins(start, ("we_do", "plain")))
             or self._begins(start, ("filler", "plain"), ("company", "plain"), ("joiner", "persons"))
         )
