@@ -24,6 +24,7 @@ TUNED, *_ = PARTS = (
     "twelfth",
     "thirteenth",
     "fourteenth",
+    "fifteenth",
 )
 
 

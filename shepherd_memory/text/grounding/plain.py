@@ -6,12 +6,14 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 
+from shepherd_memory.text.grounding.denial import is_denying
 from shepherd_memory.text.grounding.languages import LANGUAGES, any_phrase, pattern, table
 from shepherd_memory.text.grounding.quantities import Quantity, find_quantities, supports
 from shepherd_memory.text.grounding.reading import Clause, Reading, Span
 from shepherd_memory.text.grounding.relations import NONE, Mention, best_fit
 from shepherd_memory.text.grounding.scanning import WORD, Scanner
 from shepherd_memory.text.grounding.surroundings import Surroundings
+from shepherd_memory.text.grounding.terms import is_yes_or_no
 from shepherd_memory.text.grounding.unspaced import UnspacedClause
 from shepherd_memory.text.words import stems
 
@@ -267,10 +269,18 @@ class Plainness:
             return self._is_bridge(lead) and self._may_go_on(rest)
         words = self._scanner.words(at, end)
         places = [i for i, word in enumerate(words) if self._is_value(word)]
+        if not places and (named := self._key_in(words)) is not None:
+            return self._is_bridge(words[:named]) and self._may_go_on(words[named + 1 :])
         if not places:
             said = self._scanner.words(at, self._first_joiner(at, end))
             return sum(not self._is_known(word) for word in said) <= MAX_ASIDE_WORDS
         return self._is_bridge(words[: places[0]]) and self._may_go_on(words[places[-1] + 1 :])
+
+    def _key_in(self, words: list[str]) -> int | None:
+        """Where the last word of the key stands, of which the value says no more than that it is so."""
+        named = [i for i, word in enumerate(words) if any(_share(word, one) for one in WORD.findall(self.about))]
+        is_so = is_yes_or_no(self.value) and not is_denying(self.value)
+        return named[-1] if named and is_so else None
 
     def _literal_value(self, at: int, end: int) -> Span | None:
         """Where the value first stands as it is, between the edges of words."""

@@ -24,6 +24,7 @@ _QUOTES = (
     ("『", "』"),
     ("《", "》"),
 )
+_MARKS = " .,;!?()。、？！"
 MAX_FRAGMENT_WORDS = 3
 MAX_APPOSITION_WORDS = 5
 MAX_ANNOUNCEMENT_WORDS = 6
@@ -144,10 +145,23 @@ class Surroundings:
         if self._comments(sentence):
             return False
         if not self.scanner.is_spaced:
-            return self.opens(first[0]) or self._is_unchanging(sentence)
-        return not self._takes_back(first[0]) and (
-            self.opens(first[0]) or bool(first[0].actor.kinds) or self._requests(sentence)
+            is_long = first[0].end - first[0].start >= MIN_UNSPACED
+            return self.opens(first[0]) or (is_long and self._is_unchanging(sentence))
+        if self._takes_back(first[0]):
+            return False
+        is_own = self.opens(first[0]) or bool(first[0].actor.kinds)
+        return is_own or self._requests(sentence) or self._sets_scene(sentence)
+
+    def _sets_scene(self, sentence: Span) -> bool:
+        """Whether a sentence speaks of a place or a time only, and denies, dates and cites nothing."""
+        text = self.scanner.text[slice(*sentence)]
+        is_denied = self.scanner.has("particle", sentence, "denial") or self.scanner.has(
+            "past", sentence, "denial"
         )
+        is_told = self.scanner.has("said", sentence, "moods") or self.scanner.has("text", sentence)
+        at = self.scanner.next(sentence[0])
+        is_scene = self.scanner.match("scene", at, sentence[1]) is not None
+        return is_scene and not (is_denied or is_told or any(map(str.isdigit, text)))
 
     def _is_unchanging(self, span: Span) -> bool:
         """Whether a stretch without spaces is long, and ends neither in the past nor in a denial."""
@@ -266,16 +280,32 @@ class Surroundings:
         is_mention = self.scanner.mention_at(place) is not None
         return is_mention or self.scanner.match("noun", place, clause.end) is not None
 
+    def _doubts(self, clause: Clause) -> bool:
+        """Whether a clause after the value begins to take it back, asks whether it is so, or jests of it."""
+        at, text = self.scanner.next(clause.start), self.scanner.text
+        while at < clause.end and not text[at].isalnum():
+            at += 1
+        rest = text[at : self.scanner.reading.sentences[clause.sentence][1]].strip(_MARKS)
+        words = text[at : clause.end].strip(_MARKS).split()
+        if self.scanner.is_in("tag", rest) or (len(words) > 1 and len(set(words)) == 1):
+            return True
+        if not self.scanner.is_spaced or self.scanner.match("contrast", at, clause.end, "denial") is not None:
+            return False
+        is_other = words[-1:] and words[-1] in self.scanner.reading.capitals and len(words) == MAX_ASIDE_WORDS
+        return self.scanner.match("retraction", at, clause.end) is not None and not is_other
+
     def _may_trail(self, clause: Clause) -> bool:
         """Whether a clause after the value adds to it: a place, a name, a question, what else is so."""
-        if self._comments((clause.start, self.scanner.reading.sentences[clause.sentence][1])):
+        sentence = self.scanner.reading.sentences[clause.sentence]
+        if self._comments((clause.start, sentence[1])) or self._doubts(clause):
             return False
         if self.opens(clause):
             return True
         if not self.scanner.is_spaced:
             is_more = self.scanner.match("inner", clause.start, clause.end) is not None
-            is_asked = self._is_asked(self.scanner.reading.sentences[clause.sentence])
-            return is_more or is_asked or self._is_unchanging((clause.start, clause.end))
+            span = clause.start, clause.end
+            is_more = is_more and not ("ja" in self.scanner.languages and self.scanner.has("change", span))
+            return is_more or self._is_asked(sentence) or self._is_unchanging(span)
         at = self.scanner.next(clause.start)
         if self.scanner.match("or", at, clause.end) is not None:
             return False
