@@ -298,7 +298,9 @@ class Plainness:
         return joiner.start() if joiner else end
 
     def _may_go_on(self, rest: list[str]) -> bool:
-        return not rest or (self._is_after(rest[0]) and self._may_end(rest))
+        if not rest or self._scanner.is_in("opening", " ".join(rest)):
+            return True
+        return self._is_after(rest[0]) and self._may_end(rest)
 
     def _is_no_allergen(self) -> bool:
         """Whether nobody is allergic to the value but in jest: Mondays, my boss."""
@@ -313,10 +315,10 @@ class Plainness:
         )
 
     def _may_end(self, rest: list[str]) -> bool:
-        """Whether what follows the value leaves it as it is: no limit, no role, no unknown place."""
+        """Whether what follows the value leaves it as it is: no limit, no role, no unknown word."""
         if self._is_other_unit(rest[0]):
             return False
-        is_placed = has_article = False
+        has_article = False
         for before, word in pairwise(["", *rest]):
             if self._scanner.is_in("limit", word):
                 return False
@@ -325,9 +327,8 @@ class Plainness:
             is_name = word in self.reading.capitals and not (has_article and "de" in self.reading.languages)
             # Who writes no capitals at all writes places without them too.
             is_name = is_name or (not self.reading.capitals and self._scanner.is_in("locative", before))
-            if is_placed and not is_name and not self._is_usual(word):
+            if not is_name and not self._is_usual(word):
                 return False
-            is_placed = is_placed or self._scanner.is_in("locative", word)
             has_article = self._scanner.is_in("determiner", word)
         return True
 

@@ -129,12 +129,13 @@ class Surroundings:
     def may_come_next(self) -> bool:
         """Whether the next message, which this one is, leaves what was said before it as it is."""
         sentence = self.scanner.reading.sentences[:1]
-        first = self.scanner.reading.clauses_in(sentence[0])[:1] if sentence else []
-        if not first or self._is_asked(sentence[0]):
+        if not sentence or self._is_asked(sentence[0]):
             return True
         near = sentence[0][0], min(sentence[0][1], sentence[0][0] + MAX_OF_NEXT)
         return not (
-            self._comments(sentence[0]) or self._takes_back(first[0]) or self._speaks_of("turn", near)
+            self._comments(sentence[0])
+            or self._speaks_of("turn", near)
+            or (self.scanner.is_spaced and self._takes_back(sentence[0]))
         )
 
     def _may_follow(self, sentence: Span) -> bool:
@@ -147,7 +148,7 @@ class Surroundings:
         if not self.scanner.is_spaced:
             is_long = first[0].end - first[0].start >= MIN_UNSPACED
             return self.opens(first[0]) or (is_long and self._is_unchanging(sentence))
-        if self._takes_back(first[0]):
+        if self._takes_back((first[0].start, first[0].end)):
             return False
         is_own = self.opens(first[0]) or bool(first[0].actor.kinds)
         return is_own or self._requests(sentence) or self._sets_scene(sentence)
@@ -173,13 +174,18 @@ class Surroundings:
         at = span[0]
         while at < span[1] and not self.scanner.text[at].isalnum():
             at += 1
-        return self.scanner.match("comment", at, span[1]) is not None
+        joined = self.scanner.match("joiner", at, span[1], "persons")
+        places = {at, at if joined is None else self.scanner.next(joined)}
+        return any(self.scanner.match("comment", one, span[1]) is not None for one in places)
 
-    def _takes_back(self, clause: Clause) -> bool:
-        """Whether a clause begins as a correction or a restriction does, and says nothing of the user's."""
-        at = self.scanner.next(clause.start)
-        begins = self.scanner.match("retraction", at, clause.end)
-        return begins is not None and not self._begins_with_user(self.scanner.next(begins), clause.end)
+    def _takes_back(self, span: Span) -> bool:
+        """Whether a stretch begins as a correction or a restriction does, and says nothing of the user's."""
+        at = self.scanner.next(span[0])
+        begins = self.scanner.match("retraction", at, span[1])
+        if begins is None:
+            return False
+        after = self.scanner.text[begins : span[1]]
+        return not self._begins_with_user(span[1] - len(after.lstrip(" ,")), span[1])
 
     def _is_asked(self, sentence: Span) -> bool:
         return self.scanner.text[slice(*sentence)].rstrip().endswith("?")
@@ -343,8 +349,21 @@ class Surroundings:
             or (is_more and self._begins(start, ("starter", "plain"), ("request", "plain")))
             or (len(words) == 1 and self.scanner.is_in("request", words[0]))
             or (len(words) >= MAX_FRAGMENT_WORDS and self._begins(start, ("we_do", "plain")))
-            or self._begins(start, ("filler", "plain"), ("company", "plain"), ("joiner", "persons"))
+            or self._begins(start, ("filler", "plain"), ("company", "plain"))
+            or self._adds(start)
         )
+
+    def _adds(self, start: str) -> bool:
+        """Whether it is joined, and begins after that as what goes on does."""
+        joined = pattern("persons", "joiner", self.scanner.languages).match(start)
+        if joined is None:
+            return False
+        rest = start[joined.end() :].lstrip(" ,")
+        words = WORD.findall(rest)
+        is_name = bool(words) and (words[0] in self.scanner.reading.capitals or words[0].isdigit())
+        entries = "starter", "filler", "company", "verb", "third", "request", "we_do", "adverb"
+        is_known = self._begins(rest, *((one, "plain") for one in entries))
+        return is_name or is_known or len(words) <= MAX_FRAGMENT_WORDS
 
     def _begins(self, start: str, *entries: tuple[str, str]) -> bool:
         return any(pattern(of, entry, self.scanner.languages).match(start) for entry, of in entries)
