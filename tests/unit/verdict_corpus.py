@@ -25,6 +25,7 @@ TUNED, *_ = PARTS = (
     "thirteenth",
     "fourteenth",
     "fifteenth",
+    "sixteenth",
 )
 
 
