@@ -278,7 +278,9 @@ class Plainness:
 
     def _key_in(self, words: list[str]) -> int | None:
         """Where the last word of the key stands, of which the value says no more than that it is so."""
-        named = [i for i, word in enumerate(words) if any(_share(word, one) for one in WORD.findall(self.about))]
+        named = [
+            i for i, word in enumerate(words) if any(_share(word, one) for one in WORD.findall(self.about))
+        ]
         is_so = is_yes_or_no(self.value) and not is_denying(self.value)
         return named[-1] if named and is_so else None
 

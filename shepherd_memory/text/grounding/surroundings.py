@@ -134,6 +134,7 @@ class Surroundings:
         near = sentence[0][0], min(sentence[0][1], sentence[0][0] + MAX_OF_NEXT)
         return not (
             self._comments(sentence[0])
+            or self._repeats(sentence[0])
             or self._speaks_of("turn", near)
             or (self.scanner.is_spaced and self._takes_back(sentence[0]))
         )
@@ -143,7 +144,7 @@ class Surroundings:
         first = self.scanner.reading.clauses_in(sentence)[:1]
         if not first or self._is_asked(sentence):
             return True
-        if self._comments(sentence):
+        if self._comments(sentence) or self._repeats(sentence):
             return False
         if not self.scanner.is_spaced:
             is_long = first[0].end - first[0].start >= MIN_UNSPACED
@@ -165,9 +166,21 @@ class Surroundings:
         return is_scene and not (is_denied or is_told or any(map(str.isdigit, text)))
 
     def _is_unchanging(self, span: Span) -> bool:
-        """Whether a stretch without spaces is long, and ends neither in the past nor in a denial."""
+        """Whether a stretch without spaces begins as what goes on, and ends neither in the past nor in a denial."""
+        places = self.scanner.next(span[0]), self.scanner.skip(*span)
+        is_known = any(self.scanner.match("starter", at, span[1]) is not None for at in places)
         is_long = span[1] - span[0] >= MIN_UNSPACED
-        return self._requests(span) or (is_long and not self.scanner.has("change", span))
+        is_changed = self.scanner.has("change", span)
+        return self._requests(span) or (is_long and is_known and not is_changed)
+
+    def _repeats(self, span: Span) -> bool:
+        """Whether the value is spoken of again: "forget the Pixel", "ex-florist, sorry"."""
+        text = self.scanner.text[slice(*span)]
+        return len(self.value) > MAX_ASIDE_WORDS and self.value in text
+
+    def _is_over(self, span: Span) -> bool:
+        """Whether a stretch without spaces ends in the past or a limit; who has two cats now has them."""
+        return self.scanner.has("change", span) and "有" not in self.scanner.text[slice(*span)]
 
     def _comments(self, span: Span) -> bool:
         """Whether a stretch begins as who speaks of what was said before it: "that was…", "oh,"."""
@@ -233,9 +246,7 @@ class Surroundings:
         is_subject = self.scanner.mention_at(at) is not None or self._begins_with_user(at, clause.end)
         if is_subject or self.scanner.match("possessive", at, clause.end, "persons") is not None:
             return False
-        return not (
-            self.scanner.has("third", span) or self.scanner.has("third_verb", span, "persons")
-        )
+        return not (self.scanner.has("third", span) or self.scanner.has("third_verb", span, "persons"))
 
     def _introduces(self, clause: Clause) -> bool:
         """Whether a colon follows, and before it stands that the user tells of themself."""
@@ -310,7 +321,7 @@ class Surroundings:
         if not self.scanner.is_spaced:
             is_more = self.scanner.match("inner", clause.start, clause.end) is not None
             span = clause.start, clause.end
-            is_more = is_more and not ("ja" in self.scanner.languages and self.scanner.has("change", span))
+            is_more = is_more and not self._is_over(span)
             return is_more or self._is_asked(sentence) or self._is_unchanging(span)
         at = self.scanner.next(clause.start)
         if self.scanner.match("or", at, clause.end) is not None:
@@ -349,21 +360,21 @@ class Surroundings:
             or (is_more and self._begins(start, ("starter", "plain"), ("request", "plain")))
             or (len(words) == 1 and self.scanner.is_in("request", words[0]))
             or (len(words) >= MAX_FRAGMENT_WORDS and self._begins(start, ("we_do", "plain")))
-            or self._begins(start, ("filler", "plain"), ("company", "plain"))
-            or self._adds(start)
+            or self._begins(start, ("joiner", "persons"))
+            or (self._begins(start, ("filler", "plain"), ("company", "plain")) and self._is_known(words))
         )
 
-    def _adds(self, start: str) -> bool:
-        """Whether it is joined, and begins after that as what goes on does."""
-        joined = pattern("persons", "joiner", self.scanner.languages).match(start)
-        if joined is None:
-            return False
-        rest = start[joined.end() :].lstrip(" ,")
-        words = WORD.findall(rest)
-        is_name = bool(words) and (words[0] in self.scanner.reading.capitals or words[0].isdigit())
-        entries = "starter", "filler", "company", "verb", "third", "request", "we_do", "adverb"
-        is_known = self._begins(rest, *((one, "plain") for one in entries))
-        return is_name or is_known or len(words) <= MAX_FRAGMENT_WORDS
+    def _is_known(self, words: list[str]) -> bool:
+        """Whether all words but one of a clause are names, numbers or such as say nothing else."""
+        known = self.scanner.reading.capitals
+        unknown = [
+            one
+            for one in words
+            if one not in known
+            and not one.isdigit()
+            and not any(self.scanner.is_in(entry, one) for entry in ("filler", "site"))
+        ]
+        return len(unknown) <= 1
 
     def _begins(self, start: str, *entries: tuple[str, str]) -> bool:
         return any(pattern(of, entry, self.scanner.languages).match(start) for entry, of in entries)
