@@ -26,6 +26,7 @@ TUNED, *_ = PARTS = (
     "fourteenth",
     "fifteenth",
     "sixteenth",
+    "seventeenth",
 )
 
 

@@ -24,7 +24,7 @@ _QUOTES = (
     ("『", "』"),
     ("《", "》"),
 )
-_MARKS = " .,;!?()。、？！"
+_MARKS = " .,;!?()。、\uff1f\uff01"
 MAX_FRAGMENT_WORDS = 3
 MAX_APPOSITION_WORDS = 5
 MAX_ANNOUNCEMENT_WORDS = 6
@@ -166,7 +166,7 @@ class Surroundings:
         return is_scene and not (is_denied or is_told or any(map(str.isdigit, text)))
 
     def _is_unchanging(self, span: Span) -> bool:
-        """Whether a stretch without spaces begins as what goes on, and ends neither in the past nor in a denial."""
+        """Whether a stretch without spaces begins as known and ends neither in the past nor in a denial."""
         places = self.scanner.next(span[0]), self.scanner.skip(*span)
         is_known = any(self.scanner.match("starter", at, span[1]) is not None for at in places)
         is_long = span[1] - span[0] >= MIN_UNSPACED
@@ -319,16 +319,11 @@ class Surroundings:
         if self.opens(clause):
             return True
         if not self.scanner.is_spaced:
-            is_more = self.scanner.match("inner", clause.start, clause.end) is not None
-            span = clause.start, clause.end
-            is_more = is_more and not self._is_over(span)
-            return is_more or self._is_asked(sentence) or self._is_unchanging(span)
+            return self._may_trail_unspaced(clause)
         at = self.scanner.next(clause.start)
         if self.scanner.match("or", at, clause.end) is not None:
             return False
-        if self._is_asked(self.scanner.reading.sentences[clause.sentence]):
-            return True
-        if self.scanner.match("request", at, clause.end) == clause.end:
+        if self._is_asked(sentence) or self.scanner.match("request", at, clause.end) == clause.end:
             return True
         span = clause.start, clause.end
         if self.scanner.has("said", span, "moods") and not self._is_addition(at, clause.end):
@@ -338,6 +333,12 @@ class Surroundings:
         if contrast:
             return self._goes_on(start[contrast.end() :].lstrip(), True)
         return self._goes_on(start, False)
+
+    def _may_trail_unspaced(self, clause: Clause) -> bool:
+        span = clause.start, clause.end
+        is_more = self.scanner.match("inner", *span) is not None and not self._is_over(span)
+        is_asked = self._is_asked(self.scanner.reading.sentences[clause.sentence])
+        return is_more or is_asked or self._is_unchanging(span)
 
     def _is_addition(self, at: int, end: int) -> bool:
         """Whether a clause is more than "…, he says": it begins with "and", and is long."""
@@ -353,8 +354,6 @@ class Surroundings:
             is_russian = "ru" in self.scanner.languages and len(words) >= MAX_FRAGMENT_WORDS
             return is_more and not is_restricted and (is_russian or self._begins(start, *entries))
         is_name = bool(words) and (words[0] in self.scanner.reading.capitals or words[0].isdigit())
-        is_restricted = self._begins(start, ("restriction", "plain"), ("hedge", "plain"))
-        is_other = is_name or is_restricted or self._begins(start, ("possessive", "persons"))
         return (
             (is_name and len(words) <= MAX_FRAGMENT_WORDS)
             or (is_more and self._begins(start, ("starter", "plain"), ("request", "plain")))
