@@ -8,7 +8,7 @@ from typing import Any
 
 from shepherd_memory.service import Service
 from shepherd_memory.storage.group_ids import ids_of_group
-from tests.grouped_memory import ALPHA, MAIN, USER
+from tests.grouped_memory import ALPHA, GLOBAL, MAIN, USER
 
 DIGITS = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 """Of the numbers in the names of files."""
@@ -41,9 +41,10 @@ class Shown:
     @classmethod
     def read(cls, service: Service, group: str) -> "Shown":
         with service.database.read() as connection:
-            known = ids_of_group(connection, USER, group)
+            # Files of `global` are named as that group calls their rows, whoever reads them.
+            names = [ids_of_group(connection, USER, one) for one in (GLOBAL, group)]
             ((last,),) = connection.rows("select seq from users where user_id = :user", user=USER)
-        return cls({known.shown_id(number): number for number in range(1, last + 1)})
+        return cls({known.shown_id(number): number for known in names for number in range(1, last + 1)})
 
     def ordered(self, texts: Iterable[tuple[str, str]]) -> Sequence[tuple[str, str]]:
         """Named texts with each row by its place among all rows that are in any of them."""

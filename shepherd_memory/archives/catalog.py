@@ -9,6 +9,7 @@ from shepherd_memory.memory import sessions, threads
 from shepherd_memory.memory.sessions import Session
 from shepherd_memory.storage.clock import from_us
 from shepherd_memory.storage.database import Connection, Row
+from shepherd_memory.storage.group_ids import StoredId
 from shepherd_memory.storage.visibility import seen_from
 from shepherd_memory.text.groups import MAIN_GROUP, nearness
 
@@ -33,7 +34,7 @@ class ArchivedSession:
     archived_at: datetime
     is_over: bool
     documents: int
-    last_document: int
+    last_document: StoredId
     read_through: int
 
     def is_called(self, session_id: str) -> bool:

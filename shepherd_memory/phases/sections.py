@@ -353,10 +353,12 @@ def withhold(tx: Connection, user_id: str, found: Sequence[MemorySection]) -> No
     for section in found:
         _remove_document(tx, user_id, section)
         tx.execute(
-            f"update memory_sections set state = '{WITHHELD}', heading = '', body = '',"
+            f"update memory_sections set state = '{WITHHELD}', heading = '', body = '', file = :file,"
             f" written_by = '{AGENT}' where user_id = :user_id and id = :id and ended_version is null",
             user_id=user_id,
             id=section.id,
+            # The name of a skill or of a note may say what was forgotten.
+            file=section.file.partition("/")[0],
         )
         _take_back(tx, user_id, section)
     past = [one.id for one in found if not _is_current(tx, user_id, one.id)]

@@ -11,6 +11,7 @@ from shepherd_memory.archives.mirror import Mirrored, MirrorRules, Progress, Use
 from shepherd_memory.errors import InvalidInput, NotFound
 from shepherd_memory.service.arguments import check_known_user, empty_for_unknown_user
 from shepherd_memory.service.parts import ServiceParts
+from shepherd_memory.storage.group_ids import with_group_ids
 from shepherd_memory.text.groups import MAIN_GROUP, checked_group, nearness
 from shepherd_memory.text.ids import storable_id
 
@@ -38,6 +39,7 @@ class ArchiveService(ServiceParts):
             yield piece.encode()
 
     @empty_for_unknown_user(list)
+    @with_group_ids
     def archived_sessions(self, user_id: str, *, group: str = MAIN_GROUP) -> list[ArchivedSession]:
         """The sessions that `archive` tells: of several groups with one of a name the nearest group's."""
         place = checked_group(group)

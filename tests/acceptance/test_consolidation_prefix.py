@@ -21,7 +21,7 @@ from tests.endpoint import Body, ScriptedEndpoint, Step
 from tests.provider import chat
 from tests.server.test_prefix import ends_of_turns
 
-KETTLE = "/work/kettle"
+KETTLE = "/home/ada/kettle"
 
 
 def about(tea: str) -> Step:
@@ -34,7 +34,7 @@ def about(tea: str) -> Step:
             section(body, f"All about {tea}."),
             section(body, f"Drinks {tea}.", "Who", SUMMARY),
             section(body, f"Boil {tea} first.", "Kettle", SUMMARY, project=KETTLE),
-            section(body, "Paint it red.", "Bike", SUMMARY, project="/work/bike"),
+            section(body, "Paint it red.", "Bike", SUMMARY, project="/home/ada/bike"),
         ]
 
     return scripted(script)

@@ -265,7 +265,7 @@ def test_a_summary_of_a_project_is_told_there_alone(
 ) -> None:
     def script(body: Body) -> list[ToolCall]:
         summary = "memory_summary.md"
-        kettle = section(body, "Boil first.", "Kettle", summary, project="/work/kettle")
+        kettle = section(body, "Boil first.", "Kettle", summary, project="/home/ada/kettle")
         return [
             section(body, "all"),
             section(body, "Everywhere.", "General", summary),
@@ -276,8 +276,8 @@ def test_a_summary_of_a_project_is_told_there_alone(
     endpoint.default = agent(script)
     note_of(service, clock)
     consolidate(service, clock)
-    inside = service.memory_summary(ADA, project="/work/kettle/lid").text
-    outside = service.memory_summary(ADA, project="/work/kettles").text
+    inside = service.memory_summary(ADA, project="/home/ada/kettle/lid").text
+    outside = service.memory_summary(ADA, project="/home/ada/kettles").text
     assert "Boil first." in inside
     assert "Everywhere." in inside
     assert "Everywhere." in outside

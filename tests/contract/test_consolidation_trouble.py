@@ -386,12 +386,12 @@ def test_of_two_conversations_only_what_its_endpoint_may_have_is_sent(
         }
         with noting(url, clock, endpoint, **settings) as service:
             endpoint.default = facts_and_notes()
-            note_of(service, clock, "with-the-lab", cwd="/work/lab")
-            note_of(service, clock, "with-the-cloud", provider="cloud", cwd="/work/cloud")
+            note_of(service, clock, "with-the-lab", cwd="/home/ada/lab")
+            note_of(service, clock, "with-the-cloud", provider="cloud", cwd="/home/ada/cloud")
             assert len(outputs_of(service)) == 2
             assert [one.detail for one in consolidate(service, clock)] == ["succeeded"]
             sent = str(asked(elsewhere))
-            assert "/work/cloud" in sent
+            assert "/home/ada/cloud" in sent
             assert "lab" not in sent
             assert asked(endpoint) == []
             lab = next(one for one in outputs_of(service) if one.session_id == "with-the-lab")

@@ -35,7 +35,7 @@ from tests.grouped_memory import (
 )
 
 _COUNTS = """
-added archives blocks budget_tokens bytes calls claims completion_tokens context context_lines
+added archives before blocks budget_tokens bytes calls claims completion_tokens context context_lines
 context_window conversations count daily_tokens documents entries estimated_calls facts failed files
 first hits index ingesting items known left left_out limit line line_count line_offset lines max_lines
 max_results max_tokens message_count new next_first next_line offset old oldest_user_tokens_today open

@@ -7,6 +7,7 @@ import msgspec
 from starlette.responses import Response
 
 from shepherd_memory.frontends.web.http_errors import HttpError
+from shepherd_memory.text.groups import NamedByMain
 
 
 def decoded(kind: Any, raw: bytes) -> Any:
@@ -28,4 +29,13 @@ def misfit(where: str, error: msgspec.ValidationError) -> HttpError:
 
 def json_response(value: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
     """Dataclasses become objects, and moments ISO 8601."""
-    return Response(msgspec.json.encode(value), status, headers, media_type="application/json")
+    return Response(
+        msgspec.json.encode(value, enc_hook=_plain), status, headers, media_type="application/json"
+    )
+
+
+def _plain(value: object) -> str:
+    """A group that `main` names is a kind of text that only we know."""
+    if isinstance(value, NamedByMain):
+        return str(value)
+    raise NotImplementedError(f"{type(value).__name__} has no form in JSON")
