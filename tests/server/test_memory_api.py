@@ -274,6 +274,7 @@ def furnish(client: Client, word: str) -> None:
     ok(client.post("/context", {"question": "What dog?", "answer": word}))
     ok(client.post("/documents", {"text": word, "session_id": "files", "message_id": "d1"}))
     ok(client.put("/global", {"text": f"The dog is {word}"}))
+    client.running.service.add_memory_note(client.user, f"The dog is {word}", name="dog")
     refuse(client, word)
     client.running.service.start_session(client.user, session_id="life", agent_name=word)
     client.running.service.transcripts.poll()
@@ -326,6 +327,11 @@ def first_conversation(client: Client) -> int:
     return ok(client.get("/phases"))["conversations"][0]["conversation_id"]
 
 
+def first_note(client: Client) -> str:
+    notes = client.running.service.memory_files(client.user, path="notes").entries
+    return notes[0].path if notes else "notes/none.md"
+
+
 def place(path: str, client: Client) -> str:
     """A path with an id in it that exists for the client."""
     ids = {
@@ -337,6 +343,7 @@ def place(path: str, client: Client) -> str:
         "/rejected/{id}": f"/rejected/{REFUSED}",
         "/unconfirmed/{id}": f"/unconfirmed/{KEPT}",
         "/phases/{id}": f"/phases/{first_conversation(client)}",
+        "{path:path}": first_note(client),
     }
     for name, value in ids.items():
         path = path.replace(name, value)
@@ -353,6 +360,13 @@ BODIES: dict[str, dict[str, Any]] = {
 }
 
 
+OF_FILES: dict[str, dict[str, Any]] = {
+    "search": {"queries": ["dog"]},
+    "notes": {"note": "The dog is new"},
+    "diff": {"old": 0, "new": 1},
+}
+"""What a route of memory files takes; the others are those of one file."""
+
 QUERIES: dict[str, dict[str, Any]] = {"recall": BODIES["recall"], "forget": {"session": "chat"}}
 
 
@@ -363,6 +377,9 @@ def send(client: Client, method: str, path: str) -> requests.Response:
     if path.endswith("/sessions"):
         return client.post(path, {"takeover": True})
     noun = path.split("/")[3]
+    if noun == "files" and (last := path.rpartition("/")[2]) and method != "DELETE":
+        given = OF_FILES.get(last, {"text": "The dog is new"} if method == "PUT" else {})
+        return client.get(path, **given) if method == "GET" else getattr(client, method.lower())(path, given)
     if method in ("POST", "PUT"):
         return getattr(client, method.lower())(path, BODIES.get(noun, {}))
     if method == "DELETE":

@@ -41,6 +41,15 @@ PRINTS = {
     "memory phases show": ["CONVERSATION"],
     "memory why": [],
     "memory summary": ["--project", "/tmp/\x1b[31m"],
+    "memory files list": [],
+    "memory files show": ["FILE"],
+    "memory files search": ["4"],
+    "memory files note": [HOSTILE, "--name", HOSTILE],
+    "memory files edit": ["FILE"],
+    "memory files history": [],
+    "memory files diff": ["0", "1"],
+    "memory files delete": ["FILE", "--yes"],
+    "memory files reset": ["--everything", "--yes"],
     "memory rejected list": [],
     "memory unconfirmed list": [],
     "memory unconfirmed confirm": ["CONFIRMED"],
@@ -74,7 +83,7 @@ PRINTS_ELSEWHERE = {"chat", "hooks run", "memory watch", "memory ingest", "worke
 PRINTS_NO_MEMORY = {
     "config get", "config path", "config set", "config show", "config unset", "tui", "memory forget",
     "memory import", "memory process", "memory reembed", "memory rejected accept", "queue drop",
-    "queue retry", "sessions export", "hooks install", "global set",
+    "memory files export", "memory files mirror", "queue retry", "sessions export", "hooks install", "global set",
     "mcp install", "mcp uninstall", "apikey create", "apikey list", "apikey revoke", "apikey show",
     "provider add", "provider help", "provider list", "provider next", "model", "whoami",
 }  # fmt: skip
@@ -110,6 +119,7 @@ def fill(service: Service) -> None:
         service.set_fact(USER, "town", value)
     service.add_context(USER, HOSTILE, HOSTILE)
     service.set_global_memory(USER, HOSTILE)
+    service.add_memory_note(USER, HOSTILE, name=HOSTILE)
     service.inject(USER, [{"role": "user", "content": HOSTILE}], session_id=f"s{HOSTILE}")
     with service.database.write() as tx:
         for name in ("bridge", "river"):
@@ -124,7 +134,8 @@ def ids_of(service: Service) -> dict[str, str]:
     found["CONVERSATION"] = service.conversations(USER)[0].id
     waiting = {row.name: row.id for row in service.unconfirmed(USER)}
     found |= {"CONFIRMED": waiting["bridge"], "REFUSED": waiting["river"]}
-    return {name: str(number) for name, number in found.items()}
+    notes = service.memory_files(USER, path="notes").entries
+    return {name: str(number) for name, number in found.items()} | {"FILE": notes[0].path}
 
 
 @pytest.mark.usefixtures("hostile_memory")

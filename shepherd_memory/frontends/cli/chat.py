@@ -9,10 +9,9 @@ import click
 from click.core import ParameterSource
 
 from shepherd_memory.errors import EndpointError, InvalidInput
+from shepherd_memory.frontends.cli.memory_mode import chosen_mode, memory_mode_option
 from shepherd_memory.frontends.cli.opening import (
     chosen_group,
-    chosen_mode,
-    memory_mode_option,
     own_group_option,
     user_of,
     user_option,

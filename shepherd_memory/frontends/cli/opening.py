@@ -11,7 +11,6 @@ from shepherd_memory.config.identity import detect_user_id, is_known
 from shepherd_memory.errors import InvalidInput
 from shepherd_memory.frontends.terminal.invocation import Invocation
 from shepherd_memory.frontends.terminal.output import print_note
-from shepherd_memory.memory.sessions import MEMORY_MODES
 from shepherd_memory.text.groups import MAIN_GROUP, checked_group
 from shepherd_memory.text.ids import checked_user_id
 
@@ -38,19 +37,6 @@ group_option = click.option(
     callback=_group,
     help="The group of the memory, if not that of the setting `group`.",
 )
-memory_mode_option = click.option(
-    "--memory-mode",
-    type=click.Choice(MEMORY_MODES),
-    help="What the session's memory is for: `read-only` is used and not added to, `off` neither.",
-)
-
-
-def chosen_mode(given: str | None, nomemory: bool = False) -> str:
-    """What the memory of a chat's sessions is for; empty for `on`, or as it was."""
-    if given and nomemory:
-        raise InvalidInput("--nomemory begins no session: give it, or --memory-mode")
-    return given or ""
-
 
 own_group_option = click.option(
     "--group", metavar="GROUP", help="The group of the memory, if not that of the setting `group`."

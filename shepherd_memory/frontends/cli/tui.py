@@ -12,10 +12,9 @@ from typing import TYPE_CHECKING
 import click
 
 from shepherd_memory.errors import InvalidInput, SessionRunning
+from shepherd_memory.frontends.cli.memory_mode import chosen_mode, memory_mode_option
 from shepherd_memory.frontends.cli.opening import (
     chosen_group,
-    chosen_mode,
-    memory_mode_option,
     own_group_option,
     user_of,
     user_option,

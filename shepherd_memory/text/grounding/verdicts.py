@@ -117,7 +117,7 @@ _EDGES = " \t\r\n.,;:!?\"'“”„«»「」『』…。-\u2013\u2014()[]*_`"
 def _find_place(
     claim: Proposition, terms: list[Term], readings: list[Reading], days: list[date | None]
 ) -> _Place | None:
-    quote = fold(claim.quote).strip(_EDGES)
+    quote = " ".join(fold(claim.quote).strip(_EDGES).split())
     if not quote:
         return _supply(claim, terms, readings, days)
     found = [
