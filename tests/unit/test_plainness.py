@@ -141,3 +141,37 @@ def test_what_people_say_while_they_ask_for_something_is_stored(
 )
 def test_a_denial_after_its_object_and_a_tag_are_heard(said: str, question: str, value: str) -> None:
     assert decide(said, question, value) != STORED
+
+
+@pytest.mark.parametrize(
+    ("said", "key", "value"),
+    [
+        (["I'm allergic to cashews.", "jk lol, I eat them by the pound"], "allergy", "cashews"),
+        (["I live in Boise. Make it Nampa, I keep forgetting the move."], "city", "Boise"),
+        (["I'm allergic to latex, aren't I?"], "allergy", "latex"),
+        (["I own a Volvo, as long as the bank says yes."], "car", "Volvo"),
+        (["Je suis fleuriste. Ex-fleuriste, pardon."], "occupation", "fleuriste"),
+        (["По словам соседки, я работаю в полиции."], "employer", "полиции"),
+        (["私は仙台に住んでいます。あ、もう引っ越したんでした。"], "city", "仙台"),
+        (["我在华为工作，那是三年前的事了。"], "employer", "华为"),
+    ],
+)
+def test_what_is_commented_on_in_the_same_breath_waits(said: list[str], key: str, value: str) -> None:
+    claim = Proposition(key, value, False, 1, said[0], "self")
+    assert judge(claim, said).decision != STORED
+
+
+@pytest.mark.parametrize(
+    "following",
+    [
+        "It rains a lot.",
+        "Which trails are open?",
+        "My sister is a nurse.",
+        "Please show me parks.",
+        "I'm 29.",
+    ],
+)
+def test_what_is_understood_may_follow_a_plain_statement(following: str) -> None:
+    claim = Proposition("city", "Boise", False, 1, "I live in Boise", "self")
+    assert judge(claim, [f"I live in Boise. {following}"]).decision == STORED
+    assert judge(claim, ["I live in Boise.", following]).decision == STORED

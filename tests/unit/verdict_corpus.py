@@ -22,6 +22,11 @@ TUNED, *_ = PARTS = (
     "tenth",
     "eleventh",
     "twelfth",
+    "thirteenth",
+    "fourteenth",
+    "fifteenth",
+    "sixteenth",
+    "seventeenth",
 )
 
 

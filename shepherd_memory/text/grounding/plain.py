@@ -6,12 +6,14 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 
+from shepherd_memory.text.grounding.denial import is_denying
 from shepherd_memory.text.grounding.languages import LANGUAGES, any_phrase, pattern, table
 from shepherd_memory.text.grounding.quantities import Quantity, find_quantities, supports
 from shepherd_memory.text.grounding.reading import Clause, Reading, Span
 from shepherd_memory.text.grounding.relations import NONE, Mention, best_fit
 from shepherd_memory.text.grounding.scanning import WORD, Scanner
 from shepherd_memory.text.grounding.surroundings import Surroundings
+from shepherd_memory.text.grounding.terms import is_yes_or_no
 from shepherd_memory.text.grounding.unspaced import UnspacedClause
 from shepherd_memory.text.words import stems
 
@@ -268,10 +270,20 @@ class Plainness:
             return self._is_bridge(lead) and self._may_go_on(rest)
         words = self._scanner.words(at, end)
         places = [i for i, word in enumerate(words) if self._is_value(word)]
+        if not places and (named := self._key_in(words)) is not None:
+            return self._is_bridge(words[:named]) and self._may_go_on(words[named + 1 :])
         if not places:
             said = self._scanner.words(at, self._first_joiner(at, end))
             return sum(not self._is_known(word) for word in said) <= MAX_ASIDE_WORDS
         return self._is_bridge(words[: places[0]]) and self._may_go_on(words[places[-1] + 1 :])
+
+    def _key_in(self, words: list[str]) -> int | None:
+        """Where the last word of the key stands, of which the value says no more than that it is so."""
+        named = [
+            i for i, word in enumerate(words) if any(_share(word, one) for one in WORD.findall(self.about))
+        ]
+        is_so = is_yes_or_no(self.value) and not is_denying(self.value)
+        return named[-1] if named and is_so else None
 
     def _literal_value(self, at: int, end: int) -> Span | None:
         """Where the value first stands as it is, between the edges of words."""
@@ -289,7 +301,9 @@ class Plainness:
         return joiner.start() if joiner else end
 
     def _may_go_on(self, rest: list[str]) -> bool:
-        return not rest or (self._is_after(rest[0]) and self._may_end(rest))
+        if not rest or self._scanner.is_in("opening", " ".join(rest)):
+            return True
+        return self._is_after(rest[0]) and self._may_end(rest)
 
     def _is_no_allergen(self) -> bool:
         """Whether nobody is allergic to the value but in jest: Mondays, my boss."""
@@ -304,10 +318,10 @@ class Plainness:
         )
 
     def _may_end(self, rest: list[str]) -> bool:
-        """Whether what follows the value leaves it as it is: no limit, no role, no unknown place."""
+        """Whether what follows the value leaves it as it is: no limit, no role, no unknown word."""
         if self._is_other_unit(rest[0]):
             return False
-        is_placed = has_article = False
+        has_article = False
         for before, word in pairwise(["", *rest]):
             if self._scanner.is_in("limit", word):
                 return False
@@ -316,9 +330,8 @@ class Plainness:
             is_name = word in self.reading.capitals and not (has_article and "de" in self.reading.languages)
             # Who writes no capitals at all writes places without them too.
             is_name = is_name or (not self.reading.capitals and self._scanner.is_in("locative", before))
-            if is_placed and not is_name and not self._is_usual(word):
+            if not is_name and not self._is_usual(word):
                 return False
-            is_placed = is_placed or self._scanner.is_in("locative", word)
             has_article = self._scanner.is_in("determiner", word)
         return True
 

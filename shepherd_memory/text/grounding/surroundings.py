@@ -24,10 +24,13 @@ _QUOTES = (
     ("『", "』"),
     ("《", "》"),
 )
+_MARKS = " .,;!?()。、\uff1f\uff01"
 MAX_FRAGMENT_WORDS = 3
 MAX_APPOSITION_WORDS = 5
 MAX_ANNOUNCEMENT_WORDS = 6
 MAX_ASIDE_WORDS = 2
+MAX_OF_NEXT = 30
+"""In so many characters a message that jokes about the one before it says so."""
 MIN_UNSPACED = 4
 """Fewer characters than these after a value, in a script without spaces, may take it back."""
 
@@ -123,20 +126,79 @@ class Surroundings:
             is_short and self.scanner.has("said", sentence, "moods")
         )
 
-    def _may_follow(self, sentence: Span) -> bool:
-        first = self.scanner.reading.clauses_in(sentence)[:1]
-        if not first or not self.scanner.is_spaced:
-            return not first or self.opens(first[0]) or sentence[1] - sentence[0] >= MIN_UNSPACED
-        if self._takes_back(first[0]) and not self._is_asked(sentence):
-            return False
-        words = self.scanner.words(first[0].start, first[0].end)
-        return len(words) > MAX_ASIDE_WORDS or self.opens(first[0]) or self._is_asked(sentence)
+    def may_come_next(self) -> bool:
+        """Whether the next message, which this one is, leaves what was said before it as it is."""
+        sentence = self.scanner.reading.sentences[:1]
+        if not sentence or self._is_asked(sentence[0]):
+            return True
+        near = sentence[0][0], min(sentence[0][1], sentence[0][0] + MAX_OF_NEXT)
+        return not (
+            self._comments(sentence[0])
+            or self._repeats(sentence[0])
+            or self._speaks_of("turn", near)
+            or (self.scanner.is_spaced and self._takes_back(sentence[0]))
+        )
 
-    def _takes_back(self, clause: Clause) -> bool:
-        """Whether a clause begins as a correction or a restriction does, and says nothing of the user's."""
-        at = self.scanner.next(clause.start)
-        begins = self.scanner.match("retraction", at, clause.end)
-        return begins is not None and not self._begins_with_user(self.scanner.next(begins), clause.end)
+    def _may_follow(self, sentence: Span) -> bool:
+        """Whether a sentence is the user's own, a question or a request, and no comment on the one before."""
+        first = self.scanner.reading.clauses_in(sentence)[:1]
+        if not first or self._is_asked(sentence):
+            return True
+        if self._comments(sentence) or self._repeats(sentence):
+            return False
+        if not self.scanner.is_spaced:
+            is_long = first[0].end - first[0].start >= MIN_UNSPACED
+            return self.opens(first[0]) or (is_long and self._is_unchanging(sentence))
+        if self._takes_back((first[0].start, first[0].end)):
+            return False
+        is_own = self.opens(first[0]) or bool(first[0].actor.kinds)
+        return is_own or self._requests(sentence) or self._sets_scene(sentence)
+
+    def _sets_scene(self, sentence: Span) -> bool:
+        """Whether a sentence speaks of a place or a time only, and denies, dates and cites nothing."""
+        text = self.scanner.text[slice(*sentence)]
+        is_denied = self.scanner.has("particle", sentence, "denial") or self.scanner.has(
+            "past", sentence, "denial"
+        )
+        is_told = self.scanner.has("said", sentence, "moods") or self.scanner.has("text", sentence)
+        at = self.scanner.next(sentence[0])
+        is_scene = self.scanner.match("scene", at, sentence[1]) is not None
+        return is_scene and not (is_denied or is_told or any(map(str.isdigit, text)))
+
+    def _is_unchanging(self, span: Span) -> bool:
+        """Whether a stretch without spaces begins as known and ends neither in the past nor in a denial."""
+        places = self.scanner.next(span[0]), self.scanner.skip(*span)
+        is_known = any(self.scanner.match("starter", at, span[1]) is not None for at in places)
+        is_long = span[1] - span[0] >= MIN_UNSPACED
+        is_changed = self.scanner.has("change", span)
+        return self._requests(span) or (is_long and is_known and not is_changed)
+
+    def _repeats(self, span: Span) -> bool:
+        """Whether the value is spoken of again: "forget the Pixel", "ex-florist, sorry"."""
+        text = self.scanner.text[slice(*span)]
+        return len(self.value) > MAX_ASIDE_WORDS and self.value in text
+
+    def _is_over(self, span: Span) -> bool:
+        """Whether a stretch without spaces ends in the past or a limit; who has two cats now has them."""
+        return self.scanner.has("change", span) and "有" not in self.scanner.text[slice(*span)]
+
+    def _comments(self, span: Span) -> bool:
+        """Whether a stretch begins as who speaks of what was said before it: "that was…", "oh,"."""
+        at = span[0]
+        while at < span[1] and not self.scanner.text[at].isalnum():
+            at += 1
+        joined = self.scanner.match("joiner", at, span[1], "persons")
+        places = {at, at if joined is None else self.scanner.next(joined)}
+        return any(self.scanner.match("comment", one, span[1]) is not None for one in places)
+
+    def _takes_back(self, span: Span) -> bool:
+        """Whether a stretch begins as a correction or a restriction does, and says nothing of the user's."""
+        at = self.scanner.next(span[0])
+        begins = self.scanner.match("retraction", at, span[1])
+        if begins is None:
+            return False
+        after = self.scanner.text[begins : span[1]]
+        return not self._begins_with_user(span[1] - len(after.lstrip(" ,")), span[1])
 
     def _is_asked(self, sentence: Span) -> bool:
         return self.scanner.text[slice(*sentence)].rstrip().endswith("?")
@@ -166,13 +228,25 @@ class Surroundings:
             return True
         if self.scanner.has("said", span, "moods"):
             return False
-        if self.opens(clause) or self._requests(span) or self._corrects(clause):
+        if self.opens(clause) and not self._is_adjunct(clause):
+            return True
+        if self._requests(span) or self._corrects(clause):
             return True
         if not self.scanner.is_spaced:
             text = self.scanner.text[slice(*span)].strip(" 、,")
             return self.scanner.has("introduction", span) or _JAPANESE_END.search(text) is not None
         is_noted = self.scanner.start_of(clause) > self.scanner.next(clause.start)
         return (is_noted or clause is not others[0]) and self._is_fragment(clause)
+
+    def _is_adjunct(self, clause: Clause) -> bool:
+        """Whether a clause names somebody and says nothing of them: "in the words of my neighbour"."""
+        at, span = self.scanner.start_of(clause), (clause.start, clause.end)
+        if at >= clause.end or not clause.actor.kinds or not self.scanner.is_spaced:
+            return False
+        is_subject = self.scanner.mention_at(at) is not None or self._begins_with_user(at, clause.end)
+        if is_subject or self.scanner.match("possessive", at, clause.end, "persons") is not None:
+            return False
+        return not (self.scanner.has("third", span) or self.scanner.has("third_verb", span, "persons"))
 
     def _introduces(self, clause: Clause) -> bool:
         """Whether a colon follows, and before it stands that the user tells of themself."""
@@ -223,19 +297,33 @@ class Surroundings:
         is_mention = self.scanner.mention_at(place) is not None
         return is_mention or self.scanner.match("noun", place, clause.end) is not None
 
+    def _doubts(self, clause: Clause) -> bool:
+        """Whether a clause after the value begins to take it back, asks whether it is so, or jests of it."""
+        at, text = self.scanner.next(clause.start), self.scanner.text
+        while at < clause.end and not text[at].isalnum():
+            at += 1
+        rest = text[at : self.scanner.reading.sentences[clause.sentence][1]].strip(_MARKS)
+        words = text[at : clause.end].strip(_MARKS).split()
+        if self.scanner.is_in("tag", rest) or (len(words) > 1 and len(set(words)) == 1):
+            return True
+        if not self.scanner.is_spaced or self.scanner.match("contrast", at, clause.end, "denial") is not None:
+            return False
+        is_other = words[-1:] and words[-1] in self.scanner.reading.capitals and len(words) == MAX_ASIDE_WORDS
+        return self.scanner.match("retraction", at, clause.end) is not None and not is_other
+
     def _may_trail(self, clause: Clause) -> bool:
         """Whether a clause after the value adds to it: a place, a name, a question, what else is so."""
+        sentence = self.scanner.reading.sentences[clause.sentence]
+        if self._comments((clause.start, sentence[1])) or self._doubts(clause):
+            return False
         if self.opens(clause):
             return True
         if not self.scanner.is_spaced:
-            is_more = self.scanner.match("inner", clause.start, clause.end) is not None
-            return is_more or clause.end - clause.start >= MIN_UNSPACED
+            return self._may_trail_unspaced(clause)
         at = self.scanner.next(clause.start)
         if self.scanner.match("or", at, clause.end) is not None:
             return False
-        if self._is_asked(self.scanner.reading.sentences[clause.sentence]):
-            return True
-        if self.scanner.match("request", at, clause.end) == clause.end:
+        if self._is_asked(sentence) or self.scanner.match("request", at, clause.end) == clause.end:
             return True
         span = clause.start, clause.end
         if self.scanner.has("said", span, "moods") and not self._is_addition(at, clause.end):
@@ -245,6 +333,12 @@ class Surroundings:
         if contrast:
             return self._goes_on(start[contrast.end() :].lstrip(), True)
         return self._goes_on(start, False)
+
+    def _may_trail_unspaced(self, clause: Clause) -> bool:
+        span = clause.start, clause.end
+        is_more = self.scanner.match("inner", *span) is not None and not self._is_over(span)
+        is_asked = self._is_asked(self.scanner.reading.sentences[clause.sentence])
+        return is_more or is_asked or self._is_unchanging(span)
 
     def _is_addition(self, at: int, end: int) -> bool:
         """Whether a clause is more than "…, he says": it begins with "and", and is long."""
@@ -260,16 +354,26 @@ class Surroundings:
             is_russian = "ru" in self.scanner.languages and len(words) >= MAX_FRAGMENT_WORDS
             return is_more and not is_restricted and (is_russian or self._begins(start, *entries))
         is_name = bool(words) and (words[0] in self.scanner.reading.capitals or words[0].isdigit())
-        is_restricted = self._begins(start, ("restriction", "plain"), ("hedge", "plain"))
-        is_other = is_name or is_restricted or self._begins(start, ("possessive", "persons"))
-        if len(words) > MAX_FRAGMENT_WORDS and not is_other:
-            return True
         return (
             (is_name and len(words) <= MAX_FRAGMENT_WORDS)
             or (is_more and self._begins(start, ("starter", "plain"), ("request", "plain")))
+            or (len(words) == 1 and self.scanner.is_in("request", words[0]))
             or (len(words) >= MAX_FRAGMENT_WORDS and self._begins(start, ("we_do", "plain")))
-            or self._begins(start, ("filler", "plain"), ("company", "plain"), ("joiner", "persons"))
+            or self._begins(start, ("joiner", "persons"))
+            or (self._begins(start, ("filler", "plain"), ("company", "plain")) and self._is_known(words))
         )
+
+    def _is_known(self, words: list[str]) -> bool:
+        """Whether all words but one of a clause are names, numbers or such as say nothing else."""
+        known = self.scanner.reading.capitals
+        unknown = [
+            one
+            for one in words
+            if one not in known
+            and not one.isdigit()
+            and not any(self.scanner.is_in(entry, one) for entry in ("filler", "site"))
+        ]
+        return len(unknown) <= 1
 
     def _begins(self, start: str, *entries: tuple[str, str]) -> bool:
         return any(pattern(of, entry, self.scanner.languages).match(start) for entry, of in entries)

@@ -15,6 +15,8 @@ from shepherd_memory.text.grounding.plain import NOT_PLAIN, Plainness
 from shepherd_memory.text.grounding.questions import unsaid_in
 from shepherd_memory.text.grounding.reading import Clause, Reading, Span, owned_noun, read
 from shepherd_memory.text.grounding.relations import find_mentions, kinds_of_key
+from shepherd_memory.text.grounding.scanning import Scanner
+from shepherd_memory.text.grounding.surroundings import Surroundings
 from shepherd_memory.text.grounding.terms import (
     Passage,
     Term,
@@ -386,8 +388,14 @@ class _Case:
         """To be stored takes more than nothing against it: one of the clauses has to say it plainly."""
         topic = read_topic(self._claim.about, self._claim.value, self._claim.is_question)
         plainness = Plainness(self._reading, self._about, self._value, topic.kinds)
-        if not any(plainness.holds_in(one) for one in self._clauses) or self._is_cut_from_denial():
+        is_plain = any(plainness.holds_in(one) for one in self._clauses) and self._is_left_as_said()
+        if not is_plain or self._is_cut_from_denial():
             yield Doubt(NOT_PLAIN, is_firm=False)
+
+    def _is_left_as_said(self) -> bool:
+        """Whether the next message does not begin as a comment on this one: "jk lol", "oh, that was…"."""
+        following = self._readings[self._place.number + 1 : self._place.number + 2]
+        return all(Surroundings(Scanner(one), self._about, self._value).may_come_next() for one in following)
 
     def _is_cut_from_denial(self) -> bool:
         """Whether the quote leaves out of its clause what denies it: "たばこは" of "たばこはやめました"."""
