@@ -299,6 +299,11 @@ def test_every_phrase_of_the_tables_is_a_pattern_of_a_known_language(name: str) 
         assert pattern(name, entry).search("") is None
 
 
+def test_a_quote_of_nothing_but_odd_spaces_is_not_found() -> None:
+    for said in ("", "I live in Porto"):
+        assert decide(said, "city", "Porto", "\x1f") == REFUSED
+
+
 @given(st.text(), st.lists(st.text(), max_size=3), st.text(), st.text(), st.text())
 def test_any_text_gets_a_verdict(
     value: str, statements: list[str], key: str, quote: str, subject: str

@@ -123,7 +123,7 @@ def _find_place(
     found = [
         _Place(number, reading, span)
         for number, reading in enumerate(readings)
-        if (span := _locate(quote, reading.text)) is not None
+        if (span := _locate(quote, reading.text)) is not None and reading.clauses_in(span)
     ]
     if not found:
         return None
