@@ -22,6 +22,15 @@ RAW = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
 USER = "steve"
 
 PRINTS = {
+    "memory files list": [],
+    "memory files show": ["FILE"],
+    "memory files search": ["4"],
+    "memory files note": [HOSTILE, "--name", HOSTILE],
+    "memory files edit": ["FILE"],
+    "memory files history": [],
+    "memory files diff": ["0", "1"],
+    "memory files delete": ["FILE", "--yes"],
+    "memory files reset": ["--everything", "--yes"],
     "recall": ["vet", "--threshold", "0", "--explain", "--context", "1"],
     "facts get": ["town"],
     "facts history": ["town"],
@@ -41,15 +50,6 @@ PRINTS = {
     "memory phases show": ["CONVERSATION"],
     "memory why": [],
     "memory summary": ["--project", "/tmp/\x1b[31m"],
-    "memory files list": [],
-    "memory files show": ["FILE"],
-    "memory files search": ["4"],
-    "memory files note": [HOSTILE, "--name", HOSTILE],
-    "memory files edit": ["FILE"],
-    "memory files history": [],
-    "memory files diff": ["0", "1"],
-    "memory files delete": ["FILE", "--yes"],
-    "memory files reset": ["--everything", "--yes"],
     "memory rejected list": [],
     "memory unconfirmed list": [],
     "memory unconfirmed confirm": ["CONFIRMED"],
@@ -83,7 +83,8 @@ PRINTS_ELSEWHERE = {"chat", "hooks run", "memory watch", "memory ingest", "worke
 PRINTS_NO_MEMORY = {
     "config get", "config path", "config set", "config show", "config unset", "tui", "memory forget",
     "memory import", "memory process", "memory reembed", "memory rejected accept", "queue drop",
-    "memory files export", "memory files mirror", "queue retry", "sessions export", "hooks install", "global set",
+    "memory files export", "memory files mirror",
+    "queue retry", "sessions export", "hooks install", "global set",
     "mcp install", "mcp uninstall", "apikey create", "apikey list", "apikey revoke", "apikey show",
     "provider add", "provider help", "provider list", "provider next", "model", "whoami",
 }  # fmt: skip
