@@ -5,6 +5,7 @@ from typing import Any
 from starlette.responses import Response
 
 from shepherd_memory.frontends.api.file_shapes import (
+    EditedText,
     FileChanged,
     FileDeleted,
     FileDiff,
@@ -19,7 +20,6 @@ from shepherd_memory.frontends.api.file_shapes import (
     FileSearch,
     FilesOf,
     FilesReset,
-    FileText,
     LinesOf,
     MatchPage,
     NoteText,
@@ -86,7 +86,7 @@ def add_note(given: BodyInput[OperationInput, NoteText]) -> Response:
     return json_response(FileChanged(path, _version(given)), CREATED)
 
 
-def edit_file(given: BodyInput[FileName, FileText]) -> FileChanged:
+def edit_file(given: BodyInput[FileName, EditedText]) -> FileChanged:
     path, asked = given.parameters.path, given.body
     version = given.service.edit_memory_file(
         given.user_id, path, asked.text, version=asked.version, group=given.group
@@ -169,7 +169,7 @@ FILE_OPERATIONS = [
         FileChanged,
         edit_file,
         FileName,
-        FileText,
+        EditedText,
         refusals=(CONFLICT,),
     ),
     Operation(

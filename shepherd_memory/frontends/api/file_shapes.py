@@ -74,7 +74,7 @@ class FileSearch(ForUser, frozen=True, kw_only=True):
     limit: Annotated[int, Meta(ge=1, le=file_reading.MAX_FOUND, description="At most so many.")] = 100
 
 
-class FileText(ForUser, frozen=True, kw_only=True):
+class EditedText(ForUser, frozen=True, kw_only=True):
     """A file's new text."""
 
     text: Annotated[str, Meta(min_length=1, max_length=MAX_FILE_CHARS)]

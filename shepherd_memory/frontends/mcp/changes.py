@@ -51,7 +51,7 @@ class Desk(Protocol):
 
 
 @dataclass(frozen=True)
-class Changes:
+class ResourceChanges:
     """The addresses of resources that came, went or have other text, and whether any came or went."""
 
     uris: frozenset[str]
@@ -71,7 +71,7 @@ class ResourceWatch:
         self._version = await self._ask(_version)
         self._states = await self._ask(_states)
 
-    async def changes(self) -> AsyncIterator[Changes]:
+    async def changes(self) -> AsyncIterator[ResourceChanges]:
         """Each change since `begin`; a database that is away is asked again later."""
         while True:
             await anyio.sleep(BEAT_SECONDS)
@@ -80,14 +80,14 @@ class ResourceWatch:
                 if found is not None:
                     yield found
 
-    async def _look(self) -> Changes | None:
+    async def _look(self) -> ResourceChanges | None:
         version = await self._ask(_version)
         if version == self._version:
             return None
         before, now = self._states, await self._ask(_states)
         self._version, self._states = version, now
         uris = {uri for uri in {*before, *now} if before.get(uri) != now.get(uri)}
-        return Changes(frozenset(uris), before.keys() != now.keys()) if uris else None
+        return ResourceChanges(frozenset(uris), before.keys() != now.keys()) if uris else None
 
 
 def _version(service: "Service", user_id: str, group: str) -> tuple[int, int]:
