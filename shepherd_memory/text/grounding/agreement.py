@@ -211,9 +211,9 @@ def _fit_of_value(
     owner = _owner(reading, value) if value else None
     if owner:
         return best_fit(named, frozenset({owner.kind})) if owner.kind != "family" else None
-    fits = [best_fit(named, clause.actor.kinds) for clause in clauses if clause.actor.kinds]
+    fits = [_fit_of_actor(named, clause.actor) for clause in clauses if clause.actor.kinds]
     if fits:
-        return min(fits)
+        return None if None in fits else min(fit for fit in fits if fit is not None)
     inside = frozenset(
         one.kind for clause in clauses for one in reading.mentions_in((clause.start, clause.end))
     )
@@ -226,6 +226,13 @@ def _fit_of_value(
         return _fit_or_unknown(named, spoken_of)
     follows = value and len(inside) == 1 and not reading.text[slice(*value)].strip().isdigit()
     return best_fit(named, inside) or None if follows else None
+
+
+def _fit_of_actor(named: frozenset[str], actor: Actor) -> int | None:
+    """None when a pronoun may as well mean somebody else: "my son got a hamster. He is 4"."""
+    fit = best_fit(named, actor.kinds)
+    is_other = any(best_fit(named, frozenset({kind})) == NONE for kind in actor.kinds)
+    return None if fit != NONE and is_other else fit
 
 
 def _fit_or_unknown(named: frozenset[str], mention: Mention) -> int | None:

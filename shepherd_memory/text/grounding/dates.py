@@ -62,13 +62,13 @@ saturday samstag sabado samedi
 sunday sonntag domingo dimanche
 """
 _WEEKDAYS = {name: i for i, line in enumerate(_WEEKDAY_NAMES.strip().splitlines()) for name in line.split()}
-_MONTH, _DAY_NAME = any_of(" ".join(_MONTHS)), any_of(" ".join(_WEEKDAYS))
+MONTH, _DAY_NAME = any_of(" ".join(_MONTHS)), any_of(" ".join(_WEEKDAYS))
 _HALF = r"[ap]\.?m\b\.?|in the (?:morning|afternoon|evening)|at night"
 ISO = r"(?<!\d)(\d{4})[-/.](\d{1,2})(?:[-/.](\d{1,2}))?(?!\d)t?"
 CJK_DATE = r"(?<!\d)(\d{4}) ?年(?: ?(\d{1,2}) ?月(?: ?(\d{1,2}) ?日)?)?"
 NUMERIC_DATE = r"(?<!\d)(\d{1,2})([-/.])(\d{1,2})\2(\d{4}|\d{2})(?!\d|\.\d)"
 NAMED_DATE = (
-    rf"(?:(?<![\d.,])(\d{{1,2}}){ORDINAL}? ?(?:of |de )?)?\b({_MONTH})\b\.?"
+    rf"(?:(?<![\d.,])(\d{{1,2}}){ORDINAL}? ?(?:of |de )?)?\b({MONTH})\b\.?"
     r"(?: (\d{1,2})(?:st|nd|rd|th)?(?![\d:]))?(?:,? (?:of |de |del )?(\d{4})\b)?"
 )
 CLOCK = rf"(?<![\d:])(\d{{1,2}}):(\d{{2}})(?::\d{{2}})? ?({_HALF})?(?![\d:])"

@@ -7,7 +7,7 @@ from functools import cache
 
 from shepherd_memory.text.grounding.languages import Languages, pattern
 
-PASTED, QUOTED = "pasted", "quoted"
+PASTED, QUOTED, SET_OFF = "pasted", "quoted", "set off"
 
 
 @dataclass(frozen=True)
@@ -60,6 +60,7 @@ def _pasted(folded: str, languages: Languages) -> Iterator[Stretch]:
         yield Stretch(mail, len(folded), PASTED)
     if work := _to_work_on(folded, languages):
         yield work
+    yield from _set_off(folded, languages)
 
 
 @cache
@@ -106,6 +107,33 @@ def _to_work_on(folded: str, languages: Languages) -> Stretch | None:
             return Stretch(colon + 1, len(folded), PASTED)
         colon = folded.find(":", colon + 1)
     return None
+
+
+# Between such lines stands what was copied from somewhere, or a part of what the user wrote at length.
+_RULE = re.compile(r"^[ \t]*(?:-{3,}|={3,}|\*{3,}|_{3,}|~{3,}|#{3,}|\+{3,})[ \t]*(?:\n|\Z)", re.MULTILINE)
+_POINTS = re.compile(
+    r"\b(?:this|these|below|following|diese\w?|folgende\w?|est[aeo]s?|siguiente|cett?e?|suivante?|ess[ae]|seguinte|эт\w{1,2})\b"
+    r"|この|これ|以下|这"
+)
+MAX_LINE = 400
+
+
+def _set_off(folded: str, languages: Languages) -> Iterator[Stretch]:
+    """What stands between lines of dashes, and what a line hands over that points to it and asks for work."""
+    rules = list(_RULE.finditer(folded))
+    if rules:
+        lead = folded[: rules[0].start()].rstrip().rpartition("\n")[2]
+        is_handed = lead.endswith((":", "?")) or _hands_over(lead, languages)
+        end = rules[-1].start() if len(rules) > 1 else len(folded)
+        yield Stretch(rules[0].end(), end, PASTED if is_handed else SET_OFF)
+    line_end = folded.find("\n")
+    if 0 < line_end < MAX_LINE and _hands_over(folded[:line_end], languages):
+        yield Stretch(line_end, len(folded), SET_OFF)
+
+
+def _hands_over(line: str, languages: Languages) -> bool:
+    asks = pattern("moods", "text_work", languages).search(line)
+    return asks is not None and _POINTS.search(line) is not None
 
 
 def _spoken(folded: str, languages: Languages) -> Iterator[Stretch]:

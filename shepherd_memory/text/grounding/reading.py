@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 
+from shepherd_memory.text.grounding.dates import MONTH
 from shepherd_memory.text.grounding.foreign import Stretch, foreign_stretches
 from shepherd_memory.text.grounding.languages import Languages, detect, pattern, table
 from shepherd_memory.text.grounding.relations import FAMILY, Mention, find_mentions, fits
@@ -77,7 +78,7 @@ def read(message: str) -> Reading:
     languages = detect(text, message)
     capitals = frozenset(fold(word) for word in _CAPITALISED.findall(message) if not word[0].islower())
     mentions = tuple(find_mentions(text, languages))
-    sentences = tuple(_pieces(text, _SENTENCE_END, (0, len(text))))
+    sentences = tuple(_pieces(text, _sentence_end(languages), (0, len(text))))
     parser = _ClauseReader(text, languages, capitals, mentions)
     clauses = tuple(clause for number, span in enumerate(sentences) for clause in parser.read(span, number))
     return Reading(
@@ -85,11 +86,31 @@ def read(message: str) -> Reading:
     )
 
 
-# After a digit a full stop is rather an ordinal ("3. März"), after one letter an initial.
-_SENTENCE_END = re.compile(
+# After one letter a full stop is rather an initial.
+_ENDS = (
     r"(?<=[!?。؟।])|(?<=[^\d\s.]{2}\.)(?<!\b[dm]r\.)(?<!\bmrs\.)(?<!\bst\.)(?<!\bprof\.)(?<!\bsra\.)\s+"
-    r"|(?<=[)\"”»」]\.)\s+|(?<=\d\.)\s+(?=i\b|my\b|we\b|ich\b|mein)|(?<=\d{3}\.)\s+|(?<=:\d\d\.)\s+|(?<=…)\s+|\n+"
+    r"|(?<=[)\"”»」]\.)\s+|(?<=\d{3}\.)\s+|(?<=:\d\d\.)\s+|(?<=…)\s+|\n+"
 )
+_EMOJI = "[\U0001f300-\U0001faff\u2600-\u27bf]"
+
+
+@lru_cache
+def _sentence_end(languages: Languages) -> re.Pattern[str]:
+    """Marks and line breaks; after a number ("3. März") or an emoji only what begins a sentence shows it."""
+    begins = [
+        pattern(of, entry, languages).pattern
+        for of, entry in (
+            ("moods", "question_start"),
+            ("moods", "question_word"),
+            ("persons", "first"),
+            ("persons", "possessive"),
+            ("plain", "request"),
+        )
+    ]
+    begin = rf"(?:o\s)?(?:{'|'.join(begins)})"
+    # In German a full stop makes an ordinal of a number; at the beginning of a line it numbers a list.
+    word = begin if "de" in languages else rf"(?!{MONTH}\b)\w"
+    return re.compile(rf"{_ENDS}|(?<=[^\n]\d\.)\s+(?={word})|(?<={_EMOJI})\ufe0f?\s+(?={begin})")
 
 
 def _pieces(text: str, separator: re.Pattern[str], span: Span) -> Iterator[Span]:
@@ -106,11 +127,15 @@ def _join(patterns: Iterable[re.Pattern[str]]) -> str:
     return "|".join(one.pattern for one in patterns)
 
 
+# "As my editor" says what something is used as, and begins no clause.
+_ROLE = r"as (?:my|our) (?:\w+ ){0,2}\w+(?:\W*$|[,.;!?)]|\s(?:and|but|for|on|in|at|since|because)\b)"
+
+
 @lru_cache
 def _clause_end(languages: Languages) -> re.Pattern[str]:
     """Punctuation; conjunctions before a new subject; relative words; in English, "I", "she" and the like."""
     starts = _join(pattern("persons", name, languages) for name in ("first", "possessive", "third"))
-    joined = rf"\s(?=(?:{pattern('persons', 'joiner', languages).pattern})\s+(?:{starts}))"
+    joined = rf"\s(?!{_ROLE})(?=(?:{pattern('persons', 'joiner', languages).pattern})\s+(?:{starts}))"
     verb = pattern("persons", "third_verb", languages).pattern
     beside = rf"\s(?=(?:{pattern('persons', 'joiner', languages).pattern})\s+(?:\w+\s+){{1,2}}(?:{verb}))"
     contrast = rf"\s(?=(?:{pattern('denial', 'contrast', languages).pattern}))"
@@ -259,7 +284,7 @@ class _ClauseReader:
             (one for one in self._mentions if one.end <= span[0]), key=lambda one: one.start, default=None
         )
         if pronoun := self._find("third", at_start):
-            return self._meant(last) or Actor(False, is_sure=pronoun[0] in _ENGLISH_PERSONS)
+            return self._meant(last, pronoun[0]) or Actor(False, is_sure=pronoun[0] in _ENGLISH_PERSONS)
         if last is not None and self._hangs_on(last, span):
             return self._spoken_of(last)
         if self._starts_with("relative", span) and "en" in self._languages:
@@ -279,14 +304,28 @@ class _ClauseReader:
         found = self._find(name, span)
         return found is not None and not self._text[span[0] : found.start()].strip()
 
-    def _meant(self, last: Mention | None) -> Actor | None:
-        """Whom a pronoun means: who acted last, or who was mentioned since."""
+    def _meant(self, last: Mention | None, pronoun: str) -> Actor | None:
+        """Whom a pronoun means: who acted last, or who was mentioned since; a "he" is nobody's sister."""
         if last is None:
             return None
-        named = self._spoken_of(last)
-        if self._last is None or named.kinds == self._last.kinds:
-            return named
-        return Actor(False, named.kinds | self._last.kinds, named.names | self._last.names)
+        named = [self._spoken_of(last), *([self._last] if self._last else [])]
+        meant = [one for one in named if self._may_be_called(one, pronoun)]
+        if not meant:
+            return Actor(False, is_sure=False)
+        kinds, names = (
+            frozenset[str]().union(*sets)
+            for sets in zip(*((one.kinds, one.names) for one in meant), strict=True)
+        )
+        return Actor(False, kinds, names)
+
+    def _may_be_called(self, actor: Actor, pronoun: str) -> bool:
+        """Whether a pronoun may mean somebody, as far as their gender is known."""
+        others = {"m": "she", "f": "he"}
+        genders = {table("relations").get(kind, {}).get("gender") for kind in actor.kinds}
+        return not genders or any(
+            gender is None or not pattern("persons", others[gender], self._languages).fullmatch(pronoun)
+            for gender in genders
+        )
 
     def _spoken_of(self, mention: Mention) -> Actor:
         return Actor(False, frozenset({mention.kind}), self._names_at(mention))

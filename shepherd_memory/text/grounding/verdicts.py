@@ -8,7 +8,7 @@ from datetime import date, datetime
 from shepherd_memory.text.grounding.agreement import Subject, disagreement, read_subject, read_topic
 from shepherd_memory.text.grounding.corrections import is_corrected
 from shepherd_memory.text.grounding.denial import is_denying
-from shepherd_memory.text.grounding.foreign import PASTED, QUOTED
+from shepherd_memory.text.grounding.foreign import PASTED, QUOTED, SET_OFF
 from shepherd_memory.text.grounding.languages import any_phrase, pattern, table
 from shepherd_memory.text.grounding.moods import Doubt, mood_of
 from shepherd_memory.text.grounding.plain import NOT_PLAIN, Plainness
@@ -41,7 +41,11 @@ ANOTHER_STATEMENT = "quoted from another statement than the one named"
 REWORDED = "reworded"
 OTHER_ATTRIBUTE = "not clear that it belongs to the key"
 NO_QUOTE = "without a quote"
-WHY_FOREIGN = {PASTED: "pasted, not said", QUOTED: "somebody else's words"}
+WHY_FOREIGN = {
+    PASTED: "pasted, not said",
+    QUOTED: "somebody else's words",
+    SET_OFF: "set off from what was said",
+}
 
 MAX_TIMES_QUOTE = 2
 MIN_QUOTE_CHARACTERS = 12
@@ -257,7 +261,7 @@ class _Case:
             value = self._value_span()
             inside = stretch.start <= value[0] < stretch.end if value else len(touched) == len(self._clauses)
             if touched and inside:
-                yield Doubt(WHY_FOREIGN[stretch.why], is_firm=True)
+                yield Doubt(WHY_FOREIGN[stretch.why], is_firm=stretch.why != SET_OFF)
 
     def _value_span(self) -> Span | None:
         """Where the value stands literally in the quote."""
@@ -364,7 +368,7 @@ class _Case:
         """Whether the quote says the attribute that the key names, where values are easily mixed up."""
         if self._claim.is_question or is_yes_or_no(self._value):
             return
-        if self._key_stands_elsewhere():
+        if self._key_stands_elsewhere() or self._key_stands_at_another_value():
             yield Doubt(OTHER_ATTRIBUTE, is_firm=False)
         names = [] if _CHOSEN.search(self._about) else self._cued_attributes()
         if names and self._is_of_another_thing(names):
@@ -419,19 +423,39 @@ class _Case:
         # Next to "my dog", a name needs no further word.
         return [name for name in found if name != "name" or not kinds_of_key(self._about)]
 
+    def _key_stands_at_another_value(self) -> bool:
+        """Whether another conjunct has a word of the key: "Helix as my editor and fish as my shell"."""
+        value, key = self._value_span(), self._key_stems()
+        clause = next((one for one in self._clauses if value and one.start <= value[0] < one.end), None)
+        if value is None or clause is None:
+            return False
+        joiner, text = pattern("persons", "joiner", self._reading.languages), self._reading.text
+        start = max(
+            (one.end() for one in joiner.finditer(text, clause.start, value[0])), default=clause.start
+        )
+        joined = joiner.search(text, value[1], clause.end)
+        end = joined.start() if joined else clause.end
+        own = set(stems(text[start:end]))
+        others = set(stems(f"{text[clause.start : start]} {text[end : clause.end]}"))
+        # "my languages are Rust and Go": nothing but the value stands in the second one.
+        return bool(key & others - own) and bool(own - set(stems(self._value)))
+
+    def _key_stems(self) -> set[str]:
+        """The words of the key that tell, apart from whom it names."""
+        kin = {
+            stem
+            for mention in find_mentions(self._about)
+            for stem in stems(self._about[mention.start : mention.end])
+        }
+        return {stem for stem in stems(self._about) if len(stem) > 3} - kin
+
     def _key_stands_elsewhere(self) -> bool:
         """Whether another clause has a word of the key: "staging is heron, production is osprey"."""
         numbers = {one.sentence for one in self._clauses}
         others = [
             one for one in self._reading.clauses if one.sentence in numbers and one not in self._clauses
         ]
-        kin = {
-            stem
-            for mention in find_mentions(self._about)
-            for stem in stems(self._about[mention.start : mention.end])
-        }
-        key = {stem for stem in stems(self._about) if len(stem) > 3} - kin
-        return bool(key & self._stems_of(others) - self._stems_of(self._clauses))
+        return bool(self._key_stems() & self._stems_of(others) - self._stems_of(self._clauses))
 
     def _stems_of(self, clauses: list[Clause]) -> set[str]:
         return set(stems(" ".join(self._reading.text[one.start : one.end] for one in clauses)))
