@@ -1,12 +1,13 @@
-"""Whether what follows a clause takes it back: "no wait", "or rather", another number that is so by now."""
+"""Whether what follows takes a clause back: "no wait", "or rather", the same said again of another value."""
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
 from shepherd_memory.text.grounding.languages import pattern
 from shepherd_memory.text.grounding.quantities import Literal, Quantity, find_quantities, supports
 from shepherd_memory.text.grounding.reading import Clause, Reading
+from shepherd_memory.text.grounding.terms import pieces_of
 
 MAX_BEFORE_RETRACTION = 30
 """In so many characters a message that takes back the one before it says so."""
@@ -15,23 +16,67 @@ MAX_AFTER = 80
 
 MAX_ASIDE_WORDS = 3
 
+MIN_SPACED, MIN_UNSPACED = 8, 2
+"""Fewer characters before a value are no subject: "my ", "it's "."""
+
 _BETWEEN = " .,;:!?…。、-\u2013\u2014\n"
 _PAUSE = re.compile(r"\s*[,.:!…、。]|\s*$")
 _CUT = re.compile(r"[,;:.!?…、。()\n\u2013\u2014]|\s-\s")
 _WORD = re.compile(r"[^\W\d_]")
 
 
-def is_corrected(reading: Reading, clause: Clause, value: str, following: Iterable[Reading]) -> bool:
-    """Whether the clause with a value is taken back, in its own message or by the next one."""
+def is_corrected(reading: Reading, clause: Clause, value: str, following: Sequence[Reading]) -> bool:
+    """Whether the clause with a value is taken back, in its own message or by one of the next."""
     after = reading.text[clause.end : clause.end + MAX_AFTER]
     return (
         _begins_correction(reading, after)
         or _says_another_number(reading, after, value)
         or any(
             pattern("moods", "retraction", one.languages).search(one.text, 0, MAX_BEFORE_RETRACTION)
-            for one in following
+            for one in following[:1]
         )
+        or any(_denies(one, value) for one in following)
+        or _is_restated(reading, clause, value, following)
     )
+
+
+def _denies(reading: Reading, value: str) -> bool:
+    """Whether a message has the value in what it denies: "it's Friday, not Thursday"."""
+    if len(value) <= 1 or value not in reading.text:
+        return False
+    clauses = [reading.text[one.start : one.end] for one in reading.clauses]
+    pieces = pieces_of(tuple(clauses), reading.languages, None)
+    return any(piece.denied for piece in pieces if value in piece.text)
+
+
+def _is_restated(reading: Reading, clause: Clause, value: str, following: Sequence[Reading]) -> bool:
+    """Whether the same is said again of something else: "my budget is 9,000", then "my budget is 6,500"."""
+    at = reading.text.find(value, clause.start, clause.end)
+    subject = _subject_before(reading, clause.start, at) if value and at > 0 else ""
+    if not subject:
+        return False
+    later = [(reading.text, at + len(value)), *((one.text, 0) for one in following)]
+    return any(
+        not text.startswith(value, place) for text, start in later for place in _ends_of(subject, text, start)
+    )
+
+
+def _subject_before(reading: Reading, start: int, end: int) -> str:
+    """What stands before a value if it is of something of the user's, or of a thing that was spoken of."""
+    languages = reading.languages
+    lead = reading.text[start:end].lstrip(_BETWEEN)
+    owned = pattern("persons", "possessive", languages).match(lead)
+    is_thing = owned is not None or pattern("plain", "article", languages).match(lead) is not None
+    is_long = len(lead) > (MIN_UNSPACED if {"ja", "zh"} & set(languages) else MIN_SPACED)
+    is_topic = "ja" in languages and lead.rstrip().endswith(("は", "が"))
+    return lead if is_long and (is_thing or is_topic) else ""
+
+
+def _ends_of(subject: str, text: str, start: int) -> Iterator[int]:
+    at = text.find(subject, start)
+    while at >= 0:
+        yield at + len(subject)
+        at = text.find(subject, at + 1)
 
 
 def _begins_correction(reading: Reading, after: str) -> bool:

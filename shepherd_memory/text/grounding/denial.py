@@ -9,8 +9,13 @@ from shepherd_memory.text.grounding.languages import LANGUAGES, Languages, patte
 _WHOLE_CLAUSE = {
     "ja": pattern("denial", "particle", ("ja",)),
     "de": re.compile(r"\b(?:nicht|nie|niemals)\b|\bkein(?:e|en|s|er)?\W*$"),
-    "ru": re.compile(r"\b(?:я|мы|он|она) (?:\w{1,12} )?не \w+(?: (?:вообще|совсем|никогда|уже))?\W*$"),
+    "ru": re.compile(
+        r"\b(?:я|мы|он|она) (?:\w{1,12} )?не \w+(?: (?:вообще|совсем|никогда|уже))?\W*$"
+        r"|\b\u0443 \w+(?: \w+)? нет\W*$"
+    ),
 }
+# Between these the first is denied and the second asserted: "10日じゃなかった11日です".
+_NOT_BUT = re.compile("(?:では|じゃ)な(?:くて?|かった)[、, ]*(?=.)")
 
 # "I switched from A to B": A is no longer so.
 _CHANGE = re.compile(
@@ -30,6 +35,10 @@ def polarised(
     clause: str, denied: bool = False, languages: Languages = LANGUAGES
 ) -> Iterator[tuple[str, bool]]:
     """The parts of a folded clause, each with whether it is denied; a list goes on as it began."""
+    if "ja" in languages and (turn := _NOT_BUT.search(clause)):
+        yield clause[: turn.start()], True
+        yield from polarised(clause[turn.end() :], False, languages)
+        return
     denied = (denied and goes_on(clause, languages)) or _is_denied_whole(clause, languages)
     changed, position = _CHANGE.search(clause), 0
     for start, end, is_dislike in _negators(clause, languages):

@@ -57,7 +57,8 @@ def _pasted(folded: str, languages: Languages) -> Iterator[Stretch]:
         yield from (Stretch(match.start(), match.end(), PASTED) for match in lines.finditer(folded))
     mail = _mail_start(folded)
     if mail is not None:
-        yield Stretch(mail, len(folded), PASTED)
+        below = _POINTS_UP.search(folded, mail)
+        yield Stretch(mail, below.start() if below else len(folded), PASTED)
     if work := _to_work_on(folded, languages):
         yield work
     yield from _set_off(folded, languages)
@@ -108,6 +109,9 @@ def _to_work_on(folded: str, languages: Languages) -> Stretch | None:
         colon = folded.find(":", colon + 1)
     return None
 
+
+# A line that begins so speaks of what was pasted above it.
+_POINTS_UP = re.compile(r"^[ \t]*[\^↑]", re.MULTILINE)
 
 # Between such lines stands what was copied from somewhere, or a part of what the user wrote at length.
 _RULE = re.compile(r"^[ \t]*(?:-{3,}|={3,}|\*{3,}|_{3,}|~{3,}|#{3,}|\+{3,})[ \t]*(?:\n|\Z)", re.MULTILINE)

@@ -36,12 +36,20 @@ def pattern(name: str, entry: str, languages: Languages = LANGUAGES) -> re.Patte
 @cache
 def any_phrase(phrases: str) -> re.Pattern[str]:
     """What finds any of the space-separated phrases; `_` stands for a space within one."""
-    longest_first = sorted(set(fold(phrases).split()), key=len, reverse=True)
+    longest_first = sorted(set(_folded(phrases).split()), key=len, reverse=True)
     # The edges of words are looked for once for all phrases, which is several times as fast.
     edges = (r"(?<!\w)", r"(?!\w)"), (r"(?<!\w)", ""), ("", "")
     found = {edge: [one for one in longest_first if _edges_of(one) == edge] for edge in edges}
     groups = [f"{start}(?:{_any(among)}){end}" for (start, end), among in found.items() if among]
     return re.compile("|".join(groups) or "(?!)")
+
+
+_CLASS = re.compile(r"(\\[A-Z])")
+
+
+def _folded(phrases: str) -> str:
+    """Folded, but for what stands for a class of characters: `\\W` is no `\\w`."""
+    return "".join(one if _CLASS.fullmatch(one) else fold(one) for one in _CLASS.split(phrases))
 
 
 def _any(phrases: list[str]) -> str:

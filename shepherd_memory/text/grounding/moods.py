@@ -53,8 +53,10 @@ def _made_up(reading: Reading, clause: Clause, about: str) -> Doubt | None:
         return Doubt(MADE_UP, is_firm=composed.start() >= sentence[0])
     if _WORK.search(about):
         return None
-    if "character" in clause.actor.kinds or _search(reading, "fiction", sentence):
-        return Doubt(MADE_UP, is_firm=True)
+    told = _search(reading, "fiction", sentence)
+    if "character" in clause.actor.kinds or told:
+        # "I'm a midwife, but in our campaign…": what stands before the work may be so.
+        return Doubt(MADE_UP, is_firm=told is None or told.start() < clause.end)
     return Doubt(MADE_UP, is_firm=True) if _is_under_heading(reading.text, clause) else None
 
 

@@ -22,6 +22,7 @@ NOT_PLAIN = "not plainly said"
 _GENITIVE = re.compile(r"(?:'s(?:\sname)?)?\s*")
 _WORD_EDGE = re.compile(r"\b")
 _LASTING = re.compile(r"\b(?:diet|dietary|occupation|job|profession|name|city|nationality|religion)\b")
+_DROPS_PRONOUNS = frozenset(["es", "pt", "ru"])
 _PLACE_KEYS = ("residence", "employer", "birthplace")
 MAX_FRAGMENT_WORDS = 3
 MAX_ASIDE_WORDS = 2
@@ -104,6 +105,7 @@ class Plainness:
     def _heads(self, at: int, clause: Clause) -> Iterator[int | None]:
         """Where a plain beginning ends: "I live", "my name is", "my sister works", "he's called"."""
         yield self._scanner.user_acts(at, clause.end)
+        yield self._after_asked_verb(at, clause.end)
         owned = self._scanner.match("possessive", at, clause.end, "persons")
         if owned is not None:
             yield self._after_noun(owned + 1, clause)
@@ -118,6 +120,17 @@ class Plainness:
         is_meant = bool(clause.actor.kinds) and best_fit(self.kinds, clause.actor.kinds) != NONE
         if is_meant and not self._is_anothers(clause):
             yield self._after_pronoun(at, clause)
+
+    def _after_asked_verb(self, at: int, end: int) -> int | None:
+        """Where a verb of the user ends that the question has: "What does the user coach?", "I coach"."""
+        if not self.about.endswith("?"):
+            return None
+        pronoun = self._scanner.match("pronoun", at, end)
+        if pronoun is None and not _DROPS_PRONOUNS & set(self.reading.languages):
+            return None
+        verb = WORD.match(self.reading.text, self._scanner.next(at if pronoun is None else pronoun), end)
+        asked = WORD.findall(self.about)
+        return verb.end() if verb and any(_share(verb[0], one) for one in asked) else None
 
     def _is_anothers(self, clause: Clause) -> bool:
         """Whether who is spoken of belongs to somebody else: "my aunt's dog. He's called Rex"."""

@@ -89,7 +89,7 @@ def read(message: str) -> Reading:
 # After one letter a full stop is rather an initial.
 _ENDS = (
     r"(?<=[!?。؟।])|(?<=[^\d\s.]{2}\.)(?<!\b[dm]r\.)(?<!\bmrs\.)(?<!\bst\.)(?<!\bprof\.)(?<!\bsra\.)\s+"
-    r"|(?<=[)\"”»」]\.)\s+|(?<=\d{3}\.)\s+|(?<=:\d\d\.)\s+|(?<=…)\s+|\n+"
+    r"|(?<=[)\"”»」]\.)\s+|(?<=\d{3}\.)\s+|(?<=:\d\d\.)\s+|(?<=…)\s+|\n+|(?<=[\w,;:.])\s+(?=¿)"
 )
 _EMOJI = "[\U0001f300-\U0001faff\u2600-\u27bf]"
 
@@ -110,7 +110,8 @@ def _sentence_end(languages: Languages) -> re.Pattern[str]:
     begin = rf"(?:o\s)?(?:{'|'.join(begins)})"
     # In German a full stop makes an ordinal of a number; at the beginning of a line it numbers a list.
     word = begin if "de" in languages else rf"(?!{MONTH}\b)\w"
-    return re.compile(rf"{_ENDS}|(?<=[^\n]\d\.)\s+(?={word})|(?<={_EMOJI})\ufe0f?\s+(?={begin})")
+    ends = r"(?<=[^\n]\d\.)|(?<=\d [a-z]\.)|(?<=\d[a-z]\.)"
+    return re.compile(rf"{_ENDS}|(?:{ends})\s+(?={word})|(?<={_EMOJI})\ufe0f?\s+(?={begin})")
 
 
 def _pieces(text: str, separator: re.Pattern[str], span: Span) -> Iterator[Span]:

@@ -2,6 +2,7 @@
 
 import re
 from dataclasses import dataclass
+from functools import cached_property
 
 from shepherd_memory.text.grounding.languages import pattern
 from shepherd_memory.text.grounding.reading import Clause, Span
@@ -68,10 +69,19 @@ class Surroundings:
     def _is_turned(self, number: int) -> bool:
         """Whether a joke, a role, a song or the like is spoken of here or in a sentence next to it."""
         sentences = self.scanner.reading.sentences
-        near = sentences[max(number - 1, 0)][0], sentences[min(number + 1, len(sentences) - 1)][1]
-        return self._speaks_of("turn", near) or any(
-            self._speaks_of(entry, sentences[number]) for entry in ("unsure", "borrowed")
+        near = sentences[max(number - 1, 0)][0], sentences[number][1]
+        after = sentences[min(number + 1, len(sentences) - 1)]
+        return (
+            self._speaks_of("turn", near)
+            or self._is_turned_by(after)
+            or any(self._speaks_of(entry, sentences[number]) for entry in ("unsure", "borrowed"))
         )
+
+    def _is_turned_by(self, after: Span) -> bool:
+        """Whether the next sentence speaks of it; only what is asked for may be a joke or a song."""
+        if not (self._is_asked(after) or self._requests(after)):
+            return self._speaks_of("turn", after)
+        return self.scanner.match("turn", self.scanner.skip(*after), after[1]) is not None
 
     def _speaks_of(self, entry: str, span: Span) -> bool:
         """Whether a phrase of a table stands there that is neither in the value nor in the key."""
@@ -115,7 +125,13 @@ class Surroundings:
             return True
         is_short = len(text.split()) <= MAX_FRAGMENT_WORDS and self.scanner.is_spaced
         is_own = any(self.scanner.has(one, sentence, "persons") for one in ("first", "possessive"))
-        return is_short or is_own or text.endswith("?") or self._requests(sentence)
+        is_asked_for = text.endswith("?") or self._requests(sentence)
+        return is_short or is_own or is_asked_for or (":" not in text and self._has_task)
+
+    @cached_property
+    def _has_task(self) -> bool:
+        """Whether the message asks for something: then it tells what that takes, and no story."""
+        return any(self._is_asked(one) or self._requests(one) for one in self.scanner.reading.sentences)
 
     def _hands_over(self, sentence: Span) -> bool:
         """Whether a sentence speaks of a text, or of somebody who said something: it may follow."""
@@ -314,10 +330,14 @@ class Surroundings:
     def _may_trail(self, clause: Clause) -> bool:
         """Whether a clause after the value adds to it: a place, a name, a question, what else is so."""
         sentence = self.scanner.reading.sentences[clause.sentence]
+        if self._concludes(clause) or self._sets_apart(clause):
+            return True
         if self._comments((clause.start, sentence[1])) or self._doubts(clause):
             return False
-        if self.opens(clause):
-            return True
+        return self.opens(clause) or self._adds(clause, sentence)
+
+    def _adds(self, clause: Clause, sentence: Span) -> bool:
+        """Whether a clause that is not the user's goes on about the value, asks or requests."""
         if not self.scanner.is_spaced:
             return self._may_trail_unspaced(clause)
         at = self.scanner.next(clause.start)
@@ -333,6 +353,23 @@ class Surroundings:
         if contrast:
             return self._goes_on(start[contrast.end() :].lstrip(), True)
         return self._goes_on(start, False)
+
+    def _concludes(self, clause: Clause) -> bool:
+        """Whether a clause says what follows from the value, so that it is so: "…, so please…"."""
+        at = self.scanner.next(clause.start)
+        while at < clause.end and not self.scanner.text[at].isalnum():
+            at += 1
+        return self.scanner.match("conclusion", at, clause.end) is not None
+
+    def _sets_apart(self, clause: Clause) -> bool:
+        """Whether a clause names what it is not instead: "I use pnpm, never npm"."""
+        at = self.scanner.next(clause.start)
+        after = self.scanner.match("instead", at, clause.end)
+        named = self.scanner.words(after, clause.end) if after is not None else []
+        known = ("filler", "adverb", "limit", "retraction", "comment")
+        return 0 < len(named) <= MAX_ASIDE_WORDS and not any(
+            self.scanner.is_in(one, word) for word in named for one in known
+        )
 
     def _may_trail_unspaced(self, clause: Clause) -> bool:
         span = clause.start, clause.end

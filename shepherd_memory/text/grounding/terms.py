@@ -67,9 +67,12 @@ def terms_of(value: str, about: str) -> list[Term]:
     subject, answer = fold(about).replace("_", " "), fold(value).strip(" .!。")
     if not answer or _UNKNOWN.fullmatch(answer):
         return []
-    is_turned = is_denying(subject, ("en",))
+    is_turned = is_denying(subject, detect(subject) if subject.endswith("?") else ("en",))
     if is_yes_or_no(value):
-        return _collect([(subject, (answer in _all_phrases("no")) != is_turned)], False, _glue() | _topics())
+        found = _collect([(subject, (answer in _all_phrases("no")) != is_turned)], False, _glue() | _topics())
+        # Who it is about is not what is denied: "my daughter eats no fish".
+        others = [term for term in found if not _mentions_of(term.text)]
+        return [term if term in others else replace(term, denied=None) for term in found] if others else found
     takes_both = pattern("denial", "either").search(subject) is not None or is_about_past(subject)
     names = frozenset(fold(name) for name in _NAME.findall(value))
     parts = list(_parts(fold(value)))
@@ -206,6 +209,9 @@ def _mentions_of(word: str) -> tuple[Mention, ...]:
 _SUFFIXES = frozenset(["", "e", "r", "er", "or", "ist", "ing", "ion"])
 # What a verb ends in: bebo and bebe, bois and boit, trinke and trinkt.
 _ENDINGS = frozenset(["", "o", "e", "a", "s", "t", "st", "en", "es", "as", "is", "it", "em", "am"])
+_RUSSIAN_ENDINGS = frozenset(
+    ["\u0443", "ю", "ет", "ёт", "ешь", "ит", "ишь", "им", "ем", "ут", "ют", "ат", "ят"]
+)
 
 
 def _is_derived(term: Term, piece: Passage) -> bool:
@@ -222,7 +228,9 @@ def _is_inflected(one: str, other: str) -> bool:
     shared = next(
         (i for i, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other))
     )
-    return shared >= 3 and one[shared:] in _ENDINGS and other[shared:] in _ENDINGS
+    return shared >= 3 and any(
+        one[shared:] in endings and other[shared:] in endings for endings in (_ENDINGS, _RUSSIAN_ENDINGS)
+    )
 
 
 def _is_same_root(one: str, other: str) -> bool:

@@ -249,7 +249,7 @@ class _Case:
         return [term for term in self._terms if any(is_in(term, piece) for piece in pieces)]
 
     def _size(self) -> Iterator[Doubt]:
-        if len(self._value) > MAX_TIMES_QUOTE * max(len(self._place.text), MIN_QUOTE_CHARACTERS):
+        if _length(self._value) > MAX_TIMES_QUOTE * max(_length(self._place.text), MIN_QUOTE_CHARACTERS):
             yield Doubt(TOO_LONG, is_firm=True)
         said = self._place.text
         if any(address.rstrip(".,)/") not in said for address in _ADDRESS.findall(self._value)):
@@ -329,7 +329,7 @@ class _Case:
 
     def _past(self) -> Iterator[Doubt]:
         past = pattern("denial", "past", self._reading.languages)
-        if is_about_past(self._about) or past.search(self._value):
+        if is_about_past(self._about) or past.search(self._value) or is_denying(self._value):
             return
         ends = [self._end_of_said(one) for one in self._clauses]
         if (
@@ -360,7 +360,7 @@ class _Case:
         return bool(ended) and len(lead[ended[-1].end() :].split()) <= 2 and ended[-1][0] not in self._about
 
     def _correction(self) -> Iterator[Doubt]:
-        following = self._readings[self._place.number + 1 : self._place.number + 2]
+        following = self._readings[self._place.number + 1 :]
         if is_corrected(self._reading, self._clauses[-1], self._value, following):
             yield Doubt(CORRECTED, is_firm=False)
 
@@ -459,6 +459,15 @@ class _Case:
 
     def _stems_of(self, clauses: list[Clause]) -> set[str]:
         return set(stems(" ".join(self._reading.text[one.start : one.end] for one in clauses)))
+
+
+_CHARACTER_OF_A_WORD = re.compile("[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7ff]")
+LETTERS_OF_ONE = 3
+"""Such a character says about as much as so many letters."""
+
+
+def _length(text: str) -> int:
+    return len(text) + (LETTERS_OF_ONE - 1) * len(_CHARACTER_OF_A_WORD.findall(text))
 
 
 # No longer than the parts of an address may be, so that a long word is not read again from each letter.
