@@ -26,7 +26,7 @@ insert into sessions (user_id, group_name, session_id, last_document, created_at
     values ('ada', 'main', 'chat', 1, 7, 7), ('ada', 'main', '{ROLLOUT}', 9, 8, 8);
 insert into transcript_files (user_id, file_key, session_id, source, originator, cwd, status, created_at,
     updated_at) values
-    ('ada', 'a/{ROLLOUT}.jsonl', '{ROLLOUT}', 'codex', 'codex_cli', '/work/a', 'idle', 1, 1),
+    ('ada', 'a/{ROLLOUT}.jsonl', '{ROLLOUT}', 'codex', 'codex_cli', '/home/ada/a', 'idle', 1, 1),
     ('ada', 'b/{UUID}.jsonl', '{UUID}@0a1b2c3d', 'claude-code', '', '/work/b', 'idle', 1, 1),
     ('ada', 'c/notes.jsonl', 'notes', 'pi', '', '', 'idle', 1, 1);
 insert into transcript_conversations (user_id, id, file_key, session_id, first_document, last_document,
@@ -63,7 +63,7 @@ def test_every_conversation_is_there_with_its_bounds_and_its_place(database_url:
             24: "ready",
         }
         first = found[20]
-        assert (first.source, first.cwd, first.originator) == ("codex", "/work/a", "codex_cli")
+        assert (first.source, first.cwd, first.originator) == ("codex", "/home/ada/a", "codex_cli")
         assert (first.first_document, first.last_document, first.entries) == (2, 5, 4)
         assert (first.session_id, first.group_name, first.work_key) == (ROLLOUT, "main", ROLLOUT)
         assert connection.rows("select distinct work_key = session_id from conversations") in (

@@ -64,23 +64,15 @@ def cli_server(
         with (
             open_service(config, config_path=invocation.config_path) as service,
             open_shared(
-                service,
-                user_id,
-                memtools=memtools,
-                resume=resume,
-                group=place,
-                memory_mode=mode,
+                service, user_id, memtools=memtools, resume=resume, group=place, memory_mode=mode
             ) as session,
         ):
-            run(
-                service,
-                session_application(service, session, at),
-                at,
-                number,
-                no_auth=no_auth,
-                stop=stop,
-                ready=lambda url: _greet(invocation, service, user_id, url, as_json),
-            )
+            application = session_application(service, session, at)
+
+            def greet(url: str) -> None:
+                _greet(invocation, service, user_id, url, as_json)
+
+            run(service, application, at, number, no_auth=no_auth, stop=stop, ready=greet)
         if not as_json:
             is_saved = _is_saved(service, user_id, session.session_id, session.group)
             print_message("stopped; `--continue` goes on with this session" if is_saved else "stopped")
