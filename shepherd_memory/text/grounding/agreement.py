@@ -6,6 +6,7 @@ from functools import lru_cache
 
 from shepherd_memory.text.grounding.languages import Languages, any_phrase, pattern, table
 from shepherd_memory.text.grounding.moods import Doubt
+from shepherd_memory.text.grounding.quantities import find_quantities
 from shepherd_memory.text.grounding.reading import Actor, Clause, Reading, Span
 from shepherd_memory.text.grounding.relations import (
     AMBIGUOUS,
@@ -250,11 +251,19 @@ def _owner(reading: Reading, value: Span) -> Mention | None:
     near = reading.mentions_in(reading.sentences_in(value)[0])
     before = next((one for one in reversed(near) if one.end <= value[0]), None)
     after = next((one for one in near if one.start >= value[1]), None)
+    if after and _is_counted(reading, value, after):
+        return after
     if before and _link(reading.languages).fullmatch(reading.text[before.end : value[0]]):
         return before
     if after and _is_next(reading, reading.text[value[1] : after.start]):
         return after
     return before if before and _only_names(reading, reading.text[before.end : value[0]]) else None
+
+
+def _is_counted(reading: Reading, value: Span, after: Mention) -> bool:
+    """Whether a number stands right before whom it counts: "两个妹妹", "two sisters"."""
+    is_number = bool(find_quantities(reading.text[slice(*value)])[0])
+    return is_number and not reading.text[value[1] : after.start].strip()
 
 
 # A conjunction or preposition alone: "34 and my daughter".

@@ -218,12 +218,18 @@ def _is_condition(reading: Reading, clause: Clause) -> bool:
     return all(joiner.fullmatch(word) for word in lead)
 
 
+_DATED = re.compile(r"\b(?:date|day|deadline|month|year|time|when)\b")
+
+
 def _wished(reading: Reading, clause: Clause, about: str, value: str) -> Doubt | None:
     if pattern("moods", "aim").search(about):
         return None
     span = _up_to_value(reading, clause, value)
     found = _search(reading, "wish", span) or _search(reading, "plan", span)
-    return Doubt(WISHED, is_firm=True) if found and found[0] not in value else None
+    if found is None or found[0] in value:
+        return None
+    # The day of a move that somebody wants may well be the day.
+    return Doubt(WISHED, is_firm=_DATED.search(about) is None)
 
 
 def _unsure(reading: Reading, clause: Clause, about: str, value: str) -> Doubt | None:

@@ -62,6 +62,11 @@ def is_yes_or_no(value: str) -> bool:
     return fold(value).strip(" .!。") in _all_phrases("yes") | _all_phrases("no")
 
 
+def is_no(value: str) -> bool:
+    """Whether a value says that its key does not hold, and nothing else."""
+    return fold(value).strip(" .!。") in _all_phrases("no")
+
+
 def terms_of(value: str, about: str) -> list[Term]:
     """What must be found for `value` to hold under `about`, a key or a question."""
     subject, answer = fold(about).replace("_", " "), fold(value).strip(" .!。")
@@ -99,9 +104,15 @@ def _parts(folded: str) -> Iterator[tuple[str, bool]]:
 
 def _collect(parts: Sequence[tuple[str, bool]], turned: bool | None, glue: frozenset[str]) -> list[Term]:
     found: list[Term] = []
-    for text, denied in parts:
-        found += _terms_in(text, None if turned is None else denied != turned, glue)
+    for at, (text, denied) in enumerate(parts):
+        is_either = turned is None or _is_verb_of_denial(parts[at:])
+        found += _terms_in(text, None if is_either else denied != turned, glue)
     return found
+
+
+def _is_verb_of_denial(parts: Sequence[tuple[str, bool]]) -> bool:
+    """Whether one word stands before what is denied, as the verb does: "drinks no coffee"."""
+    return len(parts) > 1 and not parts[0][1] and parts[1][1] and len(parts[0][0].split()) == 1
 
 
 @cache

@@ -22,6 +22,7 @@ from shepherd_memory.text.grounding.terms import (
     Term,
     is_about_past,
     is_in,
+    is_no,
     is_of_polarity,
     is_yes_or_no,
     pieces_of,
@@ -329,7 +330,9 @@ class _Case:
 
     def _past(self) -> Iterator[Doubt]:
         past = pattern("denial", "past", self._reading.languages)
-        if is_about_past(self._about) or past.search(self._value) or is_denying(self._value):
+        if is_about_past(self._about) or past.search(self._value):
+            return
+        if is_denying(self._value) or is_no(self._value):
             return
         ends = [self._end_of_said(one) for one in self._clauses]
         if (
