@@ -33,6 +33,7 @@ BUILDERS: dict[tuple[ModuleType, str], list[tuple[object, ...]]] = {
     (agreement, "_link_to_person"): [(languages.LANGUAGES,)],
     (reading, "_owned_start"): [(languages.LANGUAGES,)],
     (reading, "_clause_end"): [(languages.LANGUAGES,)],
+    (reading, "_sentence_end"): [(languages.LANGUAGES,), (frozenset({"en"}),)],
     (scanning, "_act"): [(languages.LANGUAGES,)],
     (operations, "_of_whole_path"): [("^/v1/memory/sessions/(?P<id>[^/]+)/archive.md$",)],
 }

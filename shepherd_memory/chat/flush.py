@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from shepherd_memory.extraction.worker import extraction_endpoint
+from shepherd_memory.extraction.extractor import extraction_endpoint
 from shepherd_memory.service import Service
 from shepherd_memory.work import endpoint_state, jobs
 

@@ -1,6 +1,6 @@
 """Conversations as they are stored: their bounds, where they took place, and their status."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -24,6 +24,9 @@ OPEN = "status in ('active', 'ready', 'processing')"
 """In every query of what is open: SQLite uses an index of some rows only where this stands word for word."""
 
 MINUTE = 60 * SECOND
+
+Extent = tuple[int, int]
+"""A conversation as it was at a time: its id, and the id of its last document."""
 
 COLUMNS = (
     "id, group_name, session_id, source, file_key, cwd, provider, originator, first_document, last_document,"
@@ -272,24 +275,24 @@ def ended(connection: Connection, silent_since: int, limit: int) -> dict[str, li
 
 
 def mark_ready(
-    tx: Connection,
-    user_id: str,
-    ids: Sequence[int],
-    silent_since: int,
-    is_wanted: Callable[[Conversation], bool],
-    now: int,
+    tx: Connection, user_id: str, wanted: Mapping[Extent, bool], silent_since: int, now: int
 ) -> int:
-    """Those of a user's conversations that did end are ready, or skipped if nobody wants them; how many."""
+    """Those of a user's conversations that did end are ready, or skipped if nobody wants them; how many.
+
+    One that has grown since somebody was asked whether it is wanted stays as it is.
+    """
     moved = 0
-    for conversation_id in ids:
+    for (conversation_id, through), is_wanted in wanted.items():
         row = tx.row(
-            f"select {COLUMNS} from conversations where user_id = :user_id and id = :id and {_ENDED}",
+            "select id from conversations where user_id = :user_id and id = :id"
+            f" and last_document = :through and {_ENDED}",
             user_id=user_id,
             id=conversation_id,
+            through=through,
             silent_since=silent_since,
         )
         if row is not None:
-            status = READY if is_wanted(build(Conversation, row)) else SKIPPED
+            status = READY if is_wanted else SKIPPED
             moved += set_status(tx, user_id, conversation_id, ACTIVE, status, now)
     return moved
 

@@ -1,11 +1,19 @@
 """What becomes of conversations: ready when they end, then handed on in their turn, archived or skipped."""
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 from shepherd_memory.conversations import conversation as conversations
 from shepherd_memory.conversations import live, turns
-from shepherd_memory.conversations.conversation import ARCHIVED, PROCESSING, READY, SKIPPED, Conversation
-from shepherd_memory.conversations.strategy import Strategy
+from shepherd_memory.conversations.conversation import (
+    ARCHIVED,
+    PROCESSING,
+    READY,
+    SKIPPED,
+    Conversation,
+    Extent,
+)
+from shepherd_memory.conversations.conversation_text import ConversationText, described
 from shepherd_memory.conversations.turns import TokenAllowance
 from shepherd_memory.extraction import queue
 from shepherd_memory.memory import session_documents, sessions
@@ -13,6 +21,7 @@ from shepherd_memory.storage import users
 from shepherd_memory.storage.clock import HOUR, day_of, next_day
 from shepherd_memory.storage.database import Connection, Database
 from shepherd_memory.work import jobs, signals
+from shepherd_memory.work.strategy import Strategy
 
 AT_ONCE = 200
 """Conversations that are looked at in one poll; and with so many items open, no more are handed on."""
@@ -27,7 +36,7 @@ LATE = "late conversations"
 """The signal that some have come: whoever looks only at what has just ended has to look again."""
 
 
-def poll(database: Database, gap_us: int, strategies: Sequence[Strategy], now: int) -> int:
+def poll(database: Database, gap_us: int, strategies: Sequence[Strategy[Any]], now: int) -> int:
     """Everybody's conversations that ended are ready, those of which nothing is on the way archived.
 
     Those that no strategy wants are skipped. What is new in live sessions is put into conversations before
@@ -92,12 +101,8 @@ def take_up(tx: Connection, user_id: str, conversation_id: int, now: int) -> Non
     conversations.set_status(tx, user_id, conversation_id, SKIPPED, PROCESSING, now)
 
 
-def _mark_ready(database: Database, silent_since: int, strategies: Sequence[Strategy], now: int) -> int:
+def _mark_ready(database: Database, silent_since: int, strategies: Sequence[Strategy[Any]], now: int) -> int:
     """One user after the other, each under the user's lock: nobody holds rows of two (see jobs)."""
-
-    def is_wanted(conversation: Conversation) -> bool:
-        return any(strategy.wants(conversation) for strategy in strategies)
-
     with database.read() as connection:
         is_any_late = bool(conversations.ended(connection, silent_since - LATE_US, 1))
     moved, last = 0, ENDED_AT_ONCE
@@ -106,14 +111,35 @@ def _mark_ready(database: Database, silent_since: int, strategies: Sequence[Stra
             found = conversations.ended(connection, silent_since, ENDED_AT_ONCE)
         last = 0
         for user_id, ids in sorted(found.items()):
+            wanted = _wanted(database, user_id, ids, strategies)
             with database.write() as tx:
                 if users.lock_existing(tx, user_id) is not None:
-                    last += conversations.mark_ready(tx, user_id, ids, silent_since, is_wanted, now)
+                    last += conversations.mark_ready(tx, user_id, wanted, silent_since, now)
         moved += last
     if is_any_late:
         with database.write() as tx:
             signals.send(tx, LATE)
     return moved
+
+
+def _wanted(
+    database: Database, user_id: str, ids: Sequence[int], strategies: Sequence[Strategy[Any]]
+) -> dict[Extent, bool]:
+    """Which of a user's conversations any strategy wants; asked outside a transaction, as they are read."""
+    with database.read() as connection:
+        found = [conversations.get(connection, user_id, conversation_id) for conversation_id in ids]
+    return {
+        (one.id, one.last_document): _is_wanted(database, user_id, one, strategies)
+        for one in found
+        if one is not None
+    }
+
+
+def _is_wanted(
+    database: Database, user_id: str, conversation: Conversation, strategies: Sequence[Strategy[Any]]
+) -> bool:
+    about, entries = described(conversation), ConversationText(database, user_id, conversation)
+    return any(strategy.wants(about, entries) for strategy in strategies)
 
 
 _Move = Callable[[Connection, str, int, Conversation, int], bool]

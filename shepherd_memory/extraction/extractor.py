@@ -4,14 +4,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from shepherd_memory.config import Config
 from shepherd_memory.errors import AnswerCutOff, ItemRejected
 from shepherd_memory.extraction.answer import CUT_OFF, ExtractionAnswer, read_answer
-from shepherd_memory.extraction.prompt import SCHEMA, Statement, build_messages
+from shepherd_memory.extraction.prompt import SCHEMA, build_messages
 from shepherd_memory.llm.client import Client
 from shepherd_memory.llm.request import Completion, ModelRequest
-from shepherd_memory.llm.target import Target
+from shepherd_memory.llm.target import Target, extraction_target
 from shepherd_memory.storage.clock import from_us
 from shepherd_memory.work.ledger import TokenCost
+from shepherd_memory.work.strategy import ConversationEntry
 
 MAX_ATTEMPTS = 2
 """A model that answered with something unreadable often does better when asked again."""
@@ -40,6 +42,18 @@ class Endpoint:
     timeout_seconds: float = 60.0
 
 
+def extraction_endpoint(config: Config) -> Endpoint | None:
+    """The endpoint that the configuration names; None until endpoint and model are both set."""
+    if not (config.memory_extraction_endpoint and config.memory_extraction_model):
+        return None
+    return Endpoint(
+        extraction_target(config),
+        max_tokens=config.memory_extraction_max_tokens,
+        temperature=config.memory_extraction_temperature,
+        timeout_seconds=config.memory_extraction_timeout,
+    )
+
+
 def extraction_client() -> Client:
     """A client for one worker."""
     return Client("the extraction client", one_at_a_time=True)
@@ -57,7 +71,9 @@ def complete(
     return client.complete(endpoint.target, request, endpoint.timeout_seconds)
 
 
-def extract(client: Client, endpoint: Endpoint, statements: Sequence[Statement], now: int) -> Extraction:
+def extract(
+    client: Client, endpoint: Endpoint, statements: Sequence[ConversationEntry], now: int
+) -> Extraction:
     """What the endpoint makes of these statements.
 
     An answer that is cut off is not asked for again where fewer statements may do.

@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 
 from shepherd_memory.extraction import queue
 from shepherd_memory.extraction.prompt import build_messages
-from shepherd_memory.extraction.worker import statements_of
+from shepherd_memory.extraction.worker import entries_of
 from shepherd_memory.storage.clock import from_us
 from shepherd_memory.storage.database import Connection
 from shepherd_memory.text.tokens import estimate_mean_tokens
@@ -33,7 +33,7 @@ def forecast_item(connection: Connection, job: Job, max_turns: int, now: int) ->
     while True:
         part = queue.load(connection, job, max_turns)
         if not part.is_empty:
-            chat = build_messages(statements_of(part.said), from_us(now))
+            chat = build_messages(entries_of(part.said), from_us(now))
             found += FactsForecast(0, 1, sum(estimate_mean_tokens(one["content"]) for one in chat))
         if not part.rest:
             return found

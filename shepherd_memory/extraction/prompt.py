@@ -2,11 +2,12 @@
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from functools import cache
 from importlib import resources
 from typing import Any
+
+from shepherd_memory.work.strategy import ConversationEntry
 
 MAX_STATEMENT_CHARS = 12_000
 _HEAD, _TAIL = 8_000, 3_900
@@ -50,16 +51,7 @@ SCHEMA: dict[str, Any] = {
 }
 
 
-@dataclass(frozen=True)
-class Statement:
-    """One message of the user."""
-
-    text: str
-    created_at: datetime
-    message_id: str
-
-
-def build_messages(statements: Sequence[Statement], now: datetime) -> list[dict[str, str]]:
+def build_messages(statements: Sequence[ConversationEntry], now: datetime) -> list[dict[str, str]]:
     """The chat that asks for the memories in these statements.
 
     Whatever changes from call to call stays out of the system message, so that endpoints can cache it.
@@ -86,9 +78,9 @@ def shorten(text: str, limit: int = MAX_STATEMENT_CHARS) -> str:
     return f"{text[:head]}\n[... {left_out} characters left out ...]\n{text[len(text) - tail :]}"
 
 
-def _block(number: int, statement: Statement) -> str:
+def _block(number: int, statement: ConversationEntry) -> str:
     text = _MARKER_LOOK_ALIKE.sub("\u2039", shorten(statement.text))
-    return f'<statement n="{number}" date="{day_with_name(statement.created_at)}">\n{text}\n</statement>'
+    return f'<statement n="{number}" date="{day_with_name(statement.said_at)}">\n{text}\n</statement>'
 
 
 def day_with_name(moment: datetime) -> str:

@@ -5,13 +5,11 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from shepherd_memory.config import Config
-from shepherd_memory.errors import EndpointUnavailable
 from shepherd_memory.extraction import queue
-from shepherd_memory.extraction.extractor import Endpoint, Extraction, extract
-from shepherd_memory.extraction.prompt import Statement
+from shepherd_memory.extraction.extractor import Extraction, extraction_endpoint
 from shepherd_memory.extraction.queue import QueuedMessage, Slice
+from shepherd_memory.extraction.strategy import USER, FactsStrategy
 from shepherd_memory.llm.client import Client
-from shepherd_memory.llm.target import extraction_target
 from shepherd_memory.memory import sessions, unconfirmed
 from shepherd_memory.storage.clock import Clock, from_us
 from shepherd_memory.storage.database import Connection, Database
@@ -20,6 +18,7 @@ from shepherd_memory.work.jobs import Job
 from shepherd_memory.work.kinds import JobResult, Terms
 from shepherd_memory.work.lane import Lane
 from shepherd_memory.work.ledger import TokenCost
+from shepherd_memory.work.strategy import ConversationEntry, StrategyConversation
 
 if TYPE_CHECKING:
     from shepherd_memory.extraction.guard import Review
@@ -39,20 +38,8 @@ class ReviewedAnswer:
     skipped: tuple[str, ...] = ()
 
 
-def extraction_endpoint(config: Config) -> Endpoint | None:
-    """The endpoint that the configuration names; None until endpoint and model are both set."""
-    if not (config.memory_extraction_endpoint and config.memory_extraction_model):
-        return None
-    return Endpoint(
-        extraction_target(config),
-        max_tokens=config.memory_extraction_max_tokens,
-        temperature=config.memory_extraction_temperature,
-        timeout_seconds=config.memory_extraction_timeout,
-    )
-
-
 class ExtractionKind:
-    """The first kind of job: a stretch of a session, from which the model's proposals pass the guard.
+    """The first kind of job: a stretch of a session is handed to `facts`, whose proposals pass the guard.
 
     The guard is loaded by whoever uses it: its tables are a fifth of what it takes to load the service.
     """
@@ -62,10 +49,10 @@ class ExtractionKind:
     endpoint_name = endpoint_state.EXTRACTION
     is_exclusive = False
 
-    def __init__(self, database: Database, config: Callable[[], Config], client: Client) -> None:
+    def __init__(self, database: Database, config: Callable[[], Config], strategy: FactsStrategy) -> None:
         self._database = database
         self._config = config
-        self._client = client
+        self._strategy = strategy
 
     def terms(self) -> Terms:
         config = self._config()
@@ -82,29 +69,23 @@ class ExtractionKind:
     def do(self, job: Job, piece: Slice, now: int) -> JobResult[Slice, ReviewedAnswer]:
         from shepherd_memory.extraction import guard
 
-        part, asked = self._ask(job, piece, now)
+        part, asked = self._ask(job, piece)
         with self._database.read() as connection:
             session_id, group = sessions.of_work_key(job.key)
             review = guard.review(connection, job.user_id, session_id, part.said, asked.answer, group)
         reviewed = ReviewedAnswer(review, asked.answer.skipped)
         return JobResult(reviewed, review.size, asked.spent, asked.problem, part)
 
-    def _ask(self, job: Job, piece: Slice, now: int) -> tuple[Slice, Extraction]:
-        """What the endpoint makes of the slice, or of as much of it as its answer has room for."""
+    def _ask(self, job: Job, piece: Slice) -> tuple[Slice, Extraction]:
+        """What the strategy makes of the slice, or of as much of it as an answer has room for."""
         spent = TokenCost()
         while not piece.is_empty:
-            asked = extract(self._client, self._endpoint(), statements_of(piece.said), now)
+            asked = self._strategy.process(_conversation_of(job, piece), entries_of(piece.said))
             spent += asked.spent
             if not asked.is_cut_off or len(piece.said) == 1:
                 return piece, replace(asked, spent=spent)
             piece = queue.first_half(job, piece)
         return piece, Extraction()
-
-    def _endpoint(self) -> Endpoint:
-        endpoint = extraction_endpoint(self._config())
-        if endpoint is None:
-            raise EndpointUnavailable("the extraction endpoint is no longer configured")
-        return endpoint
 
     def store(
         self, tx: Connection, job: Job, piece: Slice, result: ReviewedAnswer, first_id: int, now: int
@@ -122,7 +103,7 @@ class ExtractionKind:
         return queue.hold_slice(tx, job, part, new_id, problem, now)
 
     def cancel(self) -> None:
-        self._client.cancel()
+        self._strategy.cancel()
 
     def upkeep(self, now: int) -> bool:
         """Queue sessions that waited for an endpoint, and drop what is too much or was never confirmed."""
@@ -150,13 +131,22 @@ class Worker(Lane[Slice, ReviewedAnswer]):
         client: Client,
         faults: Callable[[str], None] = lambda point: None,
     ) -> None:
-        kind = ExtractionKind(database, config, client)
+        self.strategy = FactsStrategy(config, client, clock)
+        kind = ExtractionKind(database, config, self.strategy)
         super().__init__(kind, database, clock, faults, ("shepherd-worker", "shepherd-heartbeat"))
 
 
-def statements_of(said: Sequence[QueuedMessage]) -> list[Statement]:
-    """What the user said, as the prompt takes it."""
-    return [Statement(one.text, from_us(one.created_at), one.message_id) for one in said]
+def entries_of(said: Sequence[QueuedMessage]) -> list[ConversationEntry]:
+    """What the user said, as strategies are handed it."""
+    return [ConversationEntry(USER, one.text, from_us(one.created_at)) for one in said]
+
+
+def _conversation_of(job: Job, piece: Slice) -> StrategyConversation:
+    """As much of a conversation as a slice knows: a chat's is queued before anybody knows where it ends."""
+    session_id, group = sessions.of_work_key(job.key)
+    first, last = piece.said[0], piece.said[-1]
+    began, ended = from_us(first.created_at), from_us(last.created_at)
+    return StrategyConversation(session_id, group, first.source, "", "", began, ended, len(piece.said))
 
 
 def _outcome(job: Job, summary: str, skipped: Sequence[str]) -> str:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from shepherd_memory.config import Config
 from shepherd_memory.embedding import backlog, model_name
 from shepherd_memory.extraction import queue
-from shepherd_memory.extraction.worker import extraction_endpoint
+from shepherd_memory.extraction.extractor import extraction_endpoint
 from shepherd_memory.maintenance.phase_status import PhaseState, phase_problems, read_phases, read_strategies
 from shepherd_memory.maintenance.tallies import Numbers, Tokens
 from shepherd_memory.storage.clock import SECOND

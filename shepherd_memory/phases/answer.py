@@ -3,9 +3,9 @@
 import re
 from dataclasses import dataclass
 
+from shepherd_memory.conversations.conversation_text import shorten
 from shepherd_memory.errors import AnswerCutOff, ItemRejected
 from shepherd_memory.extraction.loose_json import Value, values_in
-from shepherd_memory.phases.conversation_text import shorten
 from shepherd_memory.phases.outputs import TASK_OUTCOMES
 from shepherd_memory.text.block_seal import strip_injection, without_records
 from shepherd_memory.text.canonical import canonical_text

@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING
 
 from shepherd_memory.conversations import life_cycle
 from shepherd_memory.conversations.conversation import Conversation
+from shepherd_memory.conversations.conversation_text import ConversationText, described
 from shepherd_memory.extraction import queue
 from shepherd_memory.extraction.answer import ExtractionAnswer
 from shepherd_memory.memory import entries
 from shepherd_memory.memory.sessions import of_work_key
 from shepherd_memory.phases import candidates
-from shepherd_memory.phases.conversation_text import ConversationText
 from shepherd_memory.phases.eligibility import lasting_obstacle
 from shepherd_memory.phases.planning import Planner
 from shepherd_memory.phases.storing import GONE, WrittenNote, store_note
@@ -87,7 +87,7 @@ class ConversationKind:
         if piece.conversation is None:
             return JobResult(ConversationResult())
         said = ConversationText(self._database, job.user_id, piece.conversation)
-        made = self._strategy.process(piece.conversation, said)
+        made = self._strategy.process(described(piece.conversation), said)
         written = WrittenNote(made.note, made.model, entries.terms_of(made.note.summary), self._strategy.name)
         review = self._review(job, piece.conversation, made.facts) if made.facts else None
         result = ConversationResult(written, review, made.is_wanted)

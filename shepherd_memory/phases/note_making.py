@@ -5,15 +5,16 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import chain, islice
 
+from shepherd_memory.conversations.conversation_text import fit
 from shepherd_memory.errors import AnswerCutOff, ItemRejected
 from shepherd_memory.extraction.extractor import Endpoint, complete, cost_of
 from shepherd_memory.llm.client import Client
 from shepherd_memory.phases import prompt
 from shepherd_memory.phases.answer import NoteAnswer, read_note
-from shepherd_memory.phases.conversation_text import SpokenMessage, fit
 from shepherd_memory.phases.prompt import RenderedMessage, Scene
 from shepherd_memory.text.tokens import UNITS, estimate_mean_tokens, estimate_tokens
 from shepherd_memory.work.ledger import TokenCost
+from shepherd_memory.work.strategy import ConversationEntry
 
 MAX_ATTEMPTS = 2
 """A model that answered with something unreadable often does better when asked again."""
@@ -48,7 +49,7 @@ class NoteMaker:
         self._room = room_of(budget, scene)
         self._spent = TokenCost()
 
-    def make(self, said: Iterable[SpokenMessage]) -> MadeNote:
+    def make(self, said: Iterable[ConversationEntry]) -> MadeNote:
         """The note of what was said, however long that is; nothing said is worth none."""
         plan = input_of(said, self._room)
         try:
@@ -129,7 +130,7 @@ MERGED_TOKENS = 700
 """What the note of a part usually has."""
 
 
-def forecast(said: Iterable[SpokenMessage], scene: Scene, budget: int) -> NoteForecast:
+def forecast(said: Iterable[ConversationEntry], scene: Scene, budget: int) -> NoteForecast:
     """What asking for the note of these messages will take, without asking."""
     plan = input_of(said, room_of(budget, scene))
     contents = (prompt.ask_for_note(scene, part) for part in plan.parts)
@@ -159,7 +160,7 @@ def room_of(budget: int, scene: Scene) -> int:
 
 
 def input_of(
-    said: Iterable[SpokenMessage], room: int, parts_at_each_end: int = PARTS_AT_EACH_END
+    said: Iterable[ConversationEntry], room: int, parts_at_each_end: int = PARTS_AT_EACH_END
 ) -> NoteInput:
     """The messages as they are sent. No more of them are held than make two requests, or the last parts."""
     rendered = _rendered(said, room)
@@ -177,12 +178,12 @@ def input_of(
     return NoteInput(HEAD_AND_TAIL, [_head_and_tail(held, room)])
 
 
-def _rendered(said: Iterable[SpokenMessage], room: int) -> Iterator[RenderedMessage]:
+def _rendered(said: Iterable[ConversationEntry], room: int) -> Iterator[RenderedMessage]:
     """Each message between its markers, none longer than a quarter of a request."""
     for number, message in enumerate(said, start=1):
         found = prompt.render(number, message)
         if found.weight > room * UNITS // 4:
-            short = SpokenMessage(message.role, fit(message.text, room // 5), message.said_at)
+            short = ConversationEntry(message.role, fit(message.text, room // 5), message.said_at)
             found = prompt.render(number, short)
         yield found
 

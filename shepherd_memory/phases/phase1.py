@@ -4,17 +4,16 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 from shepherd_memory.config import Config
-from shepherd_memory.conversations.conversation import Conversation
 from shepherd_memory.errors import EndpointUnavailable
 from shepherd_memory.extraction.extractor import Endpoint
 from shepherd_memory.llm.client import Client
-from shepherd_memory.phases.conversation_text import SpokenMessage
 from shepherd_memory.phases.note_making import NoteMaker
 from shepherd_memory.phases.prompt import Scene
 from shepherd_memory.phases.rules import PhaseRules, budget_in, phase1_endpoint, phase_rules
 from shepherd_memory.phases.strategy import StrategyOutput
 from shepherd_memory.work import ledger
 from shepherd_memory.work.kinds import SUMMARY, Terms
+from shepherd_memory.work.strategy import ConversationEntry, StrategyConversation
 
 
 class SummaryStrategy:
@@ -41,11 +40,13 @@ class SummaryStrategy:
     def rules(self) -> PhaseRules:
         return phase_rules(self._config())
 
-    def wants(self, conversation: Conversation) -> bool:
+    def wants(self, conversation: StrategyConversation, entries: Iterable[ConversationEntry]) -> bool:
         is_on = phase1_endpoint(self._config()) is not None
-        return is_on and conversation.entries >= self.rules().min_entries
+        return is_on and conversation.messages >= self.rules().min_entries
 
-    def process(self, conversation: Conversation, entries: Iterable[SpokenMessage]) -> StrategyOutput:
+    def process(
+        self, conversation: StrategyConversation, entries: Iterable[ConversationEntry]
+    ) -> StrategyOutput:
         endpoint, budget = self._means()
         made = NoteMaker(self._client, endpoint, scene_of(conversation), budget).make(entries)
         return StrategyOutput(made.note, model=endpoint.target.model, spent=made.spent, problem=made.problem)
@@ -72,7 +73,6 @@ class SummaryStrategy:
         self._client.cancel()
 
 
-def scene_of(conversation: Conversation) -> Scene:
+def scene_of(conversation: StrategyConversation) -> Scene:
     """Where and when a conversation took place, for the prompt."""
-    began, ended = conversation.first_message_at, conversation.last_message_at
-    return Scene(conversation.cwd, conversation.source, began, ended)
+    return Scene(conversation.cwd, conversation.source, conversation.began_at, conversation.ended_at)

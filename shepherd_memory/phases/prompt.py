@@ -8,8 +8,8 @@ from importlib import resources
 from typing import Any
 
 from shepherd_memory.extraction.prompt import day_with_name, look_alike_of
-from shepherd_memory.phases.conversation_text import SpokenMessage
 from shepherd_memory.text.tokens import weigh
+from shepherd_memory.work.strategy import ConversationEntry
 
 SCHEMA_NAME = "conversation_note"
 
@@ -74,7 +74,7 @@ class RenderedMessage:
     weight: int
 
 
-def render(number: int, message: SpokenMessage) -> RenderedMessage:
+def render(number: int, message: ConversationEntry) -> RenderedMessage:
     """A message as data: nothing in it can look like the end of it."""
     role = message.role if message.role in ("user", "assistant") else "tool"
     opening = f'<message n="{number}" role="{role}" date="{day_with_name(message.said_at)}">'

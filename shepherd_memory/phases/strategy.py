@@ -1,16 +1,14 @@
 """Strategies that are handed whole conversations: what each of them says of itself, and gives back."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from shepherd_memory.conversations.conversation import Conversation
-from shepherd_memory.conversations.strategy import Strategy
 from shepherd_memory.phases.answer import NoteAnswer
-from shepherd_memory.phases.conversation_text import SpokenMessage
 from shepherd_memory.phases.rules import PhaseRules
 from shepherd_memory.work.kinds import Terms
 from shepherd_memory.work.ledger import TokenCost
+from shepherd_memory.work.strategy import Strategy
 
 
 @dataclass(frozen=True)
@@ -28,7 +26,7 @@ class StrategyOutput:
     problem: str = ""
 
 
-class ConversationStrategy(Strategy, Protocol):
+class ConversationStrategy(Strategy[StrategyOutput], Protocol):
     """A strategy whose jobs are of a `ConversationKind`: each hands it one conversation."""
 
     @property
@@ -40,9 +38,6 @@ class ConversationStrategy(Strategy, Protocol):
 
     def rules(self) -> PhaseRules:
         """Which conversations it is handed now."""
-
-    def process(self, conversation: Conversation, entries: Iterable[SpokenMessage]) -> StrategyOutput:
-        """What it makes of one, outside any transaction; raises an `EndpointError`."""
 
     def cancel(self) -> None:
         """Break off what `process` is at, from another thread."""

@@ -12,7 +12,7 @@ from shepherd_memory.config import Config
 from shepherd_memory.embedding import backlog
 from shepherd_memory.errors import DatabaseError, InvalidInput
 from shepherd_memory.extraction import queue
-from shepherd_memory.extraction.worker import extraction_endpoint
+from shepherd_memory.extraction.extractor import extraction_endpoint
 from shepherd_memory.intake import store
 from shepherd_memory.intake.exchange import AnsweredExchange, read_answered
 from shepherd_memory.intake.messages import storable_name, text_of

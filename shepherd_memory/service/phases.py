@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from shepherd_memory.conversations.conversation import Conversation
+from shepherd_memory.conversations.conversation_text import ConversationText, described
 from shepherd_memory.errors import ConfigError, NoSuchRow
 from shepherd_memory.memory.sessions import of_work_key, seen_work_keys
 from shepherd_memory.phases import candidates, outputs, planning
-from shepherd_memory.phases.conversation_text import ConversationText
 from shepherd_memory.phases.eligibility import (
     LASTING,
     NOT_OVER,
@@ -231,7 +231,7 @@ class PhaseService(ServiceParts):
                 one,
                 endpoint.target.name,
                 endpoint.target.model,
-                forecast(ConversationText(self.database, user_id, one), scene_of(one), budget),
+                forecast(ConversationText(self.database, user_id, one), scene_of(described(one)), budget),
             )
             for one in wanted
         ]

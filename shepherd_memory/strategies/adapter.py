@@ -4,16 +4,14 @@ from collections.abc import Callable, Iterable
 from itertools import islice
 
 from shepherd_memory.config import Config
-from shepherd_memory.conversations.conversation import Conversation
 from shepherd_memory.phases.answer import storable_note
-from shepherd_memory.phases.conversation_text import SpokenMessage
 from shepherd_memory.phases.rules import ALL, PhaseRules
 from shepherd_memory.phases.strategy import StrategyOutput
 from shepherd_memory.storage.clock import DAY
 from shepherd_memory.strategies.installed import wanted
 from shepherd_memory.strategies.running import StrategyAnswer, StrategyRunner
-from shepherd_memory.strategies.strategy import ConversationEntry, StrategyConversation
 from shepherd_memory.work.kinds import Terms
+from shepherd_memory.work.strategy import ConversationEntry, StrategyConversation
 
 MAX_ENTRIES = 5_000
 
@@ -42,22 +40,15 @@ class InstalledStrategy:
         oldest = self._config().memory_phase1_max_age_days * DAY
         return PhaseRules(0, oldest, 0, frozenset({ALL}), frozenset({ALL}))
 
-    def wants(self, conversation: Conversation) -> bool:
-        """Nobody knows before it has read the conversation: `process` tells."""
+    def wants(self, conversation: StrategyConversation, entries: Iterable[ConversationEntry]) -> bool:
+        """It reads a conversation once, in its own process, when `process` asks whether it wants it."""
         return False
 
-    def process(self, conversation: Conversation, entries: Iterable[SpokenMessage]) -> StrategyOutput:
-        said = [ConversationEntry(one.role, one.text, one.said_at) for one in islice(entries, MAX_ENTRIES)]
-        about = StrategyConversation(
-            conversation.session_id,
-            conversation.group_name,
-            conversation.source,
-            conversation.provider,
-            conversation.cwd,
-            conversation.first_message_at,
-            conversation.last_message_at,
-        )
-        answer = self._runner.run(about, said, self._config().memory_strategy_timeout)
+    def process(
+        self, conversation: StrategyConversation, entries: Iterable[ConversationEntry]
+    ) -> StrategyOutput:
+        said = list(islice(entries, MAX_ENTRIES))
+        answer = self._runner.run(conversation, said, self._config().memory_strategy_timeout)
         note = storable_note("\n\n".join(answer.notes) or answer.summary, _told(answer))
         return StrategyOutput(note, answer.facts, is_wanted=answer.is_wanted)
 

@@ -5,20 +5,20 @@ from dataclasses import dataclass
 from typing import Any
 
 from shepherd_memory.config import Config
-from shepherd_memory.conversations.strategy import FactsStrategy, Strategy
 from shepherd_memory.extraction.worker import Worker
 from shepherd_memory.phases.lanes import PhaseLanes
 from shepherd_memory.storage.clock import Clock
 from shepherd_memory.storage.database import Database
 from shepherd_memory.strategies.installed import usable
 from shepherd_memory.work.lane import Lane
+from shepherd_memory.work.strategy import Strategy
 
 
 @dataclass(frozen=True)
 class Registration:
     """A strategy, and its lanes: threads that wait for no other strategy's."""
 
-    strategy: Strategy
+    strategy: Strategy[Any]
     lanes: Sequence[Lane[Any, Any]]
 
 
@@ -27,7 +27,7 @@ def register(
 ) -> list[Registration]:
     """All that are wanted and installed now: `facts`, `summary`, and those of other packages."""
     return [
-        Registration(FactsStrategy(config), [worker]),
+        Registration(worker.strategy, [worker]),
         Registration(phases.strategy, phases.lanes),
         *installed(database, config, clock),
     ]

@@ -10,8 +10,8 @@ from datetime import datetime
 from typing import Any
 
 from shepherd_memory.errors import EndpointUnavailable, ItemRejected
-from shepherd_memory.strategies.strategy import ConversationEntry, StrategyConversation
 from shepherd_memory.text.canonical import canonical_text
+from shepherd_memory.work.strategy import ConversationEntry, StrategyConversation
 
 MAX_RESULT_BYTES = 1_000_000
 MAX_NOTES = 50

@@ -1,33 +1,14 @@
-"""What a strategy is: the protocol, what it is given, and what it gives back."""
+"""What a strategy of another package is: the protocol, what it is given, and what it gives back."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
 from typing import Protocol
 
+from shepherd_memory.work.strategy import ConversationEntry, StrategyConversation
+
+__all__ = ["ConversationEntry", "MemoryStrategy", "StrategyConversation", "StrategyResult"]
+
 ENTRY_POINT_GROUP = "shepherd_memory.strategies"
-
-
-@dataclass(frozen=True)
-class StrategyConversation:
-    """A conversation that is over; `provider` is empty for a transcript, `source` is `live` for a chat."""
-
-    session_id: str
-    group: str
-    source: str
-    provider: str
-    cwd: str
-    began_at: datetime
-    ended_at: datetime
-
-
-@dataclass(frozen=True)
-class ConversationEntry:
-    """One message of it, without secrets and without what memory had put into it."""
-
-    role: str
-    text: str
-    said_at: datetime
 
 
 @dataclass(frozen=True)

@@ -4,15 +4,15 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from heapq import merge
 from pathlib import Path
+from typing import Any
 
 from shepherd_memory.config import Config
 from shepherd_memory.config.identity import is_known
 from shepherd_memory.conversations import conversation as conversations
 from shepherd_memory.conversations import life_cycle
 from shepherd_memory.conversations.conversation import MINUTE, STATUSES
-from shepherd_memory.conversations.strategy import FactsStrategy, Strategy
 from shepherd_memory.errors import ConfigError, InvalidInput, NotFound
-from shepherd_memory.extraction.worker import extraction_endpoint
+from shepherd_memory.extraction.extractor import extraction_endpoint
 from shepherd_memory.memory import documents, session_documents, threads
 from shepherd_memory.memory.documents import Document
 from shepherd_memory.storage.clock import SECOND, Clock
@@ -23,6 +23,7 @@ from shepherd_memory.text.ids import checked_user_id, storable_id
 from shepherd_memory.transcripts import files, ingestion
 from shepherd_memory.transcripts.files import File
 from shepherd_memory.transcripts.ingestion import IngestOptions, IngestResult
+from shepherd_memory.work.strategy import Strategy
 
 PAGE = 500
 
@@ -58,10 +59,10 @@ class Library:
         self._clock = clock
         self._stored = stored
         self._queued = queued
-        self._strategies: Sequence[Strategy] = [FactsStrategy(config)]
+        self._strategies: Sequence[Strategy[Any]] = ()
 
-    def serve(self, strategies: Sequence[Strategy]) -> None:
-        """Conversations are for these strategies, and not for facts alone."""
+    def serve(self, strategies: Sequence[Strategy[Any]]) -> None:
+        """Conversations are for these strategies."""
         self._strategies = strategies
 
     def ingest(

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from shepherd_memory.conversations.conversation_text import ConversationText
 from shepherd_memory.memory import sessions
 from shepherd_memory.service import Service
 from tests.contract.given import NOON, ManualClock, drain, memory, user_says
@@ -162,6 +163,29 @@ def test_its_conversation_is_one_and_counts_each_message_once(
     service.transcripts.poll()
     (found,) = service.conversations(ADA)
     assert (found.source, found.entries) == ("claude-code", 6)
+
+
+@pytest.mark.every_scheme
+@pytest.mark.parametrize("way", WAYS)
+def test_a_strategy_reads_it_as_the_transcript_has_it(
+    service: Service, clock: ManualClock, path: Path, way: str
+) -> None:
+    for step in WAYS[way]:
+        step(service, clock, path)
+        service.transcripts.poll()
+    (found,) = service.conversations(ADA)
+    entries = [
+        (entry.role, " ".join(entry.text.split())) for entry in ConversationText(service.database, ADA, found)
+    ]
+    assert [entry for entry in entries if entry[0] != "tool"] == [
+        pair
+        for number in (0, 4)
+        for pair in (
+            ("user", f"my wish_{number} is tea_{number}"),
+            ("assistant", f"[Bash: boil --number {number + 1}]"),
+            ("assistant", f"Answer {number}: the kettle boils."),
+        )
+    ]
 
 
 @pytest.mark.parametrize("way", WAYS)

@@ -16,8 +16,8 @@ from shepherd_memory.chat.events import Event, MessagesEvicted, TextDelta
 from shepherd_memory.chat.session import ChatSession, Options
 from shepherd_memory.config import Config, LiveConfig, Provider
 from shepherd_memory.errors import DatabaseUnavailable
-from shepherd_memory.extraction.extractor import extraction_client
-from shepherd_memory.extraction.worker import Worker, extraction_endpoint
+from shepherd_memory.extraction.extractor import extraction_client, extraction_endpoint
+from shepherd_memory.extraction.worker import Worker
 from shepherd_memory.memory import saved_chats
 from shepherd_memory.storage.database import Connection, Database, open_database
 from tests.contract.given import ManualClock, config_for, examples, service_with

@@ -1255,9 +1255,10 @@ def _id_of_conversation(pair: Pair) -> int:
 
 
 def _mark_ready(pair: Pair) -> Any:
-    number = _id_of_conversation(pair)
+    (one,) = pair.service.conversations(pair.me, source="claude-code")
+    extent = (_id_of_conversation(pair), one.last_document)
     with pair.database.write() as tx:
-        return conversation.mark_ready(tx, pair.me, [number], NOW * 2, lambda one: True, NOW)
+        return conversation.mark_ready(tx, pair.me, {extent: True}, NOW * 2, NOW)
 
 
 def _set_status(pair: Pair) -> Any:

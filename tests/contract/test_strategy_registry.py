@@ -1,15 +1,18 @@
 """Facts, notes and strategies of packages: one registry, one life cycle, no long wait for who comes late."""
 
 from collections.abc import Iterator
+from datetime import UTC, datetime
 
 import pytest
 
+from shepherd_memory.conversations.conversation_text import ConversationText, described
 from shepherd_memory.conversations.life_cycle import LATE
 from shepherd_memory.phases.planning import WHOLE_EVERY
 from shepherd_memory.service import Service
 from shepherd_memory.storage.clock import SECOND
 from shepherd_memory.work import signals
 from shepherd_memory.work.lane import UPKEEP_SECONDS
+from shepherd_memory.work.strategy import ConversationEntry, StrategyConversation
 from tests.contract.given import ManualClock, work
 from tests.contract.test_phases import (
     ADA,
@@ -22,6 +25,8 @@ from tests.contract.test_phases import (
     settle,
 )
 from tests.endpoint import ScriptedEndpoint
+
+SAID_AT = datetime(2026, 3, 10, 12, tzinfo=UTC)
 
 
 @pytest.fixture
@@ -63,8 +68,32 @@ def test_each_strategy_says_which_conversations_it_wants(
     say(service, number=number)
     settle(service, clock)
     (one,) = service.conversations(ADA)
-    assert tuple(entry.strategy.wants(one) for entry in service.strategies) == wanted
+    said = ConversationText(service.database, ADA, one)
+    assert tuple(entry.strategy.wants(described(one), said) for entry in service.strategies) == wanted
     assert status_of(service) == ("archived" if any(wanted) else "skipped")
+
+
+def test_facts_takes_a_conversation_as_other_strategies_do_and_asks_about_what_the_user_said(
+    service: Service, endpoint: ScriptedEndpoint
+) -> None:
+    facts = service.worker.strategy
+    about = StrategyConversation("chat", "main", "live", "lab", "", SAID_AT, SAID_AT, 6)
+    said = [("user", "my tea is green"), ("assistant", "my cup is red"), ("tool", "my pot is blue")]
+    made = facts.process(about, [ConversationEntry(role, text, SAID_AT) for role, text in said])
+    assert made.answer.facts == (("tea", "green"),)
+    assert made.spent.calls == len(endpoint.requests) == 1
+    nothing = facts.process(about, [ConversationEntry("assistant", "my cup is red", SAID_AT)])
+    assert (nothing.answer.facts, len(endpoint.requests)) == ((), 1)
+
+
+@pytest.mark.parametrize("number", [0, 6])
+def test_facts_has_no_use_for_a_conversation_in_which_the_user_said_nothing(
+    service: Service, number: int
+) -> None:
+    about = StrategyConversation("chat", "main", "live", "lab", "", SAID_AT, SAID_AT, 6)
+    entries = [ConversationEntry("assistant", "my cup is red", SAID_AT)] * number
+    assert not service.worker.strategy.wants(about, entries)
+    assert service.worker.strategy.wants(about, [*entries, ConversationEntry("user", "hello", SAID_AT)])
 
 
 @pytest.mark.every_scheme

@@ -10,7 +10,6 @@ import pytest
 
 from shepherd_memory.conversations import conversation, life_cycle, turns
 from shepherd_memory.conversations.conversation import Conversation
-from shepherd_memory.conversations.strategy import FactsStrategy
 from shepherd_memory.conversations.turns import TokenAllowance
 from shepherd_memory.extraction import queue
 from shepherd_memory.service import Service
@@ -286,13 +285,13 @@ def test_a_file_that_is_read_anew_is_neither_extracted_twice_nor_forgotten(
     assert asked_about(endpoint) == wishes(0, 2, 4, 6, 8, 10)
 
 
-def test_a_conversation_in_which_the_user_said_nothing_is_archived_without_an_item(
+def test_a_conversation_in_which_the_user_said_nothing_is_wanted_by_none(
     service: Service, path: Path
 ) -> None:
     take_in(service, path, [line for line in exchange(0, 20) if line["type"] == "assistant"])
     service.transcripts.poll()
     service.transcripts.poll()
-    assert (statuses(service), service.items(ADA)) == (["archived"], [])
+    assert (statuses(service), service.items(ADA)) == (["skipped"], [])
 
 
 def test_more_conversations_than_a_poll_looks_at_are_all_extracted(
@@ -536,7 +535,7 @@ def test_what_a_conversation_got_after_the_poll_found_it_is_extracted_too(
             found_at.append(clock())
             append(path, exchange(12, 20))
             service.transcripts.ingest(ADA, path)
-            life_cycle.poll(service.database, MINUTE, [FactsStrategy(lambda: service.config)], clock())
+            life_cycle.poll(service.database, MINUTE, [service.worker.strategy], clock())
         return found
 
     monkeypatch.setattr(turns, "next_to_queue", find_and_grow)
@@ -592,6 +591,7 @@ def test_the_worker_is_woken_when_something_was_handed_on(
     library = Library(
         service.database, lambda: service.config, clock, lambda: None, lambda: woken.append(len(woken))
     )
+    library.serve([service.worker.strategy])
     library.poll()
     assert not woken
     take_in(service, path, exchange(0, 12))

@@ -12,11 +12,11 @@ from shepherd_memory.extraction.answer import read_answer
 from shepherd_memory.extraction.prompt import (
     MAX_STATEMENT_CHARS,
     SCHEMA,
-    Statement,
     build_messages,
     instructions,
     shorten,
 )
+from shepherd_memory.work.strategy import ConversationEntry
 
 SATURDAY = datetime(2026, 2, 14, 9, 30, tzinfo=UTC)
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
@@ -24,7 +24,7 @@ MARKER = re.compile(r"<\s*/?\s*statement", re.IGNORECASE)
 
 
 def said(*texts: str) -> str:
-    statements = [Statement(text, SATURDAY, f"m{n}") for n, text in enumerate(texts)]
+    statements = [ConversationEntry("user", text, SATURDAY) for text in texts]
     return build_messages(statements, NOW)[1]["content"]
 
 
@@ -87,8 +87,8 @@ def test_statements_are_numbered_and_dated() -> None:
 
 
 def test_the_system_message_never_changes_so_that_endpoints_can_cache_it() -> None:
-    one = build_messages([Statement("a", SATURDAY, "1")], NOW)[0]
-    other = build_messages([Statement("b", NOW, "2")], SATURDAY)[0]
+    one = build_messages([ConversationEntry("user", "a", SATURDAY)], NOW)[0]
+    other = build_messages([ConversationEntry("user", "b", NOW)], SATURDAY)[0]
     assert one == other == {"role": "system", "content": instructions()}
 
 

@@ -8,16 +8,17 @@ from typing import Any
 
 import pytest
 
+from shepherd_memory.conversations.conversation_text import readable
 from shepherd_memory.errors import AnswerCutOff, ItemRejected
 from shepherd_memory.extraction.extractor import Endpoint
 from shepherd_memory.llm.client import Client
 from shepherd_memory.llm.target import PHASE1, Target
 from shepherd_memory.phases.answer import MAX_RAW_CHARS, MAX_SUMMARY_CHARS, NoteAnswer, read_note, slug_of
-from shepherd_memory.phases.conversation_text import SpokenMessage, readable
 from shepherd_memory.phases.note_making import NoteMaker, forecast, input_of
 from shepherd_memory.phases.prompt import Scene, instructions, render
 from shepherd_memory.text.block_seal import seal
 from shepherd_memory.text.tokens import estimate_tokens
+from shepherd_memory.work.strategy import ConversationEntry
 from tests.endpoint import ScriptedEndpoint, raw_reply, user_text
 from tests.note_endpoint import note, notes_or
 
@@ -25,11 +26,11 @@ DAY = datetime(2026, 3, 10, tzinfo=UTC)
 SCENE = Scene("/work/kettle", "live", DAY, DAY)
 
 
-def said(number: int, size: int = 200) -> Iterator[SpokenMessage]:
+def said(number: int, size: int = 200) -> Iterator[ConversationEntry]:
     """Messages that each have a number of their own in them."""
     words = "the kettle boils again " * (size // 23 + 1)
     for at in range(number):
-        yield SpokenMessage(("user", "assistant")[at % 2], f"marker{at:06d} {words[:size]}", DAY)
+        yield ConversationEntry(("user", "assistant")[at % 2], f"marker{at:06d} {words[:size]}", DAY)
 
 
 @pytest.fixture
@@ -106,7 +107,7 @@ def test_of_an_endless_conversation_the_first_and_last_parts_are_sent() -> None:
 
 
 def test_a_message_longer_than_a_request_is_shortened(client: Client, endpoint: ScriptedEndpoint) -> None:
-    long = [SpokenMessage("user", "begins " + "x y " * 50_000 + " ends", DAY), *said(3)]
+    long = [ConversationEntry("user", "begins " + "x y " * 50_000 + " ends", DAY), *said(3)]
     maker(client, endpoint, 2000).make(long)
     assert max(sizes(endpoint)) <= 2000
     text = user_text(endpoint.requests[0].json)
@@ -143,7 +144,7 @@ def test_the_forecast_is_near_what_is_sent(client: Client, endpoint: ScriptedEnd
 def test_parts_are_read_as_they_are_asked_for() -> None:
     taken = []
 
-    def counted() -> Iterator[SpokenMessage]:
+    def counted() -> Iterator[ConversationEntry]:
         for one in said(5000):
             taken.append(one)
             yield one
@@ -163,7 +164,7 @@ def test_parts_are_read_as_they_are_asked_for() -> None:
     ],
 )
 def test_what_was_said_cannot_end_its_own_marker(attack: str) -> None:
-    text = render(1, SpokenMessage("user", attack, DAY)).text
+    text = render(1, ConversationEntry("user", attack, DAY)).text
     assert text.count("<") == 2, "its own opening and end"
     assert "\uff1c" not in text
 

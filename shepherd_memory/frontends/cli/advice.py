@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from shepherd_memory.config import SETTINGS, Config
 from shepherd_memory.config.providers import current_provider, is_remembered_there, memory_use, memory_words
-from shepherd_memory.extraction.worker import extraction_endpoint
+from shepherd_memory.extraction.extractor import extraction_endpoint
 from shepherd_memory.frontends.terminal.invocation import Invocation
 from shepherd_memory.work import endpoint_state, jobs
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from shepherd_memory.errors import EndpointUnavailable, InvalidInput
-from shepherd_memory.extraction.worker import extraction_endpoint
+from shepherd_memory.extraction.extractor import extraction_endpoint
 from shepherd_memory.frontends.cli.advice import how_to_configure
 from shepherd_memory.frontends.cli.opening import group_option, open_for_writing, user_option
 from shepherd_memory.frontends.cli.streams import stdin_text

@@ -45,7 +45,7 @@ def worker(invocation: Invocation, as_json: bool) -> None:
 
 
 def _greet(invocation: Invocation, service: "Service") -> None:
-    from shepherd_memory.extraction.worker import extraction_endpoint
+    from shepherd_memory.extraction.extractor import extraction_endpoint
     from shepherd_memory.frontends.cli.advice import extraction_line, how_to_configure, program
     from shepherd_memory.frontends.cli.health import embedding_line
     from shepherd_memory.frontends.cli.opening import user_of

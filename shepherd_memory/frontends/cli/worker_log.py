@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from shepherd_memory.config import Config
 from shepherd_memory.errors import DatabaseError
-from shepherd_memory.extraction.worker import extraction_endpoint
+from shepherd_memory.extraction.extractor import extraction_endpoint
 from shepherd_memory.frontends.cli.advice import extraction_line
 from shepherd_memory.work import endpoint_state
 from shepherd_memory.work.endpoint_state import EndpointState

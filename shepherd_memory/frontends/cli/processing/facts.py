@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from shepherd_memory.extraction.worker import extraction_endpoint
+from shepherd_memory.extraction.extractor import extraction_endpoint
 from shepherd_memory.frontends.cli.advice import how_to_configure
 from shepherd_memory.frontends.terminal.invocation import Invocation
 from shepherd_memory.frontends.terminal.output import print_note

@@ -92,7 +92,7 @@ def _candidates(
 
 def _plan(service: "Service", found: Sequence["Candidate"], most: int | None) -> "Plan":
     from shepherd_memory.conversations.conversation import MINUTE
-    from shepherd_memory.extraction.worker import extraction_endpoint
+    from shepherd_memory.extraction.extractor import extraction_endpoint
     from shepherd_memory.frontends.cli.transcripts.report import make_plan
 
     config = service.config
