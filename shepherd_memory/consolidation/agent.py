@@ -111,6 +111,8 @@ class ConsolidationAgent:
                 dialogue.add_question(prompt.REMINDER)
             elif self._answer_calls(dialogue, calls):
                 return
+            if len(answer.tool_calls) > MAX_CALLS:
+                dialogue.add_question(prompt.TOO_MANY_CALLS.format(MAX_CALLS, len(answer.tool_calls)))
             is_reminded = not calls
         raise _Failed(f"the model did not finish within {self._bounds.max_rounds} rounds")
 

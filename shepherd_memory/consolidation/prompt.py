@@ -157,3 +157,6 @@ ANSWER = (
 )
 AGAIN = "Answer again, and mend this:"
 REMINDER = "Use the tools to read and write the memory, and call finish when it is right."
+TOO_MANY_CALLS = (
+    "Only the first {} of your {} calls were made: make the others again, if they are still needed."
+)

@@ -104,6 +104,26 @@ def test_an_endpoint_in_trouble_keeps_the_consolidation_waiting_and_all_else_goe
     assert state(service).version == 1
 
 
+def test_a_model_that_calls_too_many_tools_at_once_is_told_which_were_left_out(
+    service: Service, clock: ManualClock, endpoint: ScriptedEndpoint
+) -> None:
+    note_of(service, clock)
+
+    def script(body: Body) -> list[ToolCall]:
+        if results(body):
+            about_user = section(body, "Ada, who drinks tea.", "Who", "memory_summary.md")
+            return [section(body, "Green.", "Tea 33"), about_user, ("finish", {})]
+        wanted = [section(body, "Green.", f"Tea {number}") for number in range(1, 34)]
+        return [*wanted, ("finish", {})]
+
+    endpoint.default = agent(script)
+    assert [one.detail for one in consolidate(service, clock)] == ["succeeded"]
+    last = asked(endpoint)[-1]["messages"]
+    assert (last[-1]["role"], len(results(asked(endpoint)[-1]))) == ("user", 32)
+    assert "the first 32 of your 34 calls" in last[-1]["content"]
+    assert len(stored(service)) == 34
+
+
 def test_a_model_that_is_no_use_fails_after_three_tries_and_something_new_gives_them_back(
     service: Service, clock: ManualClock, endpoint: ScriptedEndpoint
 ) -> None:
