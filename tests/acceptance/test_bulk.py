@@ -17,6 +17,8 @@ WARM_UP_SHARE = 0.3
 """The worker has loaded its model and filled its caches by then."""
 
 MAX_GROWTH_BYTES_PER_ITEM = 32 * 1024
+ROOM_BYTES_OF_ENGINE = {"none": 0, "onnx": 40_000_000}
+"""What an engine takes for its largest batch so far, whenever that comes."""
 
 
 def remember_all(service: Service, items: int) -> int:
@@ -64,7 +66,7 @@ def test_a_long_queue_is_drained_fairly_and_in_bounded_memory(
         growth = worker.memory_info().rss - before
         spent = sum(worker.cpu_times()[:2])
         sys.stdout.write(f"{items} items, {spent:.1f} s of CPU, {before / 1e6:.1f} + {growth / 1e6:.1f} MB\n")
-        assert growth < (items - warm_up) * MAX_GROWTH_BYTES_PER_ITEM
+        assert growth < (items - warm_up) * MAX_GROWTH_BYTES_PER_ITEM + ROOM_BYTES_OF_ENGINE[engine]
         assert sorted(order) == list(range(items))
         assert max(order.index(number) for number in range(first_late, items)) < 3 * LATECOMERS * ITEMS_EACH
         talked = [number for number in order if number < first_late]
