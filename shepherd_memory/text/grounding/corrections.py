@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
+from shepherd_memory.text.grounding.denial import is_denying
 from shepherd_memory.text.grounding.languages import pattern
 from shepherd_memory.text.grounding.quantities import Literal, Quantity, find_quantities, supports
 from shepherd_memory.text.grounding.reading import Clause, Reading
@@ -23,6 +24,7 @@ _BETWEEN = " .,;:!?…。、-\u2013\u2014\n"
 _PAUSE = re.compile(r"\s*[,.:!…、。]|\s*$")
 _CUT = re.compile(r"[,;:.!?…、。()\n\u2013\u2014]|\s-\s")
 _WORD = re.compile(r"[^\W\d_]")
+_NUMBER = re.compile(r"\d+")
 
 
 def is_corrected(reading: Reading, clause: Clause, value: str, following: Sequence[Reading]) -> bool:
@@ -35,18 +37,33 @@ def is_corrected(reading: Reading, clause: Clause, value: str, following: Sequen
             pattern("moods", "retraction", one.languages).search(one.text, 0, MAX_BEFORE_RETRACTION)
             for one in following[:1]
         )
-        or any(_denies(one, value) for one in following)
+        or any(_denies(one, value) or _concedes(one) for one in following)
         or _is_restated(reading, clause, value, following)
     )
 
 
 def _denies(reading: Reading, value: str) -> bool:
-    """Whether a message has the value in what it denies: "it's Friday, not Thursday"."""
-    if len(value) <= 1 or value not in reading.text:
+    """Whether a message has the value, or its number, in what it denies: "Friday, not Thursday", "not 13"."""
+    sought = [value, *_NUMBER.findall(value)] if len(value) > 1 else []
+    found = [one for one in sought if one in reading.text]
+    if not found:
         return False
     clauses = [reading.text[one.start : one.end] for one in reading.clauses]
     pieces = pieces_of(tuple(clauses), reading.languages, None)
-    return any(piece.denied for piece in pieces if value in piece.text)
+    return any(piece.denied for piece in pieces if any(_stands_in(one, piece.text) for one in found))
+
+
+def _stands_in(sought: str, text: str) -> bool:
+    """Whether it stands in a text, and not within a longer number."""
+    at = text.find(sought)
+    around = text[at - 1 : at] + text[at + len(sought) : at + len(sought) + 1]
+    return at >= 0 and not (sought[-1:].isdigit() and any(map(str.isdigit, around)))
+
+
+def _concedes(reading: Reading) -> bool:
+    """Whether a message begins as who admits something and denies it: "to be honest, I never go"."""
+    begins = pattern("moods", "concession", reading.languages).match(reading.text.lstrip(_BETWEEN))
+    return begins is not None and is_denying(reading.text, reading.languages)
 
 
 def _is_restated(reading: Reading, clause: Clause, value: str, following: Sequence[Reading]) -> bool:

@@ -165,7 +165,7 @@ class Plainness:
 
     def _key_at(self, at: int, end: int) -> int | None:
         """Where words of the key end that stand here: "my blood type is…" under `blood_type`."""
-        named = set() if self.kinds else set(WORD.findall(self.about))
+        named = frozenset() if self.kinds else self._asked_words
         last = None
         for word in WORD.finditer(self.reading.text, at, end):
             if word[0] not in named or self._scanner.is_in("copula", word[0]):
@@ -181,10 +181,18 @@ class Plainness:
             return None
         after = _GENITIVE.match(self.reading.text, mention.end, clause.end)
         place = after.end() if after else mention.end
-        named = [word for word in self.about.split() if not self._scanner.is_in("copula", word)]
-        while (word := WORD.match(self.reading.text, place, clause.end)) and word[0] in named:
+        while (word := WORD.match(self.reading.text, place, clause.end)) and self._is_of_key(word[0]):
             place = self._scanner.next(word.end())
         return self._verb_after_name(place, clause.end)
+
+    def _is_of_key(self, word: str) -> bool:
+        """Whether a word of the key stands here that is no verb: "my dog's blood type is…"."""
+        is_verb = self._scanner.is_in("copula", word) or self._scanner.is_in("third", word)
+        return word in self._asked_words and not is_verb
+
+    @cached_property
+    def _asked_words(self) -> frozenset[str]:
+        return frozenset(WORD.findall(self.about))
 
     def _verb_after_name(self, place: int, end: int) -> int | None:
         """Where the verb ends that follows at once, or after names and words such as "younger"."""
@@ -416,7 +424,7 @@ class Plainness:
 
     def _is_usual(self, word: str) -> bool:
         """Whether a word is one of those that say nothing else, wherever they stand."""
-        if word[0].isdigit() or word in self.about.split():
+        if word[0].isdigit() or word in self._asked_words:
             return True
         if self._scanner.is_in("filler", word) or self._scanner.is_in("site", word):
             return True

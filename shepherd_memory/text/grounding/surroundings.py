@@ -119,19 +119,12 @@ class Surroundings:
         text = self.scanner.text[slice(*sentence)].strip()
         if text.endswith(":"):
             return self.scanner.has("introduction", sentence)
-        if self._hands_over(sentence):
-            return False
-        if not self.scanner.is_spaced and _JAPANESE_END.search(text.rstrip(" 。!")):
-            return True
-        is_short = len(text.split()) <= MAX_FRAGMENT_WORDS and self.scanner.is_spaced
-        is_own = any(self.scanner.has(one, sentence, "persons") for one in ("first", "possessive"))
-        is_asked_for = text.endswith("?") or self._requests(sentence)
-        return is_short or is_own or is_asked_for or (":" not in text and self._has_task)
+        return not self._hands_over(sentence)
 
     @cached_property
     def _has_task(self) -> bool:
-        """Whether the message asks for something: then it tells what that takes, and no story."""
-        return any(self._is_asked(one) or self._requests(one) for one in self.scanner.reading.sentences)
+        """Whether the message asks for something: then the user tells what that takes, and no story or jest."""
+        return "?" in self.scanner.text or self.scanner.has("task", (0, len(self.scanner.text)))
 
     def _hands_over(self, sentence: Span) -> bool:
         """Whether a sentence speaks of a text, or of somebody who said something: it may follow."""
@@ -164,11 +157,12 @@ class Surroundings:
             return False
         if not self.scanner.is_spaced:
             is_long = first[0].end - first[0].start >= MIN_UNSPACED
-            return self.opens(first[0]) or (is_long and self._is_unchanging(sentence))
+            is_known = self.opens(first[0]) or (is_long and self._is_unchanging(sentence))
+            return is_known or self._is_beside(sentence)
         if self._takes_back((first[0].start, first[0].end)):
             return False
         is_own = self.opens(first[0]) or bool(first[0].actor.kinds)
-        return is_own or self._requests(sentence) or self._sets_scene(sentence)
+        return is_own or self._requests(sentence) or self._sets_scene(sentence) or self._is_beside(sentence)
 
     def _sets_scene(self, sentence: Span) -> bool:
         """Whether a sentence speaks of a place or a time only, and denies, dates and cites nothing."""
@@ -334,7 +328,15 @@ class Surroundings:
             return True
         if self._comments((clause.start, sentence[1])) or self._doubts(clause):
             return False
-        return self.opens(clause) or self._adds(clause, sentence)
+        span = clause.start, clause.end
+        return self.opens(clause) or self._adds(clause, sentence) or self._is_beside(span)
+
+    def _is_beside(self, span: Span) -> bool:
+        """Whether a stretch after the value, in a message that asks for something, is no limit of it and cites nobody."""
+        at = self.scanner.skip(*span)
+        is_limit = any(self.scanner.match(one, at, span[1]) is not None for one in ("hedge", "limit", "or"))
+        is_changed = not self.scanner.is_spaced and self._is_over(span)
+        return self._has_task and not (is_limit or is_changed or self.scanner.has("said", span, "moods"))
 
     def _adds(self, clause: Clause, sentence: Span) -> bool:
         """Whether a clause that is not the user's goes on about the value, asks or requests."""
