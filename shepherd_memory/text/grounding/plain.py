@@ -144,6 +144,9 @@ class Plainness:
 
     def _after_noun(self, at: int, clause: Clause) -> int | None:
         noun = self._scanner.match("noun", at, clause.end) or self._key_at(at, clause.end)
+        if noun is None and (thing := self._thing_at(at, clause.end)) is not None:
+            verb = self._scanner.match("copula", self._scanner.next(thing), clause.end)
+            return verb or self._scanner.match("third", self._scanner.next(thing), clause.end)
         if noun is None:
             return None
         after = self._after_aim(self._scanner.next(noun), clause.end)
@@ -154,6 +157,13 @@ class Plainness:
         return self._scanner.match("copula", after, clause.end) or self._scanner.match(
             "third", after, clause.end
         )
+
+    def _thing_at(self, at: int, end: int) -> int | None:
+        """Where a thing's name of one word ends, if the key is neither of somebody nor of what people are."""
+        if self.kinds or self._is_key_of(*table("cues")):
+            return None
+        word = WORD.match(self.reading.text, at, end)
+        return word.end() if word and self._scanner.mention_at(at) is None else None
 
     def _after_aim(self, at: int, end: int) -> int:
         """Where the name after a noun ends that says which one: "my flight to Funchal"."""
@@ -351,7 +361,7 @@ class Plainness:
             is_name = word in self.reading.capitals and not (has_article and "de" in self.reading.languages)
             # Who writes no capitals at all writes places without them too.
             is_name = is_name or (not self.reading.capitals and self._scanner.is_in("locative", before))
-            if not is_name and not self._is_usual(word):
+            if not (is_name or self._is_usual(word) or self._surroundings.has_task):
                 return False
             has_article = self._scanner.is_in("determiner", word)
         return True

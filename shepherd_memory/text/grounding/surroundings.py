@@ -122,7 +122,7 @@ class Surroundings:
         return not self._hands_over(sentence)
 
     @cached_property
-    def _has_task(self) -> bool:
+    def has_task(self) -> bool:
         """Whether the message asks for something: then the user tells what that takes, and no story or jest."""
         return "?" in self.scanner.text or self.scanner.has("task", (0, len(self.scanner.text)))
 
@@ -336,7 +336,7 @@ class Surroundings:
         at = self.scanner.skip(*span)
         is_limit = any(self.scanner.match(one, at, span[1]) is not None for one in ("hedge", "limit", "or"))
         is_changed = not self.scanner.is_spaced and self._is_over(span)
-        return self._has_task and not (is_limit or is_changed or self.scanner.has("said", span, "moods"))
+        return self.has_task and not (is_limit or is_changed or self.scanner.has("said", span, "moods"))
 
     def _adds(self, clause: Clause, sentence: Span) -> bool:
         """Whether a clause that is not the user's goes on about the value, asks or requests."""

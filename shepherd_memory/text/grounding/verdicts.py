@@ -48,6 +48,8 @@ WHY_FOREIGN = {
     SET_OFF: "set off from what was said",
 }
 
+_PLACES = ("residence", "birthplace", "employer")
+
 MAX_TIMES_QUOTE = 2
 MIN_QUOTE_CHARACTERS = 12
 """A shorter quote is taken for one of this length when a value's length is held against it."""
@@ -374,7 +376,7 @@ class _Case:
         if self._key_stands_elsewhere() or self._key_stands_at_another_value():
             yield Doubt(OTHER_ATTRIBUTE, is_firm=False)
         names = [] if _CHOSEN.search(self._about) else self._cued_attributes()
-        if names and self._is_of_another_thing(names):
+        if names and (self._is_of_another_thing(names) or self._is_said_elsewhere(names)):
             yield Doubt(OTHER_ATTRIBUTE, is_firm=False)
         texts = self._own_clauses() if "age" in names else self._own_sentences()
         cues = [pattern("cues", name, self._reading.languages) for name in names] + list(
@@ -420,6 +422,21 @@ class _Case:
         owned = [noun for one in self._clauses if (noun := owned_noun(self._reading, one))]
         nouns = [any_phrase(table("cues")[name]["noun"]) for name in names]
         return bool(owned) and not any(noun.search(text) for text in owned for noun in nouns)
+
+    def _is_said_elsewhere(self, names: list[str]) -> bool:
+        """Whether the clause says another attribute, and one beside it this one: "I work in Faro, I'm from Porto"."""
+        numbers = {one.sentence for one in self._clauses}
+        beside = [one for one in self._reading.clauses if one.sentence in numbers]
+        others = [self._reading.text[one.start : one.end] for one in beside if one not in self._clauses]
+        return (
+            not self._has_cue(names, self._own_clauses())
+            and self._has_cue(names, others)
+            and self._has_cue([one for one in _PLACES if one not in names], self._own_clauses())
+        )
+
+    def _has_cue(self, names: list[str], texts: list[str]) -> bool:
+        cues = [pattern("cues", name, self._reading.languages) for name in names]
+        return any(cue.search(text) for cue in cues for text in texts)
 
     def _cued_attributes(self) -> list[str]:
         found = [name for name in table("cues") if pattern_of_key(name).search(self._about)]
