@@ -1,6 +1,7 @@
 """Whether what stands around a clause is the user's too, and neither turns it nor takes it back."""
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -8,9 +9,10 @@ from shepherd_memory.text.grounding.languages import pattern
 from shepherd_memory.text.grounding.reading import Clause, Span
 from shepherd_memory.text.grounding.scanning import WORD, Scanner
 
-# Other signs show that something is played, joked about, cited or part of a program.
+# Other signs show that something is played, joked about, cited or part of a program. Faces may laugh or wink.
 _CALM = re.compile(
-    r"(?:[\w\s.,;!?'\u2019%€$£¥°&+、。・ー¿¡()…\u2013\u2014-]|(?<=\d):(?=\d)|:(?=\s)|(?<=\w)[/#@](?=\w)|(?<=\w)#)*"
+    r"(?:[\w\s.,;!?'\u2019%€$£¥°&+、。・ー¿¡()…\u2013\u2014-]|(?<=\d):(?=\d)|:(?=\s)|(?<=\w)[/#@](?=\w)|(?<=\w)#"
+    "|[\u2600-\u2668\u2670-\u27bf\ufe0f\u200d\U0001f300-\U0001f5ff\U0001f622-\U0001f62d\U0001f648-\U0001f64a\U0001f64f\U0001f680-\U0001f6ff\U0001f90d-\U0001f90f\U0001f940-\U0001f9ff])*"
 )
 _JAPANESE_END = re.compile(
     "(?:です|ます|ました|でした|ません|んです|いる|ている|た|て|で|し|から|ので|けど|が)$"
@@ -52,7 +54,7 @@ class Surroundings:
         at = others.index(clause)
         return (
             self._is_calm(sentence)
-            and not self._is_turned(clause.sentence)
+            and not self._is_turned(clause)
             and not self._is_embedded(clause, others[:at])
             and self._is_amid_plain(clause)
             and self._may_all_lead(others[:at])
@@ -66,13 +68,15 @@ class Surroundings:
             text = text.replace(f"{start}{self.value}{end}", self.value)
         return _CALM.fullmatch(text) is not None
 
-    def _is_turned(self, number: int) -> bool:
+    def _is_turned(self, clause: Clause) -> bool:
         """Whether a joke, a role, a song or the like is spoken of here or in a sentence next to it."""
-        sentences = self.scanner.reading.sentences
+        sentences, number = self.scanner.reading.sentences, clause.sentence
         near = sentences[max(number - 1, 0)][0], sentences[number][1]
         after = sentences[min(number + 1, len(sentences) - 1)]
+        later = self.scanner.reading.clauses_in((clause.end, sentences[number][1]))
+        asked_for = [one for one in later if self._requests((one.start, one.end))]
         return (
-            self._speaks_of("turn", near)
+            self._speaks_of("turn", near, asked_for)
             or self._is_turned_by(after)
             or any(self._speaks_of(entry, sentences[number]) for entry in ("unsure", "borrowed"))
         )
@@ -83,10 +87,15 @@ class Surroundings:
             return self._speaks_of("turn", after)
         return self.scanner.match("turn", self.scanner.skip(*after), after[1]) is not None
 
-    def _speaks_of(self, entry: str, span: Span) -> bool:
-        """Whether a phrase of a table stands there that is neither in the value nor in the key."""
+    def _speaks_of(self, entry: str, span: Span, asked_for: Sequence[Clause] = ()) -> bool:
+        """Whether a phrase of a table stands there, neither in the value nor in the key nor in what is asked for."""
         found = pattern("plain", entry, self.scanner.languages).finditer(self.scanner.text, *span)
-        return any(one[0] not in self.value and one[0] not in self.about for one in found)
+        return any(
+            one[0] not in self.value
+            and one[0] not in self.about
+            and not any(self.scanner.skip(each.start, each.end) < one.start() < each.end for each in asked_for)
+            for one in found
+        )
 
     def _is_embedded(self, clause: Clause, before: list[Clause]) -> bool:
         """Whether the clause is what somebody says, thinks or is told: nothing but a space cuts it off."""
@@ -207,8 +216,8 @@ class Surroundings:
         begins = self.scanner.match("retraction", at, span[1])
         if begins is None:
             return False
-        after = self.scanner.text[begins : span[1]]
-        return not self._begins_with_user(span[1] - len(after.lstrip(" ,")), span[1])
+        rest = span[1] - len(self.scanner.text[begins : span[1]].lstrip(" ,"))
+        return not (self._begins_with_user(rest, span[1]) or self._requests((rest, span[1])))
 
     def _is_asked(self, sentence: Span) -> bool:
         return self.scanner.text[slice(*sentence)].rstrip().endswith("?")
@@ -217,7 +226,7 @@ class Surroundings:
         at = self.scanner.skip(*span)
         if not self.scanner.is_spaced:
             return self.scanner.has("request", span)
-        return self.scanner.match("request", at, span[1]) is not None
+        return any(self.scanner.match(one, at, span[1]) is not None for one in ("request", "task"))
 
     # The clauses of its own sentence.
 
