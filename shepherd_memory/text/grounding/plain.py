@@ -19,6 +19,7 @@ from shepherd_memory.text.words import stems
 
 NOT_PLAIN = "not plainly said"
 
+_THING = re.compile(rf"{WORD.pattern}(?:\s(?:de|d'|do|da|del|du)\s?{WORD.pattern})?")
 _GENITIVE = re.compile(r"(?:'s(?:\sname)?)?\s*")
 _WORD_EDGE = re.compile(r"\b")
 _LASTING = re.compile(r"\b(?:diet|dietary|occupation|job|profession|name|city|nationality|religion)\b")
@@ -159,11 +160,11 @@ class Plainness:
         )
 
     def _thing_at(self, at: int, end: int) -> int | None:
-        """Where a thing's name of one word ends, if the key is neither of somebody nor of what people are."""
+        """Where the word for a thing ends ("anniversary", "fecha de entrega"), if the key is neither of somebody nor of what people are."""
         if self.kinds or self._is_key_of(*table("cues")):
             return None
-        word = WORD.match(self.reading.text, at, end)
-        return word.end() if word and self._scanner.mention_at(at) is None else None
+        thing = _THING.match(self.reading.text, at, end)
+        return thing.end() if thing and self._scanner.mention_at(at) is None else None
 
     def _after_aim(self, at: int, end: int) -> int:
         """Where the name after a noun ends that says which one: "my flight to Funchal"."""
@@ -191,14 +192,15 @@ class Plainness:
             return None
         after = _GENITIVE.match(self.reading.text, mention.end, clause.end)
         place = after.end() if after else mention.end
-        while (word := WORD.match(self.reading.text, place, clause.end)) and self._is_of_key(word[0]):
+        while (word := WORD.match(self.reading.text, place, clause.end)) and self._is_of_key(word):
             place = self._scanner.next(word.end())
         return self._verb_after_name(place, clause.end)
 
-    def _is_of_key(self, word: str) -> bool:
-        """Whether a word of the key stands here that is no verb: "my dog's blood type is…"."""
-        is_verb = self._scanner.is_in("copula", word) or self._scanner.is_in("third", word)
-        return word in self._asked_words and not is_verb
+    def _is_of_key(self, word: re.Match[str]) -> bool:
+        """Whether a word is one of the key and begins no verb: "my dog's blood type is…"."""
+        verbs = (self._scanner.match(entry, *word.span()) for entry in ("copula", "third"))
+        is_verb = any(verbs) or self._scanner.match("third", word.start(), len(self.reading.text)) is not None
+        return word[0] in self._asked_words and not is_verb
 
     @cached_property
     def _asked_words(self) -> frozenset[str]:

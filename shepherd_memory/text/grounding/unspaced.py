@@ -1,5 +1,6 @@
 """Whether a clause in a script without spaces plainly says a value: Japanese and Chinese."""
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -8,6 +9,7 @@ from shepherd_memory.text.grounding.reading import Clause
 from shepherd_memory.text.grounding.relations import NONE, Mention, best_fit
 from shepherd_memory.text.grounding.scanning import Scanner
 
+_PARTICLE = re.compile("[はがもにをと]")
 _MARKS = " 。!.?、,"
 
 
@@ -31,8 +33,14 @@ class UnspacedClause:
         after = place + len(self.value)
         tail = pattern("plain", "ending", self.scanner.languages)
         is_closed = after == end or tail.fullmatch(self.scanner.text, after, end) is not None
-        is_closed = is_closed or self.scanner.text[after:end] in self.about
+        is_closed = is_closed or self.scanner.text[after:end] in self.about or self._is_name(place, after, end)
         return is_closed and self._is_lead(at, place, end)
+
+    def _is_name(self, place: int, after: int, end: int) -> bool:
+        """Whether the value is the name of whom the key names, and something is said of them: "夫のマルコは…"."""
+        near = [one for one in self.scanner.reading.mentions if one.end < place and self._fits(one)]
+        is_linked = bool(near) and self.scanner.text[near[-1].end : place] == "の"
+        return is_linked and _PARTICLE.match(self.scanner.text, after, end) is not None
 
     def _is_about(self, at: int, end: int) -> bool:
         return self.scanner.match("topic", at, end) is not None
