@@ -228,8 +228,13 @@ def _wished(reading: Reading, clause: Clause, about: str, value: str) -> Doubt |
     found = _search(reading, "wish", span) or _search(reading, "plan", span)
     if found is None or found[0] in value:
         return None
-    # The day of a move that somebody wants may well be the day.
-    return Doubt(WISHED, is_firm=_DATED.search(about) is None)
+    # The day of a move that somebody wants may well be the day; and what is joined to a wish may be so.
+    is_apart = value not in reading.text and _is_joined(reading, clause.start, found.start())
+    return Doubt(WISHED, is_firm=_DATED.search(about) is None and not is_apart)
+
+
+def _is_joined(reading: Reading, start: int, end: int) -> bool:
+    return pattern("persons", "joiner", reading.languages).search(reading.text, start, end) is not None
 
 
 def _unsure(reading: Reading, clause: Clause, about: str, value: str) -> Doubt | None:

@@ -160,7 +160,7 @@ class Plainness:
         )
 
     def _thing_at(self, at: int, end: int) -> int | None:
-        """Where the word for a thing ends ("anniversary", "fecha de entrega"), if the key is neither of somebody nor of what people are."""
+        """Where a thing's name ends ("fecha de entrega"), if the key is of nobody and no attribute of people."""
         if self.kinds or self._is_key_of(*table("cues")):
             return None
         thing = _THING.match(self.reading.text, at, end)

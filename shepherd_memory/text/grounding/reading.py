@@ -111,7 +111,9 @@ def _sentence_end(languages: Languages) -> re.Pattern[str]:
     # In German a full stop makes an ordinal of a number; at the beginning of a line it numbers a list.
     word = begin if "de" in languages else rf"(?!{MONTH}\b)\w"
     ends = r"(?<=[^\n]\d\.)|(?<=\d [a-z]\.)|(?<=\d[a-z]\.)"
-    return re.compile(rf"{_ENDS}|(?:{ends})\s+(?={word})|(?<={_EMOJI})\ufe0f?\s+(?={begin})")
+    # Japanese and Chinese have no space within a sentence.
+    after_emoji = r"\w" if {"ja", "zh"} & set(languages) else begin
+    return re.compile(rf"{_ENDS}|(?:{ends})\s+(?={word})|(?<={_EMOJI})\ufe0f?\s+(?={after_emoji})")
 
 
 def _pieces(text: str, separator: re.Pattern[str], span: Span) -> Iterator[Span]:

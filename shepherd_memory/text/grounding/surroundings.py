@@ -12,7 +12,8 @@ from shepherd_memory.text.grounding.scanning import WORD, Scanner
 # Other signs show that something is played, joked about, cited or part of a program. Faces may laugh or wink.
 _CALM = re.compile(
     r"(?:[\w\s.,;!?'\u2019%€$£¥°&+、。・ー¿¡()…\u2013\u2014-]|(?<=\d):(?=\d)|:(?=\s)|(?<=\w)[/#@](?=\w)|(?<=\w)#"
-    "|[\u2600-\u2668\u2670-\u27bf\ufe0f\u200d\U0001f300-\U0001f5ff\U0001f622-\U0001f62d\U0001f648-\U0001f64a\U0001f64f\U0001f680-\U0001f6ff\U0001f90d-\U0001f90f\U0001f940-\U0001f9ff])*"
+    "|[\u2600-\u2668\u2670-\u27bf\ufe0f\u200d\U0001f300-\U0001f5ff\U0001f622-\U0001f62d\U0001f648-\U0001f64a\U0001f64f]"
+    "|[\U0001f680-\U0001f6ff\U0001f90d-\U0001f90f\U0001f940-\U0001f9ff])*"
 )
 _JAPANESE_END = re.compile(
     "(?:です|ます|ました|でした|ません|んです|いる|ている|た|て|で|し|から|ので|けど|が)$"
@@ -88,12 +89,14 @@ class Surroundings:
         return self.scanner.match("turn", self.scanner.skip(*after), after[1]) is not None
 
     def _speaks_of(self, entry: str, span: Span, asked_for: Sequence[Clause] = ()) -> bool:
-        """Whether a phrase of a table stands there, neither in the value nor in the key nor in what is asked for."""
+        """Whether a phrase of a table stands there: not in the value, the key, or what is asked for."""
         found = pattern("plain", entry, self.scanner.languages).finditer(self.scanner.text, *span)
         return any(
             one[0] not in self.value
             and one[0] not in self.about
-            and not any(self.scanner.skip(each.start, each.end) < one.start() < each.end for each in asked_for)
+            and not any(
+                self.scanner.skip(each.start, each.end) < one.start() < each.end for each in asked_for
+            )
             for one in found
         )
 
@@ -132,7 +135,7 @@ class Surroundings:
 
     @cached_property
     def has_task(self) -> bool:
-        """Whether the message asks for something: then the user tells what that takes, and no story or jest."""
+        """Whether the message asks for something: then it tells what that takes, and no story or jest."""
         return "?" in self.scanner.text or self.scanner.has("task", (0, len(self.scanner.text)))
 
     def _hands_over(self, sentence: Span) -> bool:
@@ -341,7 +344,7 @@ class Surroundings:
         return self.opens(clause) or self._adds(clause, sentence) or self._is_beside(span)
 
     def _is_beside(self, span: Span) -> bool:
-        """Whether a stretch after the value, in a message that asks for something, is no limit of it and cites nobody."""
+        """Whether what follows the value, in a message that asks for something, neither limits it nor cites."""
         at = self.scanner.skip(*span)
         is_limit = any(self.scanner.match(one, at, span[1]) is not None for one in ("hedge", "limit", "or"))
         is_changed = not self.scanner.is_spaced and self._is_over(span)

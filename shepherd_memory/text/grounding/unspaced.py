@@ -33,11 +33,13 @@ class UnspacedClause:
         after = place + len(self.value)
         tail = pattern("plain", "ending", self.scanner.languages)
         is_closed = after == end or tail.fullmatch(self.scanner.text, after, end) is not None
-        is_closed = is_closed or self.scanner.text[after:end] in self.about or self._is_name(place, after, end)
+        is_closed = (
+            is_closed or self.scanner.text[after:end] in self.about or self._is_name(place, after, end)
+        )
         return is_closed and self._is_lead(at, place, end)
 
     def _is_name(self, place: int, after: int, end: int) -> bool:
-        """Whether the value is the name of whom the key names, and something is said of them: "夫のマルコは…"."""
+        """Whether the value names whom the key names, and something is said of them: "夫のマルコは…"."""
         near = [one for one in self.scanner.reading.mentions if one.end < place and self._fits(one)]
         is_linked = bool(near) and self.scanner.text[near[-1].end : place] == "の"
         return is_linked and _PARTICLE.match(self.scanner.text, after, end) is not None

@@ -6,15 +6,16 @@ from dataclasses import dataclass
 from datetime import date, datetime
 
 from shepherd_memory.text.grounding.agreement import Subject, disagreement, read_subject, read_topic
+from shepherd_memory.text.grounding.attribution import Attribution, pattern_of_key
 from shepherd_memory.text.grounding.corrections import is_corrected
 from shepherd_memory.text.grounding.denial import is_denying
 from shepherd_memory.text.grounding.foreign import PASTED, QUOTED, SET_OFF
-from shepherd_memory.text.grounding.languages import any_phrase, pattern, table
+from shepherd_memory.text.grounding.languages import pattern
 from shepherd_memory.text.grounding.moods import Doubt, mood_of
 from shepherd_memory.text.grounding.plain import NOT_PLAIN, Plainness
 from shepherd_memory.text.grounding.questions import unsaid_in
-from shepherd_memory.text.grounding.reading import Clause, Reading, Span, owned_noun, read
-from shepherd_memory.text.grounding.relations import find_mentions, kinds_of_key
+from shepherd_memory.text.grounding.reading import Clause, Reading, Span, read
+from shepherd_memory.text.grounding.relations import kinds_of_key
 from shepherd_memory.text.grounding.scanning import Scanner
 from shepherd_memory.text.grounding.surroundings import Surroundings
 from shepherd_memory.text.grounding.terms import (
@@ -28,7 +29,7 @@ from shepherd_memory.text.grounding.terms import (
     pieces_of,
     terms_of,
 )
-from shepherd_memory.text.words import fold, stems
+from shepherd_memory.text.words import fold
 
 STORED, UNCONFIRMED, REFUSED = "stored", "unconfirmed", "refused"
 
@@ -47,8 +48,6 @@ WHY_FOREIGN = {
     QUOTED: "somebody else's words",
     SET_OFF: "set off from what was said",
 }
-
-_PLACES = ("residence", "birthplace", "employer")
 
 MAX_TIMES_QUOTE = 2
 MIN_QUOTE_CHARACTERS = 12
@@ -373,25 +372,12 @@ class _Case:
         """Whether the quote says the attribute that the key names, where values are easily mixed up."""
         if self._claim.is_question or is_yes_or_no(self._value):
             return
-        if self._key_stands_elsewhere() or self._key_stands_at_another_value():
-            yield Doubt(OTHER_ATTRIBUTE, is_firm=False)
-        names = [] if _CHOSEN.search(self._about) else self._cued_attributes()
-        if names and (self._is_of_another_thing(names) or self._is_said_elsewhere(names)):
-            yield Doubt(OTHER_ATTRIBUTE, is_firm=False)
-        texts = self._own_clauses() if "age" in names else self._own_sentences()
-        cues = [pattern("cues", name, self._reading.languages) for name in names] + list(
-            map(pattern_of_key, names)
-        )
-        is_bare = "age" in names and any(text.strip().isdigit() for text in texts)
-        if names and not is_bare and not any(cue.search(text) for cue in cues for text in texts):
+        place = self._place.span, self._clauses, self._value_span()
+        if Attribution(self._reading, self._about, self._value, *place).is_unclear():
             yield Doubt(OTHER_ATTRIBUTE, is_firm=False)
 
     def _own_clauses(self) -> list[str]:
-        """Numbers are easily another thing's: "he takes size 38 and is in year six" is no age."""
         return [self._reading.text[one.start : one.end] for one in self._clauses]
-
-    def _own_sentences(self) -> list[str]:
-        return [self._reading.text[slice(*span)] for span in self._reading.sentences_in(self._place.span)]
 
     def _plainness(self) -> Iterator[Doubt]:
         """To be stored takes more than nothing against it: one of the clauses has to say it plainly."""
@@ -415,71 +401,6 @@ class _Case:
                 return True
         return False
 
-    def _is_of_another_thing(self, names: list[str]) -> bool:
-        """Whether the clause says it of something of the user: "my boat is called Serenity" under `name`."""
-        if kinds_of_key(self._about):
-            return False
-        owned = [noun for one in self._clauses if (noun := owned_noun(self._reading, one))]
-        nouns = [any_phrase(table("cues")[name]["noun"]) for name in names]
-        return bool(owned) and not any(noun.search(text) for text in owned for noun in nouns)
-
-    def _is_said_elsewhere(self, names: list[str]) -> bool:
-        """Whether the clause says another attribute, and one beside it this one: "I work in Faro, I'm from Porto"."""
-        numbers = {one.sentence for one in self._clauses}
-        beside = [one for one in self._reading.clauses if one.sentence in numbers]
-        others = [self._reading.text[one.start : one.end] for one in beside if one not in self._clauses]
-        return (
-            not self._has_cue(names, self._own_clauses())
-            and self._has_cue(names, others)
-            and self._has_cue([one for one in _PLACES if one not in names], self._own_clauses())
-        )
-
-    def _has_cue(self, names: list[str], texts: list[str]) -> bool:
-        cues = [pattern("cues", name, self._reading.languages) for name in names]
-        return any(cue.search(text) for cue in cues for text in texts)
-
-    def _cued_attributes(self) -> list[str]:
-        found = [name for name in table("cues") if pattern_of_key(name).search(self._about)]
-        # Next to "my dog", a name needs no further word.
-        return [name for name in found if name != "name" or not kinds_of_key(self._about)]
-
-    def _key_stands_at_another_value(self) -> bool:
-        """Whether another conjunct has a word of the key: "Helix as my editor and fish as my shell"."""
-        value, key = self._value_span(), self._key_stems()
-        clause = next((one for one in self._clauses if value and one.start <= value[0] < one.end), None)
-        if value is None or clause is None:
-            return False
-        joiner, text = pattern("persons", "joiner", self._reading.languages), self._reading.text
-        start = max(
-            (one.end() for one in joiner.finditer(text, clause.start, value[0])), default=clause.start
-        )
-        joined = joiner.search(text, value[1], clause.end)
-        end = joined.start() if joined else clause.end
-        own = set(stems(text[start:end]))
-        others = set(stems(f"{text[clause.start : start]} {text[end : clause.end]}"))
-        # "my languages are Rust and Go": nothing but the value stands in the second one.
-        return bool(key & others - own) and bool(own - set(stems(self._value)))
-
-    def _key_stems(self) -> set[str]:
-        """The words of the key that tell, apart from whom it names."""
-        kin = {
-            stem
-            for mention in find_mentions(self._about)
-            for stem in stems(self._about[mention.start : mention.end])
-        }
-        return {stem for stem in stems(self._about) if len(stem) > 3} - kin
-
-    def _key_stands_elsewhere(self) -> bool:
-        """Whether another clause has a word of the key: "staging is heron, production is osprey"."""
-        numbers = {one.sentence for one in self._clauses}
-        others = [
-            one for one in self._reading.clauses if one.sentence in numbers and one not in self._clauses
-        ]
-        return bool(self._key_stems() & self._stems_of(others) - self._stems_of(self._clauses))
-
-    def _stems_of(self, clauses: list[Clause]) -> set[str]:
-        return set(stems(" ".join(self._reading.text[one.start : one.end] for one in clauses)))
-
 
 _CHARACTER_OF_A_WORD = re.compile("[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7ff]")
 LETTERS_OF_ONE = 3
@@ -495,14 +416,3 @@ _ADDRESS = re.compile(
     r"https?://\S+|www\.\S+|[\w.+-]{1,64}+@[\w-]{1,63}+\.\w[\w.-]*"
     r"|\b(?:[\w-]{1,63}+\.){1,8}+(?:com|org|net|io|dev|de|fr|es|pt|ru|jp|cn)/\S*"
 )
-
-
-# Keys of what somebody likes or goes to, and not of what they are or have.
-_CHOSEN = re.compile(
-    r"\b(?:favou?rite|fav|preferred|visited|travel|trip|dream|plans?|planned|destination|event|meeting|size)\b"
-)
-
-
-def pattern_of_key(name: str) -> re.Pattern[str]:
-    """What finds an attribute's names in a folded key."""
-    return any_phrase(table("cues")[name]["key"])
