@@ -23,7 +23,7 @@ def pattern_of_key(name: str) -> re.Pattern[str]:
 
 @dataclass(frozen=True)
 class Attribution:
-    """A folded key and value, the quote and the clauses that say them, and where the value stands literally."""
+    """A folded key and value, the quote and the clauses that say them, and where the value stands in it."""
 
     reading: Reading
     about: str

@@ -160,7 +160,7 @@ class Plainness:
         )
 
     def _thing_at(self, at: int, end: int) -> int | None:
-        """Where a thing's name ends ("fecha de entrega"), if the key is of nobody and no attribute of people."""
+        """Where a thing's name ends ("fecha de entrega"), if the key is nobody's attribute."""
         if self.kinds or self._is_key_of(*table("cues")):
             return None
         thing = _THING.match(self.reading.text, at, end)

@@ -344,7 +344,7 @@ class Surroundings:
         return self.opens(clause) or self._adds(clause, sentence) or self._is_beside(span)
 
     def _is_beside(self, span: Span) -> bool:
-        """Whether what follows the value, in a message that asks for something, neither limits it nor cites."""
+        """Whether what follows a value, in a message that asks for something, neither limits nor cites."""
         at = self.scanner.skip(*span)
         is_limit = any(self.scanner.match(one, at, span[1]) is not None for one in ("hedge", "limit", "or"))
         is_changed = not self.scanner.is_spaced and self._is_over(span)
