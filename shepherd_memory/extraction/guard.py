@@ -18,6 +18,7 @@ from shepherd_memory.storage.database import Connection
 from shepherd_memory.storage.rows import Provenance
 from shepherd_memory.text.canonical import canonical_text
 from shepherd_memory.text.grounding import NOT_SAID, REFUSED, STORED, UNCONFIRMED, Proposition, Verdict, judge
+from shepherd_memory.text.grounding.agreement import names_assistant
 from shepherd_memory.text.groups import MAIN_GROUP
 from shepherd_memory.text.redaction import redact
 
@@ -176,7 +177,7 @@ def _problem(kind: str, name: str, content: str) -> Problem:
         return UNUSABLE, f"the key has no letter, or more than {MAX_PROPOSED_CHARACTERS} characters"
     if len(name) + len(content) > longest:
         return UNUSABLE, f"longer than {longest} characters"
-    if is_about_assistant(name, content):
+    if is_about_assistant(name, content) and not (kind == FACT and names_assistant(name)):
         return ABOUT_ASSISTANT, ""
     if is_transient(name, content):
         return TRANSIENT, ""

@@ -27,6 +27,12 @@ TUNED, *_ = PARTS = (
     "fifteenth",
     "sixteenth",
     "seventeenth",
+    "eighteenth",
+    "nineteenth",
+    "twentieth",
+    "twenty-first",
+    "twenty-second",
+    "twenty-third",
 )
 
 

@@ -66,12 +66,25 @@ def read_subject(given: str) -> Subject:
     return Subject(OTHER, frozenset(), frozenset(folded.split()))
 
 
+# "From now on your name is Juno": what the user calls the assistant.
+_ASSISTANT_NAME = re.compile(
+    r"(?:(?:ai|virtual|digital|chat) ?)?(?:assistant|bot|ai|llm|model)(?: s)? (?:nick)?names?"
+)
+_WHO = re.compile(r"^\W*(?:who|whom|wer|wen|wem|quien(?:es)?|qui|quem|кто|кого|кому)\b|誰|だれ|谁")
+
+
+def names_assistant(key: str) -> bool:
+    """Whether a fact's key asks for the name of the assistant."""
+    return _ASSISTANT_NAME.fullmatch(key.replace("_", " ")) is not None
+
+
 @dataclass(frozen=True)
 class Topic:
-    """Whom a key or a question names."""
+    """Whom a key or a question names, and whether it asks who does something."""
 
     text: str
     kinds: frozenset[str]
+    asks_who: bool = False
 
     def names_any(self, names: frozenset[str]) -> bool:
         spoken = set(_WORD.findall(self.text))
@@ -85,23 +98,30 @@ def read_topic(about: str, value: str, is_question: bool) -> Topic:
     if not is_question:
         return Topic(folded, kinds_of_key(folded))
     mentioned = find_mentions(f"{folded} {fold(value)}")
-    return Topic(f"{folded} {fold(value)}", frozenset(one.kind for one in mentioned))
+    kinds = frozenset(one.kind for one in mentioned)
+    return Topic(f"{folded} {fold(value)}", kinds, asks_who=_WHO.search(folded) is not None)
 
 
 def disagreement(
     reading: Reading, clauses: list[Clause], value: Span | None, topic: Topic, subject: Subject
 ) -> Doubt | None:
     """Why key, subject and the clauses of a value do not agree; None if they do."""
-    if subject.role == ASSISTANT:
-        return Doubt(THE_ASSISTANT, is_firm=True)
+    if subject.role == ASSISTANT or names_assistant(topic.text):
+        is_told = names_assistant(topic.text) and any(_addresses(reading, one) for one in clauses)
+        return Doubt(THE_ASSISTANT, is_firm=subject.role != ASSISTANT or not is_told)
     if subject.role == SOMEBODY and not topic.kinds:
-        return Doubt(SOMEBODY_ELSE, is_firm=True)
+        return Doubt(SOMEBODY_ELSE, is_firm=not _is_meant(clauses, topic))
     named = _named_kinds(reading, topic, subject)
     if named or _is_about_named(topic, subject):
         return _about_other(reading, clauses, value, topic, subject, named)
     if value and _is_name_of_other(reading, value, topic):
         return Doubt(SOMEBODY_ELSE, is_firm=True)
     return _about_user(reading, clauses, topic, subject)
+
+
+def _is_meant(clauses: list[Clause], topic: Topic) -> bool:
+    """Whether a question asks who it is, or names who acts: "When is Telma away?"."""
+    return topic.asks_who or any(topic.names_any(clause.actor.names) for clause in clauses)
 
 
 def _is_name_of_other(reading: Reading, value: Span, topic: Topic) -> bool:
@@ -127,7 +147,8 @@ def _named_kinds(reading: Reading, topic: Topic, subject: Subject) -> frozenset[
 
 def _about_user(reading: Reading, clauses: list[Clause], topic: Topic, subject: Subject) -> Doubt | None:
     if subject.role == OTHER:
-        return Doubt(SOMEBODY_ELSE, is_firm=True, detail="the key does not name them")
+        is_firm = not _is_meant(clauses, topic)
+        return Doubt(SOMEBODY_ELSE, is_firm=is_firm, detail="the key does not name them")
     if any(_tells_assistant(reading, clause) for clause in clauses):
         return Doubt(THE_ASSISTANT, is_firm=True)
     doubts = [doubt for clause in clauses if (doubt := _other_acts(clause.actor, topic))]
@@ -158,6 +179,14 @@ def _other_acts(actor: Actor, topic: Topic) -> Doubt | None:
     if actor.is_user or topic.names_any(actor.names):
         return None
     return Doubt(SOMEBODY_ELSE, is_firm=actor.is_sure and not actor.kinds & SERVING)
+
+
+def _addresses(reading: Reading, clause: Clause) -> bool:
+    """Whether a clause speaks to the assistant: "I'll call you Hector"."""
+    return (
+        pattern("persons", "addressed", reading.languages).search(reading.text, clause.start, clause.end)
+        is not None
+    )
 
 
 def _tells_assistant(reading: Reading, clause: Clause) -> bool:

@@ -131,13 +131,20 @@ def _set_off(folded: str, languages: Languages) -> Iterator[Stretch]:
         end = rules[-1].start() if len(rules) > 1 else len(folded)
         yield Stretch(rules[0].end(), end, PASTED if is_handed else SET_OFF)
     line_end = folded.find("\n")
-    if 0 < line_end < MAX_LINE and _hands_over(folded[:line_end], languages):
+    first = folded[: max(line_end, 0)]
+    if 0 < line_end < MAX_LINE and (_hands_over(first, languages) or _asks_about_text(first, languages)):
         yield Stretch(line_end, len(folded), SET_OFF)
 
 
 def _hands_over(line: str, languages: Languages) -> bool:
     asks = pattern("moods", "text_work", languages).search(line)
     return asks is not None and _POINTS.search(line) is not None
+
+
+def _asks_about_text(line: str, languages: Languages) -> bool:
+    """Whether a line asks for work on a letter or the like: "translate the letter of a candidate"."""
+    asks = pattern("moods", "text_work", languages).search(line)
+    return asks is not None and pattern("plain", "text", languages).search(line) is not None
 
 
 def _spoken(folded: str, languages: Languages) -> Iterator[Stretch]:

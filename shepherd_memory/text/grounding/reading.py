@@ -89,7 +89,7 @@ def read(message: str) -> Reading:
 # After one letter a full stop is rather an initial.
 _ENDS = (
     r"(?<=[!?。؟।])|(?<=[^\d\s.]{2}\.)(?<!\b[dm]r\.)(?<!\bmrs\.)(?<!\bst\.)(?<!\bprof\.)(?<!\bsra\.)\s+"
-    r"|(?<=[)\"”»」]\.)\s+|(?<=\d{3}\.)\s+|(?<=:\d\d\.)\s+|(?<=…)\s+|\n+|(?<=[\w,;:.])\s+(?=¿)"
+    r"|(?<=[)\"”»」]\.)\s+|(?<=\d{3}\.)\s+|(?<=:\d\d\.)\s+|(?<=…)\s+|(?<=\.\.\.)\s+|\n+|(?<=[\w,;:.])\s+(?=¿)"
 )
 _EMOJI = "[\U0001f300-\U0001faff\u2600-\u27bf]"
 

@@ -67,8 +67,11 @@ def is_no(value: str) -> bool:
     return fold(value).strip(" .!。") in _all_phrases("no")
 
 
-def terms_of(value: str, about: str) -> list[Term]:
-    """What must be found for `value` to hold under `about`, a key or a question."""
+def terms_of(value: str, about: str, languages: Languages = ()) -> list[Term]:
+    """What must be found for `value` to hold under `about`, a key or a question.
+
+    `languages` are those of the message in which the value stands as it is, if there is one.
+    """
     subject, answer = fold(about).replace("_", " "), fold(value).strip(" .!。")
     if not answer or _UNKNOWN.fullmatch(answer):
         return []
@@ -80,7 +83,7 @@ def terms_of(value: str, about: str) -> list[Term]:
         return [term if term in others else replace(term, denied=None) for term in found] if others else found
     takes_both = pattern("denial", "either").search(subject) is not None or is_about_past(subject)
     names = frozenset(fold(name) for name in _NAME.findall(value))
-    parts = list(_parts(fold(value)))
+    parts = list(_parts(fold(value), languages))
     # A value that denies says so itself: under `dislikes`, "hates olives" is no double denial.
     turned = None if takes_both else is_turned and not any(denied for _, denied in parts)
     for glue in (_glue(), _stop_stems(), frozenset[str]()):
@@ -94,8 +97,8 @@ def is_about_past(subject: str) -> bool:
     return pattern("denial", "past_key").search(subject) is not None
 
 
-def _parts(folded: str) -> Iterator[tuple[str, bool]]:
-    languages, denied = detect(folded), False
+def _parts(folded: str, languages: Languages) -> Iterator[tuple[str, bool]]:
+    languages, denied = languages or detect(folded), False
     for clause in _CLAUSE.split(folded):
         parts = list(polarised(clause, denied, languages))
         yield from parts

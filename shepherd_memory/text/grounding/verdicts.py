@@ -10,7 +10,7 @@ from shepherd_memory.text.grounding.attribution import Attribution, pattern_of_k
 from shepherd_memory.text.grounding.corrections import is_corrected
 from shepherd_memory.text.grounding.denial import is_denying
 from shepherd_memory.text.grounding.foreign import PASTED, QUOTED, SET_OFF
-from shepherd_memory.text.grounding.languages import pattern
+from shepherd_memory.text.grounding.languages import Languages, pattern
 from shepherd_memory.text.grounding.moods import Doubt, mood_of
 from shepherd_memory.text.grounding.plain import NOT_PLAIN, Plainness
 from shepherd_memory.text.grounding.questions import unsaid_in
@@ -95,8 +95,8 @@ def judge(
     claim: Proposition, statements: Sequence[str], dates: Sequence[datetime | None] | None = None
 ) -> Verdict:
     """Hold a claim against the user's statements, oldest first; `dates` are when they were said."""
-    terms = terms_of(claim.value, claim.about)
     readings = [read(statement) for statement in statements]
+    terms = terms_of(claim.value, claim.about, _languages_of(claim.value, readings))
     if not terms or not readings:
         return Verdict(REFUSED, NOT_SAID, claim.value.strip()[:100])
     days = [one.date() if one else None for one in dates or [None] * len(readings)]
@@ -106,6 +106,12 @@ def judge(
         return Verdict(REFUSED, NOT_SAID, missing[:100])
     doubts = _Case(claim, terms, place, days[place.number], readings).doubts()
     return _verdict(place, doubts)
+
+
+def _languages_of(value: str, readings: list[Reading]) -> Languages:
+    """The languages of the message in which a value stands as it is: "no" denies in some of them only."""
+    folded = fold(value).strip(_EDGES)
+    return next((one.languages for one in readings if folded and folded in one.text), ())
 
 
 def _verdict(place: _Place, doubts: Iterable[Doubt]) -> Verdict:
@@ -343,13 +349,16 @@ class _Case:
             )
             or self._has_ended()
         ):
-            yield Doubt(NO_LONGER, is_firm=True)
+            # What is said in other words may be what came of it: "I can no longer climb stairs".
+            yield Doubt(NO_LONGER, is_firm=self._value_span() is not None)
 
     def _end_of_said(self, clause: Clause) -> int:
         """Where a clause ends, or what else it says after the value begins: "…and it's no longer enough"."""
         value = self._value_span()
         if value is None or not clause.start <= value[0] < clause.end:
             return clause.end
+        if pattern_of_key("name").search(self._about) and kinds_of_key(self._about):
+            return value[1]
         joiner = pattern("persons", "joiner", self._reading.languages)
         joined = joiner.search(self._reading.text, value[1], clause.end)
         return joined.start() if joined else clause.end
