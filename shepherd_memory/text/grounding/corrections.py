@@ -9,6 +9,7 @@ from shepherd_memory.text.grounding.languages import pattern
 from shepherd_memory.text.grounding.quantities import Literal, Quantity, find_quantities, supports
 from shepherd_memory.text.grounding.reading import Clause, Reading
 from shepherd_memory.text.grounding.terms import pieces_of
+from shepherd_memory.text.words import stems
 
 MAX_BEFORE_RETRACTION = 30
 """In so many characters a message that takes back the one before it says so."""
@@ -37,7 +38,7 @@ def is_corrected(reading: Reading, clause: Clause, value: str, following: Sequen
             pattern("moods", "retraction", one.languages).search(one.text, 0, MAX_BEFORE_RETRACTION)
             for one in following[:1]
         )
-        or any(_denies(one, value) or _concedes(one) for one in following)
+        or any(_denies(one, value) or _concedes(one) or _mends(one, reading, clause) for one in following)
         or _is_restated(reading, clause, value, following)
     )
 
@@ -58,6 +59,14 @@ def _stands_in(sought: str, text: str) -> bool:
     at = text.find(sought)
     around = text[at - 1 : at] + text[at + len(sought) : at + len(sought) + 1]
     return at >= 0 and not (sought[-1:].isdigit() and any(map(str.isdigit, around)))
+
+
+def _mends(one: Reading, reading: Reading, clause: Clause) -> bool:
+    """Whether a message begins as a correction, and speaks of the same: "oops, the flight lands at…"."""
+    said = reading.text[clause.start : clause.end]
+    has_same = not set(stems(one.text)).isdisjoint(stems(said))
+    has_number = _NUMBER.search(said) is not None and _NUMBER.search(one.text) is not None
+    return (has_same or has_number) and _begins_correction(one, one.text)
 
 
 def _concedes(reading: Reading) -> bool:
@@ -103,7 +112,10 @@ def _begins_correction(reading: Reading, after: str) -> bool:
         text = text[interjected.end() :].lstrip(_BETWEEN)
     if refinement.match(text):
         return True
-    corrects = pattern("moods", "correction", languages).match(text)
+    correction = pattern("moods", "correction", languages)
+    corrects = correction.match(text)
+    while corrects and (again := correction.match(text, corrects.end())):
+        corrects = again
     return corrects is not None and _PAUSE.match(text[corrects.end() :] or " ") is not None
 
 

@@ -115,6 +115,8 @@ class Plainness:
         if article is not None and (key := self._key_at(self._scanner.next(article), clause.end)) is not None:
             yield self._scanner.match("copula", self._scanner.next(key), clause.end)
         place = at if article is None else self._scanner.next(article)
+        yield self._after_thing(place, clause) if article is not None else None
+        yield self._after_thing_at_home(at, clause)
         yield self._after_person(place, clause)
         if (mine := self._scanner.match("possessive", place, clause.end, "persons")) is not None:
             yield self._after_person(mine, clause)
@@ -145,11 +147,8 @@ class Plainness:
 
     def _after_noun(self, at: int, clause: Clause) -> int | None:
         noun = self._scanner.match("noun", at, clause.end) or self._key_at(at, clause.end)
-        if noun is None and (thing := self._thing_at(at, clause.end)) is not None:
-            verb = self._scanner.match("copula", self._scanner.next(thing), clause.end)
-            return verb or self._scanner.match("third", self._scanner.next(thing), clause.end)
         if noun is None:
-            return None
+            return self._after_thing(at, clause)
         after = self._after_aim(self._scanner.next(noun), clause.end)
         if "ru" in self.reading.languages:
             place = self._scanner.next(self._scanner.match("locative", after, clause.end) or after)
@@ -158,6 +157,19 @@ class Plainness:
         return self._scanner.match("copula", after, clause.end) or self._scanner.match(
             "third", after, clause.end
         )
+
+    def _after_thing(self, at: int, clause: Clause) -> int | None:
+        """Where the verb ends that says what a thing is: "the dentist is", "unsere Miete beträgt"."""
+        thing = self._thing_at(at, clause.end)
+        if thing is None:
+            return None
+        verb = self._scanner.match("copula", self._scanner.next(thing), clause.end)
+        return verb or self._scanner.match("third", self._scanner.next(thing), clause.end)
+
+    def _after_thing_at_home(self, at: int, clause: Clause) -> int | None:
+        """The same in Russian, where what is the user's is "with" them."""
+        thing = self._thing_at(at, clause.end) if "ru" in self.reading.languages else None
+        return self._scanner.match("at_user", self._scanner.next(thing), clause.end) if thing else None
 
     def _thing_at(self, at: int, end: int) -> int | None:
         """Where a thing's name ends ("fecha de entrega"), if the key is nobody's attribute."""

@@ -4,11 +4,13 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from shepherd_memory.text.grounding.languages import pattern
+from shepherd_memory.text.grounding.attribution import pattern_of_key
+from shepherd_memory.text.grounding.languages import pattern, table
 from shepherd_memory.text.grounding.reading import Clause
 from shepherd_memory.text.grounding.relations import NONE, Mention, best_fit
 from shepherd_memory.text.grounding.scanning import Scanner
 
+_THING = re.compile(r"(?!これ|それ|あれ|今|明日|昨日|这|那)[^\W_]{1,14}(?:は|是)")
 _PARTICLE = re.compile("[はがもにをと]")
 _MARKS = " 。!.?、,"
 
@@ -60,6 +62,8 @@ class UnspacedClause:
             yield at
         if (topic := self.scanner.match("topic", at, place)) is not None:
             yield topic
+        if (thing := self._thing_before(at, place)) is not None:
+            yield thing
         if acts.kinds and best_fit(self.kinds, acts.kinds) != NONE:
             yield (
                 self.scanner.match("thing", at, place, "persons")
@@ -73,6 +77,14 @@ class UnspacedClause:
             mention = self.scanner.mention_at(start)
             if mention and self._fits(mention):
                 yield self._after_person(mention, place)
+
+    def _thing_before(self, at: int, place: int) -> int | None:
+        """Where a thing is named right before the value, under a key of nobody: "会議は", "我的车牌号是"."""
+        if self.kinds or any(pattern_of_key(name).search(self.about) for name in table("cues")):
+            return None
+        thing = _THING.fullmatch(self.scanner.text, at, place)
+        is_of_somebody = any(at <= one.start < place for one in self.scanner.reading.mentions)
+        return place if thing and not is_of_somebody else None
 
     def _names_last(self) -> bool:
         """Whether who was mentioned last before the clause is whom the key names."""
