@@ -17,6 +17,8 @@ MAX_AFTER = 80
 """In so many characters after a clause it is taken back, if at all."""
 
 MAX_ASIDE_WORDS = 3
+MIN_TELLING = 4
+"""A shorter word that two messages share says little: "I", "my"."""
 
 MIN_SPACED, MIN_UNSPACED = 8, 2
 """Fewer characters before a value are no subject: "my ", "it's "."""
@@ -64,7 +66,9 @@ def _stands_in(sought: str, text: str) -> bool:
 def _mends(one: Reading, reading: Reading, clause: Clause) -> bool:
     """Whether a message begins as a correction, and speaks of the same: "oops, the flight lands at…"."""
     said = reading.text[clause.start : clause.end]
-    has_same = not set(stems(one.text)).isdisjoint(stems(said))
+    is_spaced = not {"ja", "zh"} & set(reading.languages)
+    telling = {word for word in stems(said) if len(word) >= MIN_TELLING or not is_spaced}
+    has_same = not telling.isdisjoint(stems(one.text))
     has_number = _NUMBER.search(said) is not None and _NUMBER.search(one.text) is not None
     return (has_same or has_number) and _begins_correction(one, one.text)
 
