@@ -65,6 +65,18 @@ def test_a_second_mention_on_another_day_confirms(
         assert (waiting(service), values(service)) == ([], ["nurse"])
 
 
+def test_what_the_user_calls_the_assistant_waits_and_what_it_calls_itself_is_refused(
+    url: str, clock: ManualClock, endpoint: ScriptedEndpoint
+) -> None:
+    told = "From now on your name is Juno"
+    propose(endpoint, "Juno", key="assistant_name", quote=told, subject="assistant")
+    with memory(url, clock, endpoint.url) as service:
+        assert say(service, text=told) == "1 unconfirmed"
+        propose(endpoint, "friendly", key="assistant_tone", quote=told, subject="assistant")
+        assert say(service, "another", told) == "1 refused"
+        assert (waiting(service), values(service)) == (["Juno"], [])
+
+
 def test_another_value_on_another_day_confirms_nothing(
     url: str, clock: ManualClock, endpoint: ScriptedEndpoint
 ) -> None:

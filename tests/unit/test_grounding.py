@@ -491,3 +491,89 @@ def test_a_verb_that_question_and_statement_share_is_still_the_verb(
     said: str, question: str, answer: str
 ) -> None:
     assert judge(Proposition(question, answer, is_question=True), [said]).decision == STORED
+
+
+@pytest.mark.parametrize(
+    ("said", "key", "value", "quote"),
+    [
+        (
+            "hey, quick one: I work at Fairphone as a firmware engineer, can you help me write a note?",
+            "employer",
+            "Fairphone",
+            "I work at Fairphone as a firmware engineer",
+        ),
+        ("our dog Biscuit ate half a candle 🐶 what should I watch for?", "dog_name", "Biscuit", ""),
+        (
+            "mi jefa se llama Inmaculada y le gusta que todo vaya en PDF, conviérteme esto",
+            "¿Cómo se llama mi jefa?",
+            "Inmaculada",
+            "mi jefa se llama Inmaculada",
+        ),
+        (
+            "ипотека у меня 38 тысяч, составь бюджет",
+            "mortgage_payment",
+            "38 тысяч",
+            "ипотека у меня 38 тысяч",
+        ),
+        ("我的车牌号是苏E7K382，怎么查违章？", "license_plate", "苏E7K382", "我的车牌号是苏E7K382"),
+    ],
+)
+def test_who_asks_for_something_may_say_more_around_it(said: str, key: str, value: str, quote: str) -> None:
+    subject = "dog Biscuit" if key == "dog_name" else "self"
+    assert decide(said, key, value, quote, subject) == STORED
+
+
+@pytest.mark.parametrize(
+    ("said", "key", "value", "quote"),
+    [
+        ("I live in Malta, once the visa comes through. Any tips?", "city", "Malta", "I live in Malta"),
+        ("I live in Boise. Make it Nampa. What's the weather?", "city", "Boise", "I live in Boise"),
+        ("Can you polish this caption: I live in Oahu", "city", "Oahu", "I live in Oahu"),
+        (
+            "translate the letter of a candidate\n\nHi, I work at Wolt in Helsinki",
+            "employer",
+            "Wolt",
+            "I work at Wolt in Helsinki",
+        ),
+        ("我在合肥上班，老家是芜湖的，清明怎么走？", "hometown", "合肥", "我在合肥上班"),
+    ],
+)
+def test_but_not_what_limits_it_takes_it_back_or_is_somebody_elses(
+    said: str, key: str, value: str, quote: str
+) -> None:
+    assert decide(said, key, value, quote) != STORED
+
+
+@pytest.mark.parametrize(
+    ("said", "key", "value", "later"),
+    [
+        ("у меня айфон 13, какой чехол взять", "phone_model", "айфон 13", "ой, сорри, не 13, а 12 у меня"),
+        ("I play squash on Mondays, plan my week", "squash_day", "Mondays", "tbh I never go"),
+        ("My flight lands at 14:20, which train?", "flight_time", "14:20", "oops, the flight lands at 16:45"),
+    ],
+)
+def test_a_later_message_that_denies_or_mends_it_leaves_it_unconfirmed(
+    said: str, key: str, value: str, later: str
+) -> None:
+    claim = Proposition(key, value, False, 1, said.split(",")[0], "self")
+    assert judge(claim, [said, "thanks", "and it should be short"]).decision == STORED
+    assert judge(claim, [said, "thanks", later]).decision == UNCONFIRMED
+
+
+def test_no_of_portuguese_is_a_place_and_no_denial() -> None:
+    said = "meu filho Davi joga futsal no Clube Pinheiros, que luva compro?"
+    question = "Onde meu filho Davi joga futsal?"
+    quote = "meu filho Davi joga futsal no Clube Pinheiros"
+    assert decide(said, question, "no Clube Pinheiros", quote, "son Davi") == STORED
+
+
+@pytest.mark.parametrize(
+    ("said", "subject", "verdict"),
+    [
+        ("From now on your name is Juno", "assistant", UNCONFIRMED),
+        ("I'm Juno, and who are you?", "self", REFUSED),
+        ("My assistant Juno books the flights", "assistant", REFUSED),
+    ],
+)
+def test_what_the_user_calls_the_assistant_waits(said: str, subject: str, verdict: str) -> None:
+    assert decide(said, "assistant_name", "Juno", said, subject) == verdict

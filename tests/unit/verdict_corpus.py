@@ -33,6 +33,8 @@ TUNED, *_ = PARTS = (
     "twenty-first",
     "twenty-second",
     "twenty-third",
+    "twenty-fourth",
+    "twenty-fifth",
 )
 
 
