@@ -81,6 +81,23 @@ def test_it_goes_on_with_a_session_of_a_group_and_says_what_it_cannot_find(
     assert "My bike is green" in str(provider.requests[-1].json["messages"])
 
 
+@pytest.mark.parametrize(("mode", "is_told"), [("read-only", True), ("off", False)])
+def test_in_a_session_of_another_memory_mode_nothing_is_remembered(
+    site: ChatSite, provider: ScriptedProvider, mode: str, is_told: bool
+) -> None:
+    provider.default = chat("Good.")
+    with site.service() as service:
+        service.set_fact("ann", "city", "Lisbon")
+    with on_terminal(site, "--memory-mode", mode) as screen:
+        screen.wait_for("Hello.")
+        screen.type(f"I like tea{ENTER}")
+        screen.wait_for("I like tea", "Good.")
+        screen.type(ctrl("q"))
+        assert screen.exit_code() == 0
+    assert ("city=Lisbon" in str(provider.requests[-1].json["messages"])) == is_told
+    assert site.said() == []
+
+
 def test_a_paste_is_one_message(site: ChatSite, provider: ScriptedProvider) -> None:
     with on_terminal(site) as screen:
         screen.wait_for("Hello.")
