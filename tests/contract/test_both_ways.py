@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from shepherd_memory.conversations.conversation import Conversation
 from shepherd_memory.conversations.conversation_text import ConversationText
 from shepherd_memory.memory import sessions
 from shepherd_memory.service import Service
@@ -150,14 +151,20 @@ def test_codex_names_its_file_by_a_time_and_the_id_that_a_server_knows(
         assert len(list(service.transcripts.read(ADA, name))) == 10
 
 
-@pytest.mark.parametrize("way", WAYS)
-def test_its_conversation_is_one_and_counts_each_message_once(
-    service: Service, clock: ManualClock, path: Path, way: str
-) -> None:
+def told(service: Service, clock: ManualClock, path: Path, way: str) -> Conversation:
+    """What comes in both ways, in the order of a way; the one conversation that it is."""
     for step in WAYS[way]:
         step(service, clock, path)
         service.transcripts.poll()
     (found,) = service.conversations(ADA)
+    return found
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_its_conversation_is_one_and_counts_each_message_once(
+    service: Service, clock: ManualClock, path: Path, way: str
+) -> None:
+    found = told(service, clock, path, way)
     assert (found.source, found.entries, found.status) == ("claude-code", 6, "processing")
     service.transcripts.ingest(ADA, path, reimport=True)
     service.transcripts.poll()
@@ -170,10 +177,7 @@ def test_its_conversation_is_one_and_counts_each_message_once(
 def test_a_strategy_reads_it_as_the_transcript_has_it(
     service: Service, clock: ManualClock, path: Path, way: str
 ) -> None:
-    for step in WAYS[way]:
-        step(service, clock, path)
-        service.transcripts.poll()
-    (found,) = service.conversations(ADA)
+    found = told(service, clock, path, way)
     entries = [
         (entry.role, " ".join(entry.text.split())) for entry in ConversationText(service.database, ADA, found)
     ]
