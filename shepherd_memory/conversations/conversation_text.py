@@ -1,6 +1,7 @@
 """What was said in a conversation, as a model may read it: page by page, without secrets or our own words."""
 
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 
 from shepherd_memory.conversations.conversation import Conversation
 from shepherd_memory.memory import threads
@@ -59,8 +60,9 @@ class ConversationText:
                 for part in parts
                 for message_id in tombstones.buried_messages(connection, self._user_id, part, one.group_name)
             }
-        for at in range(0, len(ids), READ_AT_ONCE):
-            for session_id, message_id, role, text, said_at, _ in self._texts(ids[at : at + READ_AT_ONCE]):
+        # Who asks whether a conversation is of any use often needs no more than its first message.
+        for start, end in pairwise([0, *range(1, len(ids), READ_AT_ONCE), len(ids)]):
+            for session_id, message_id, role, text, said_at, _ in self._texts(ids[start:end]):
                 cleaned = "" if (session_id, message_id) in buried else readable(role, text)
                 if cleaned:
                     yield ConversationEntry(role, cleaned, from_us(said_at))
@@ -100,6 +102,8 @@ class ConversationText:
     def _texts(self, ids: Sequence[int]) -> list[Row]:
         """Some of its messages, in the order of these ids."""
         wanted = {f"id{place}": number for place, number in enumerate(ids)}
+        if not wanted:
+            return []
         with self._database.read() as connection:
             rows = connection.rows(
                 "select session_id, message_id, role, text, created_at, id from documents"

@@ -62,7 +62,7 @@ class Library:
         self._strategies: Sequence[Strategy[Any]] = ()
 
     def serve(self, strategies: Sequence[Strategy[Any]]) -> None:
-        """Conversations are for these strategies."""
+        """Conversations are for these strategies. Before it is told of any, a library moves none on."""
         self._strategies = strategies
 
     def ingest(
@@ -107,6 +107,8 @@ class Library:
         """Move everybody's conversations on: ended, handed to extraction, done; how many moved."""
         config, now = self._config(), self._clock()
         gap_us = round(config.conversation_gap_minutes * MINUTE)
+        if not self._strategies:
+            return 0
         moved = life_cycle.poll(self.database, gap_us, self._strategies, now)
         if extraction_endpoint(config) is None:
             return moved

@@ -81,6 +81,16 @@ def test_watch_prints_json_lines_and_is_for_the_user_given(
     assert (texts(), texts("bob")) == ([], list(TALK))
 
 
+def test_what_watch_takes_in_is_extracted(
+    start: Callable[..., Running], endpoint: ScriptedEndpoint, folder: Path
+) -> None:
+    session_file(folder, "one", texts=FACTS)
+    watching = start("memory", "watch", str(folder))
+    wait_for(lambda: facts() == {"dog": "Rex", "city": "Porto", "boat": "Minka"}, "the facts are there")
+    wait_for(lambda: statuses() == ["archived"], "it is done with")
+    watching.stop()
+
+
 def test_watch_waits_for_a_folder_that_is_not_there_yet(
     start: Callable[..., Running], tmp_path: Path
 ) -> None:

@@ -67,12 +67,12 @@ def watch(invocation: Invocation, path: Path | None, as_json: bool, user: str | 
 def _watching(
     service: "Service", user_id: str, path: Path | None, group: str, as_json: bool
 ) -> Iterator[None]:
-    from shepherd_memory.storage.clock import now_us
-    from shepherd_memory.transcripts.library import Library
     from shepherd_memory.transcripts.watching import Watcher
 
-    library = Library(service.database, lambda: service.config, now_us, service.embedding.wake)
-    watcher = Watcher(library, lambda: _config(service, path, group), user_id, partial(_report, as_json))
+    def config() -> "Config":
+        return _config(service, path, group)
+
+    watcher = Watcher(service.transcripts, config, user_id, partial(_report, as_json))
     watcher.start()
     try:
         yield
