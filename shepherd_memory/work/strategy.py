@@ -8,7 +8,11 @@ from typing import Protocol, TypeVar
 
 @dataclass(frozen=True)
 class StrategyConversation:
-    """A conversation that is over; `provider` is empty for a transcript, `source` is `live` for a chat."""
+    """A conversation that is over; `provider` is empty for a transcript, `source` is `live` for a chat.
+
+    For `facts` it may be a stretch of one that goes on: then `provider` and `cwd` are empty, and `messages`
+    are those of the stretch.
+    """
 
     session_id: str
     group: str
@@ -17,7 +21,7 @@ class StrategyConversation:
     cwd: str
     began_at: datetime
     ended_at: datetime
-    messages: int
+    messages: int = 0
 
 
 @dataclass(frozen=True)

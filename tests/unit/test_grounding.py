@@ -545,6 +545,59 @@ def test_but_not_what_limits_it_takes_it_back_or_is_somebody_elses(
 
 
 @pytest.mark.parametrize(
+    ("said", "key", "value"),
+    [
+        ("The painter is vegan.", "diet", "vegan"),
+        ("the guest has diabetes, what should I cook?", "health_condition", "diabetes"),
+        ("o cara tem diabetes, o que cozinho?", "health_condition", "diabetes"),
+        ("der Gast hat Asthma, was koche ich?", "health_condition", "Asthma"),
+        ("mi inquilino tiene asma, ¿qué hago?", "health_condition", "asma"),
+        ("mein Mieter hat Asthma, was tun?", "health_condition", "Asthma"),
+        ("квартирант у меня диабетик, что приготовить?", "health_condition", "диабетик"),
+        ("私の患者は糖尿病です。何を食べればいい？", "health_condition", "糖尿病"),
+        ("租客是素食者，推荐什么菜？", "diet", "素食者"),
+        ("our intern uses Vim, what plugin should I show them?", "editor", "Vim"),
+        ("The candidate has a PhD. Write an invitation.", "degree", "PhD"),
+        ("o João tem 12 anos, que livro compro?", "Quantos anos o usuário tem?", "12 anos"),
+        ("o Porto é lindo, que restaurantes há?", "Onde o usuário mora?", "Porto"),
+        ("la Habana es linda, ¿qué visito?", "¿Dónde vive la usuaria?", "Habana"),
+        ("el tenis es caro, ¿qué raqueta compro?", "¿Qué deporte practica el usuario?", "tenis"),
+        ("toca el piano, ¿qué libro le compro?", "¿Qué instrumento toca el usuario?", "piano"),
+    ],
+)
+def test_whoever_the_tables_do_not_know_is_no_thing_of_the_user(said: str, key: str, value: str) -> None:
+    quote = said.partition(",")[0].partition("，")[0].partition("。")[0]
+    assert decide(said, key, value, quote) != STORED
+
+
+@pytest.mark.parametrize(
+    ("said", "key", "value", "later"),
+    [
+        (
+            "I'm a nurse, what shoes do you recommend?",
+            "occupation",
+            "nurse",
+            "and the nursery rhyme is not for me",
+        ),
+        ("I use Go, write a loop", "programming_language", "Go", "I don't like that category"),
+        ("My flight lands at 14:20, which train?", "flight_time", "14:20", "I have no more than 20 minutes"),
+        ("My dog is Rex, what food?", "dog_name", "Rex", "my dog is hungry all the time"),
+    ],
+)
+def test_a_later_message_of_something_else_takes_nothing_back(
+    said: str, key: str, value: str, later: str
+) -> None:
+    subject = "dog Rex" if key == "dog_name" else "self"
+    claim = Proposition(key, value, False, 1, said.split(",")[0], subject)
+    assert judge(claim, [said, later]).decision == STORED
+
+
+def test_a_clause_of_a_thousand_denials_is_read() -> None:
+    claim = Proposition("occupation", "nurse", False, 1, "I'm a nurse", "self")
+    assert judge(claim, ["I'm a nurse", "私は看護師じゃなくて" * 3_000 + "です"]).decision != REFUSED
+
+
+@pytest.mark.parametrize(
     ("said", "key", "value", "later"),
     [
         ("у меня айфон 13, какой чехол взять", "phone_model", "айфон 13", "ой, сорри, не 13, а 12 у меня"),
@@ -571,9 +624,25 @@ def test_no_of_portuguese_is_a_place_and_no_denial() -> None:
     ("said", "subject", "verdict"),
     [
         ("From now on your name is Juno", "assistant", UNCONFIRMED),
+        ("From now on your name is Juno", "self", UNCONFIRMED),
         ("I'm Juno, and who are you?", "self", REFUSED),
         ("My assistant Juno books the flights", "assistant", REFUSED),
     ],
 )
 def test_what_the_user_calls_the_assistant_waits(said: str, subject: str, verdict: str) -> None:
     assert decide(said, "assistant_name", "Juno", said, subject) == verdict
+
+
+@pytest.mark.parametrize(
+    ("said", "key", "value"),
+    [
+        ("my model name is Tamiya, what paint fits?", "model_name", "Tamiya"),
+        ("My Discord bot is called Karl. What can it do?", "bot_name", "Karl"),
+    ],
+)
+def test_models_and_bots_of_the_user_are_not_the_assistant(said: str, key: str, value: str) -> None:
+    assert decide(said, key, value) != REFUSED
+
+
+def test_parents_in_law_are_a_key_of_their_own() -> None:
+    assert decide("My in-laws live in Rome, what gift?", "in_laws_city", "Rome", "", "in-laws") == STORED

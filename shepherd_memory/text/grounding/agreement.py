@@ -68,7 +68,8 @@ def read_subject(given: str) -> Subject:
 
 # "From now on your name is Juno": what the user calls the assistant.
 _ASSISTANT_NAME = re.compile(
-    r"(?:(?:ai|virtual|digital|chat) ?)?(?:assistant|bot|ai|llm|model)(?: s)? (?:nick)?names?"
+    r"(?:(?:(?:ai|virtual|digital) ?)?assistant|chat ?bot|ai ?bot|ai|llm)(?: s)? (?:nick)?name"
+    r"|name of (?:the |my )?(?:assistant|chat ?bot|ai)"
 )
 _WHO = re.compile(r"^\W*(?:who|whom|wer|wen|wem|quien(?:es)?|qui|quem|кто|кого|кому)\b|誰|だれ|谁")
 
@@ -108,7 +109,7 @@ def disagreement(
     """Why key, subject and the clauses of a value do not agree; None if they do."""
     if subject.role == ASSISTANT or names_assistant(topic.text):
         is_told = names_assistant(topic.text) and any(_addresses(reading, one) for one in clauses)
-        return Doubt(THE_ASSISTANT, is_firm=subject.role != ASSISTANT or not is_told)
+        return Doubt(THE_ASSISTANT, is_firm=not is_told)
     if subject.role == SOMEBODY and not topic.kinds:
         return Doubt(SOMEBODY_ELSE, is_firm=not _is_meant(clauses, topic))
     named = _named_kinds(reading, topic, subject)

@@ -16,6 +16,19 @@ _CHOSEN = re.compile(
 )
 
 
+# Keys of dates, prices and things that people own or use: nobody is called by them.
+_THINGS = re.compile(
+    r"\b(?:dates?|days?|times?|deadline|appointments?|meetings?|exams?|flights?|trains?|trip|party|wedding|anniversary|schedule"
+    r"|class|course|lessons?|events?|rent|price|costs?|budget|fees?|rates?|payments?|mortgage|expenses?|bills?|payday|plate"
+    r"|version|database|server|port|operating|os|phone|laptop|computer|printer|car|bike|model|tool|manager|hosting|size)\b"
+)
+
+
+def is_key_of_thing(key: str) -> bool:
+    """Whether a folded key is of a thing, a date or a price."""
+    return _THINGS.search(key) is not None
+
+
 def pattern_of_key(name: str) -> re.Pattern[str]:
     """What finds an attribute's names in a folded key."""
     return any_phrase(table("cues")[name]["key"])

@@ -8,6 +8,7 @@ from shepherd_memory.text.grounding.denial import is_denying
 from shepherd_memory.text.grounding.languages import pattern
 from shepherd_memory.text.grounding.quantities import Literal, Quantity, find_quantities, supports
 from shepherd_memory.text.grounding.reading import Clause, Reading
+from shepherd_memory.text.grounding.scanning import stands_in
 from shepherd_memory.text.grounding.terms import pieces_of
 from shepherd_memory.text.words import stems
 
@@ -47,20 +48,13 @@ def is_corrected(reading: Reading, clause: Clause, value: str, following: Sequen
 
 def _denies(reading: Reading, value: str) -> bool:
     """Whether a message has the value, or its number, in what it denies: "Friday, not Thursday", "not 13"."""
-    sought = [value, *_NUMBER.findall(value)] if len(value) > 1 else []
-    found = [one for one in sought if one in reading.text]
-    if not found:
+    numbers = _NUMBER.findall(value)
+    sought = [one for one in (value, *numbers[: len(numbers) == 1]) if one in reading.text]
+    if len(value) <= 1 or not sought:
         return False
     clauses = [reading.text[one.start : one.end] for one in reading.clauses]
     pieces = pieces_of(tuple(clauses), reading.languages, None)
-    return any(piece.denied for piece in pieces if any(_stands_in(one, piece.text) for one in found))
-
-
-def _stands_in(sought: str, text: str) -> bool:
-    """Whether it stands in a text, and not within a longer number."""
-    at = text.find(sought)
-    around = text[at - 1 : at] + text[at + len(sought) : at + len(sought) + 1]
-    return at >= 0 and not (sought[-1:].isdigit() and any(map(str.isdigit, around)))
+    return any(piece.denied for piece in pieces if any(stands_in(one, piece.text) for one in sought))
 
 
 def _mends(one: Reading, reading: Reading, clause: Clause) -> bool:
@@ -85,10 +79,23 @@ def _is_restated(reading: Reading, clause: Clause, value: str, following: Sequen
     subject = _subject_before(reading, clause.start, at) if value and at > 0 else ""
     if not subject:
         return False
-    later = [(reading.text, at + len(value)), *((one.text, 0) for one in following)]
+    later = [(reading, at + len(value)), *((one, 0) for one in following)]
     return any(
-        not text.startswith(value, place) for text, start in later for place in _ends_of(subject, text, start)
+        not one.text.startswith(value, place) and _may_replace(one, place, value, reading)
+        for one, start in later
+        for place in _ends_of(subject, one.text, start)
     )
+
+
+def _may_replace(one: Reading, place: int, value: str, reading: Reading) -> bool:
+    """Whether what stands at a place is a name or a number, if the value is one."""
+    said = one.text[place : place + MAX_AFTER].split()[:1]
+    if not said or {"ja", "zh"} & set(reading.languages):
+        return bool(said)
+    if any(map(str.isdigit, value)):
+        return any(map(str.isdigit, said[0]))
+    is_name = value.split()[0] in reading.capitals
+    return not is_name or said[0].strip(_BETWEEN) in one.capitals
 
 
 def _subject_before(reading: Reading, start: int, end: int) -> str:

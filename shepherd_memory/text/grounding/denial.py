@@ -35,10 +35,11 @@ def polarised(
     clause: str, denied: bool = False, languages: Languages = LANGUAGES
 ) -> Iterator[tuple[str, bool]]:
     """The parts of a folded clause, each with whether it is denied; a list goes on as it began."""
-    if "ja" in languages and (turn := _NOT_BUT.search(clause)):
-        yield clause[: turn.start()], True
-        yield from polarised(clause[turn.end() :], False, languages)
-        return
+    start = 0
+    for turn in _NOT_BUT.finditer(clause) if "ja" in languages else ():
+        yield clause[start : turn.start()], True
+        start, denied = turn.end(), False
+    clause = clause[start:]
     denied = (denied and goes_on(clause, languages)) or _is_denied_whole(clause, languages)
     changed, position = _CHANGE.search(clause), 0
     for start, end, is_dislike in _negators(clause, languages):

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 
+from shepherd_memory.text.grounding.attribution import is_key_of_thing
 from shepherd_memory.text.grounding.denial import is_denying
 from shepherd_memory.text.grounding.languages import LANGUAGES, any_phrase, pattern, table
 from shepherd_memory.text.grounding.quantities import Quantity, find_quantities, supports
@@ -23,6 +24,8 @@ _THING = re.compile(rf"{WORD.pattern}(?:\s(?:de|d'|do|da|del|du)\s?{WORD.pattern
 _GENITIVE = re.compile(r"(?:'s(?:\sname)?)?\s*")
 _WORD_EDGE = re.compile(r"\b")
 _LASTING = re.compile(r"\b(?:diet|dietary|occupation|job|profession|name|city|nationality|religion)\b")
+# "colecciono", "собираю": the ending of a verb without its pronoun.
+_FIRST_PERSON = re.compile("(?:o|mos|\u044e|\u0443|юсь|\u0443\u0441\u044c|ем|им)$")
 _DROPS_PRONOUNS = frozenset(["es", "pt", "ru"])
 _PLACE_KEYS = ("residence", "employer", "birthplace")
 MAX_FRAGMENT_WORDS = 3
@@ -132,8 +135,9 @@ class Plainness:
         if pronoun is None and not _DROPS_PRONOUNS & set(self.reading.languages):
             return None
         verb = WORD.match(self.reading.text, self._scanner.next(at if pronoun is None else pronoun), end)
-        asked = WORD.findall(self.about)
-        return verb.end() if verb and any(_share(verb[0], one) for one in asked) else None
+        if verb is None or (pronoun is None and not _FIRST_PERSON.search(verb[0])):
+            return None
+        return verb.end() if any(_share(verb[0], one) for one in WORD.findall(self.about)) else None
 
     def _is_anothers(self, clause: Clause) -> bool:
         """Whether who is spoken of belongs to somebody else: "my aunt's dog. He's called Rex"."""
@@ -163,8 +167,9 @@ class Plainness:
         thing = self._thing_at(at, clause.end)
         if thing is None:
             return None
-        verb = self._scanner.match("copula", self._scanner.next(thing), clause.end)
-        return verb or self._scanner.match("third", self._scanner.next(thing), clause.end)
+        does = "third" if self._is_of_about(at, thing) else "thing_verb"
+        verbs = (self._scanner.match(one, self._scanner.next(thing), clause.end) for one in ("copula", does))
+        return next((verb for verb in verbs if verb is not None), None)
 
     def _after_thing_at_home(self, at: int, clause: Clause) -> int | None:
         """The same in Russian, where what is the user's is "with" them."""
@@ -172,11 +177,20 @@ class Plainness:
         return self._scanner.match("at_user", self._scanner.next(thing), clause.end) if thing else None
 
     def _thing_at(self, at: int, end: int) -> int | None:
-        """Where a thing's name ends ("fecha de entrega"), if the key is nobody's attribute."""
+        """Where a thing's name ends ("fecha de entrega"), if the key has it too or is of no person.
+
+        Whoever the tables have no word for is no thing: "the painter is vegan" says nothing of the user.
+        """
         if self.kinds or self._is_key_of(*table("cues")):
             return None
         thing = _THING.match(self.reading.text, at, end)
-        return thing.end() if thing and self._scanner.mention_at(at) is None else None
+        if thing is None or self._scanner.mention_at(at) is not None:
+            return None
+        return thing.end() if is_key_of_thing(self.about) or self._is_of_about(at, thing.end()) else None
+
+    def _is_of_about(self, at: int, end: int) -> bool:
+        """Whether the key or the question has a word of a stretch."""
+        return not set(stems(self.reading.text[at:end])).isdisjoint(stems(self.about))
 
     def _after_aim(self, at: int, end: int) -> int:
         """Where the name after a noun ends that says which one: "my flight to Funchal"."""

@@ -98,3 +98,13 @@ class Scanner:
         near = (one for one in self.reading.mentions if at <= one.start)
         found = next(near, None)
         return found if found and not self.text[at : found.start].strip() else None
+
+
+_SPACED = re.compile(r"[^\W\u2e80-\u9fff\u3040-\u30ff\uac00-\ud7ff]")
+
+
+def stands_in(sought: str, text: str) -> bool:
+    """Whether it stands in a text, and not within a longer word or number."""
+    start = r"(?<!\w)" if _SPACED.match(sought[0]) else ""
+    end = r"(?!\w)" if _SPACED.match(sought[-1]) else ""
+    return re.search(f"{start}{re.escape(sought)}{end}", text) is not None

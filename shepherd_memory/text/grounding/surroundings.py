@@ -7,7 +7,7 @@ from functools import cached_property
 
 from shepherd_memory.text.grounding.languages import pattern
 from shepherd_memory.text.grounding.reading import Clause, Span
-from shepherd_memory.text.grounding.scanning import WORD, Scanner
+from shepherd_memory.text.grounding.scanning import WORD, Scanner, stands_in
 
 # Other signs show that something is played, joked about, cited or part of a program. Faces may laugh or wink.
 _CALM = re.compile(
@@ -198,7 +198,7 @@ class Surroundings:
     def _repeats(self, span: Span) -> bool:
         """Whether the value is spoken of again: "forget the Pixel", "ex-florist, sorry"."""
         text = self.scanner.text[slice(*span)]
-        return len(self.value) > MAX_ASIDE_WORDS and self.value in text
+        return len(self.value) > MAX_ASIDE_WORDS and stands_in(self.value, text)
 
     def _is_over(self, span: Span) -> bool:
         """Whether a stretch without spaces ends in the past or a limit; who has two cats now has them."""

@@ -4,13 +4,13 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from shepherd_memory.text.grounding.attribution import pattern_of_key
+from shepherd_memory.text.grounding.attribution import is_key_of_thing, pattern_of_key
 from shepherd_memory.text.grounding.languages import pattern, table
 from shepherd_memory.text.grounding.reading import Clause
 from shepherd_memory.text.grounding.relations import NONE, Mention, best_fit
 from shepherd_memory.text.grounding.scanning import Scanner
 
-_THING = re.compile(r"(?!これ|それ|あれ|今|明日|昨日|这|那)[^\W_]{1,14}(?:は|是)")
+_THING = re.compile(r"(?!これ|それ|あれ|今|明日|昨日|这|那)(?P<name>[^\W_]{1,14})(?:は|是)")
 _PARTICLE = re.compile("[はがもにをと]")
 _MARKS = " 。!.?、,"
 
@@ -84,7 +84,8 @@ class UnspacedClause:
             return None
         thing = _THING.fullmatch(self.scanner.text, at, place)
         is_of_somebody = any(at <= one.start < place for one in self.scanner.reading.mentions)
-        return place if thing and not is_of_somebody else None
+        is_meant = is_key_of_thing(self.about) or (thing is not None and thing["name"] in self.about)
+        return place if thing and is_meant and not is_of_somebody else None
 
     def _names_last(self) -> bool:
         """Whether who was mentioned last before the clause is whom the key names."""
