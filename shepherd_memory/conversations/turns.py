@@ -117,10 +117,10 @@ _UNQUEUED = (
 _BEING_MADE = " or ".join(
     f"exists (select 1 from jobs where jobs.user_id = c.user_id and {of_kind}"
     " and jobs.key = c.group_name || :mark || c.id"
-    " and (jobs.status = 'running' or (jobs.status = 'waiting' and jobs.run_at = 0)))"
+    " and jobs.status in ('waiting', 'running'))"
     for of_kind in OF_CONVERSATIONS
 )
-"""A note of it, or what a strategy makes of it, is on the way. What failed or is put off holds nothing up."""
+"""A note of it, or what a strategy makes of it, is on the way. What has failed holds nothing up."""
 
 
 def to_archive(connection: Connection, kind: str, limit: int) -> list[tuple[str, Conversation]]:

@@ -16,6 +16,7 @@ from shepherd_memory.phases.eligibility import lasting_obstacle
 from shepherd_memory.phases.planning import Planner
 from shepherd_memory.phases.storing import GONE, WrittenNote, store_note
 from shepherd_memory.phases.strategy import ConversationStrategy
+from shepherd_memory.storage import users
 from shepherd_memory.storage.database import Connection, Database
 from shepherd_memory.work import claims
 from shepherd_memory.work.jobs import Job
@@ -88,10 +89,18 @@ class ConversationKind:
             return JobResult(ConversationResult())
         said = ConversationText(self._database, job.user_id, piece.conversation)
         made = self._strategy.process(described(piece.conversation), said)
+        if made.problem and made.is_wanted:
+            self._take_up(job, piece.conversation, now)
         written = WrittenNote(made.note, made.model, entries.terms_of(made.note.summary), self._strategy.name)
         review = self._review(job, piece.conversation, made.facts) if made.facts else None
         result = ConversationResult(written, review, made.is_wanted)
         return JobResult(result, result.rows, made.spent, made.problem)
+
+    def _take_up(self, job: Job, conversation: Conversation, now: int) -> None:
+        """What somebody wanted is not skipped, though nothing came of it yet."""
+        with self._database.write() as tx:
+            if users.lock_existing(tx, job.user_id) is not None:
+                life_cycle.take_up(tx, job.user_id, conversation.id, now)
 
     def _review(self, job: Job, conversation: Conversation, facts: Mapping[str, str]) -> "Review":
         """Hold the facts that it proposes against what the user said."""

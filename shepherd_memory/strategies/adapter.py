@@ -9,7 +9,7 @@ from shepherd_memory.phases.rules import ALL, PhaseRules
 from shepherd_memory.phases.strategy import StrategyOutput
 from shepherd_memory.storage.clock import DAY
 from shepherd_memory.strategies.installed import wanted
-from shepherd_memory.strategies.running import StrategyAnswer, StrategyRunner
+from shepherd_memory.strategies.running import StrategyAnswer, StrategyFailed, StrategyRunner
 from shepherd_memory.work.kinds import Terms
 from shepherd_memory.work.strategy import ConversationEntry, StrategyConversation
 
@@ -48,7 +48,10 @@ class InstalledStrategy:
         self, conversation: StrategyConversation, entries: Iterable[ConversationEntry]
     ) -> StrategyOutput:
         said = list(islice(entries, MAX_ENTRIES))
-        answer = self._runner.run(conversation, said, self._config().memory_strategy_timeout)
+        try:
+            answer = self._runner.run(conversation, said, self._config().memory_strategy_timeout)
+        except StrategyFailed as error:
+            return StrategyOutput(is_wanted=error.is_wanted, problem=str(error))
         note = storable_note("\n\n".join(answer.notes) or answer.summary, _told(answer))
         return StrategyOutput(note, answer.facts, is_wanted=answer.is_wanted)
 

@@ -1,9 +1,9 @@
-"""The process in which a strategy runs: it reads a conversation and writes a result, both as JSON."""
+"""The process in which a strategy runs: it reads a conversation, and writes what it makes of it, as JSON."""
 
 import json
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from datetime import datetime
 from importlib.metadata import entry_points
 from typing import Any, TextIO
@@ -16,20 +16,16 @@ from shepherd_memory.strategies.strategy import (
 )
 
 
-def run(name: str, given: Mapping[str, Any]) -> dict[str, Any]:
-    """What the strategy of this name makes of a conversation."""
+def run(name: str, given: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    """Whether the strategy of this name wants a conversation, and then what it makes of it."""
     strategy = _load(name)
     conversation = StrategyConversation(**_with_moments(given["conversation"]))
     entries = [ConversationEntry(**_with_moments(entry)) for entry in given["entries"]]
-    if not strategy.wants(conversation, entries):
-        return {"wanted": False}
-    made = strategy.process(conversation, entries)
-    return {
-        "wanted": True,
-        "summary": made.summary,
-        "facts": dict(made.facts),
-        "notes": list(made.notes),
-    }
+    is_wanted = bool(strategy.wants(conversation, entries))
+    yield {"wanted": is_wanted}
+    if is_wanted:
+        made = strategy.process(conversation, entries)
+        yield {"summary": made.summary, "facts": dict(made.facts), "notes": list(made.notes)}
 
 
 def _load(name: str) -> MemoryStrategy:
@@ -54,4 +50,6 @@ def _own_output() -> TextIO:
 
 if __name__ == "__main__":
     with _own_output() as output:
-        json.dump(run(sys.argv[1], json.load(sys.stdin)), output)
+        for line in run(sys.argv[1], json.load(sys.stdin)):
+            output.write(f"{json.dumps(line)}\n")
+            output.flush()

@@ -29,6 +29,14 @@ class StrategyAnswer:
     notes: tuple[str, ...] = ()
 
 
+class StrategyFailed(ItemRejected):
+    """A strategy made nothing of a conversation; `is_wanted`: whether it had any use for it."""
+
+    def __init__(self, problem: str, is_wanted: bool) -> None:
+        super().__init__(problem)
+        self.is_wanted = is_wanted
+
+
 class StrategyRunner:
     """Runs one strategy at a time; `cancel` ends what runs."""
 
@@ -41,7 +49,7 @@ class StrategyRunner:
     def run(
         self, conversation: StrategyConversation, entries: Sequence[ConversationEntry], seconds: float
     ) -> StrategyAnswer:
-        """What the strategy gives; ItemRejected with clear words for whatever is wrong with it."""
+        """What the strategy gives; StrategyFailed with clear words for whatever is wrong with it."""
         given = {"conversation": asdict(conversation), "entries": [asdict(entry) for entry in entries]}
         # -P: what lies in the folder that we run in is no package of ours.
         command = [sys.executable, "-P", "-m", CHILD, self._name]
@@ -54,17 +62,21 @@ class StrategyRunner:
                 out, err = child.communicate(json.dumps(given, default=_plain).encode(), seconds)
             except subprocess.TimeoutExpired as error:
                 child.kill()
-                raise ItemRejected(
-                    f"the strategy {self._name!r} took more than {seconds:g} s, and was ended"
-                ) from error
+                out, _ = child.communicate()
+                problem = f"the strategy {self._name!r} took more than {seconds:g} s, and was ended"
+                raise StrategyFailed(problem, _is_wanted(out)) from error
             finally:
                 with self._lock:
                     self._child = None
         if self._is_cancelled:
             raise EndpointUnavailable(f"the strategy {self._name!r} was ended with its worker")
         if child.returncode != 0:
-            raise ItemRejected(f"the strategy {self._name!r} failed: {_last_words(err, child.returncode)}")
-        return read_answer(self._name, out)
+            problem = f"the strategy {self._name!r} failed: {_last_words(err, child.returncode)}"
+            raise StrategyFailed(problem, _is_wanted(out))
+        try:
+            return read_answer(self._name, out)
+        except ItemRejected as error:
+            raise StrategyFailed(str(error), _is_wanted(out)) from error
 
     def cancel(self) -> None:
         """End what runs, if anything does."""
@@ -74,14 +86,25 @@ class StrategyRunner:
                 self._child.kill()
 
 
+def _is_wanted(out: bytes) -> bool:
+    """What the first line says."""
+    try:
+        given = json.loads(out.partition(b"\n")[0])
+    except ValueError:
+        return False
+    return isinstance(given, dict) and given.get("wanted") is True
+
+
 def read_answer(name: str, out: bytes) -> StrategyAnswer:
     """The result as a strategy may give it; ItemRejected for anything else."""
     if len(out) > MAX_RESULT_BYTES:
         raise ItemRejected(
             f"the strategy {name!r} gave {len(out)} bytes: at most {MAX_RESULT_BYTES} are taken"
         )
+    if not _is_wanted(out):
+        return StrategyAnswer()
     try:
-        given = json.loads(out)
+        given = json.loads(out.partition(b"\n")[2])
     except ValueError as error:
         raise ItemRejected(f"the strategy {name!r} gave no result") from error
     facts, notes = _parts(name, given)
@@ -91,7 +114,7 @@ def read_answer(name: str, out: bytes) -> StrategyAnswer:
     if len(facts) > MAX_FACTS or len(notes) > MAX_NOTES:
         raise ItemRejected(f"the strategy {name!r} gave more than {MAX_FACTS} facts or {MAX_NOTES} notes")
     return StrategyAnswer(
-        given["wanted"],
+        True,
         canonical_text(given.get("summary", "")),
         {canonical_text(key): canonical_text(value) for key, value in facts.items()},
         tuple(map(canonical_text, notes)),
@@ -99,7 +122,7 @@ def read_answer(name: str, out: bytes) -> StrategyAnswer:
 
 
 def _parts(name: str, given: Any) -> tuple[dict[str, Any], list[Any]]:
-    if isinstance(given, dict) and isinstance(given.get("wanted"), bool):
+    if isinstance(given, dict):
         facts, notes = given.get("facts", {}), given.get("notes", [])
         if isinstance(facts, dict) and isinstance(notes, list):
             return facts, notes
