@@ -101,6 +101,11 @@ def take_up(tx: Connection, user_id: str, conversation_id: int, now: int) -> Non
     conversations.set_status(tx, user_id, conversation_id, SKIPPED, PROCESSING, now)
 
 
+def reopen(tx: Connection, user_id: str, conversation_id: int, now: int) -> None:
+    """Something is made of what was done with: it is on the way again until that has come to its end."""
+    conversations.set_status(tx, user_id, conversation_id, ARCHIVED, PROCESSING, now)
+
+
 def _mark_ready(database: Database, silent_since: int, strategies: Sequence[Strategy[Any]], now: int) -> int:
     """One user after the other, each under the user's lock: nobody holds rows of two (see jobs)."""
     with database.read() as connection:

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 
 from shepherd_memory.config import Config
+from shepherd_memory.conversations import life_cycle
 from shepherd_memory.conversations.conversation import MINUTE, Conversation
 from shepherd_memory.conversations.life_cycle import LATE
 from shepherd_memory.phases import candidates, outputs
@@ -147,6 +148,7 @@ def put(
     """Hand on a conversation: a job that waits or has failed begins anew, with all its tries."""
     kind, through = strategy_kind(strategy), conversation.last_document
     jobs.put_anew(tx, user_id, job_id, kind, job_key(conversation), now, through)
+    life_cycle.reopen(tx, user_id, conversation.id, now)
 
 
 def queued_since(connection: Connection, user_id: str, since: int, strategy: str = SUMMARY) -> int:

@@ -167,6 +167,26 @@ def test_a_faulty_strategy_is_named_in_status_and_stops_nobody(
     assert service.status().healthy
 
 
+@pytest.mark.every_scheme
+@pytest.mark.parametrize("name", ["raises", "junk"])
+def test_what_a_strategy_wanted_is_not_skipped_though_it_fails(
+    service: Service, clock: ManualClock, name: str
+) -> None:
+    def status() -> str:
+        service.transcripts.poll()
+        (found,) = service.conversations(ADA)
+        return found.status
+
+    say(service, clock, "we decided this")
+    assert status() == "skipped", "nobody else wants anything so short"
+    for tries in (2, 1):
+        (outcome,) = run(service, clock, name)
+        assert (outcome.status, status()) == ("waiting", "processing"), f"{tries} tries are left"
+        clock.advance(2 * HOUR)
+    (outcome,) = run(service, clock, name)
+    assert (outcome.status, status()) == ("failed", "archived"), "nothing of it is open any more"
+
+
 def test_an_unknown_name_is_said_in_status_and_ours_are_not_replaced(service: Service) -> None:
     states = {phase.phase: phase.state for phase in service.status().phases}
     assert states == {"phase1": "off", "phase2": "off", "strategy:none": "not installed"} | {

@@ -113,6 +113,23 @@ def test_a_short_conversation_that_somebody_wants_a_note_of_is_archived_when_it_
 
 
 @pytest.mark.every_scheme
+def test_one_that_was_done_with_is_on_its_way_while_its_note_is_made(
+    service: Service, clock: ManualClock
+) -> None:
+    say(service)
+    settle(service, clock, hours=2)
+    assert status_of(service) == "archived", "it is over, and too young for a note"
+    clock.advance(6 * HOUR)
+    (one,) = service.conversations(ADA)
+    service.process_conversations(ADA, conversation_id=one.id)
+    service.transcripts.poll()
+    assert status_of(service) == "processing"
+    assert [outcome.detail for outcome in make_notes(service, clock)] == ["succeeded"]
+    service.transcripts.poll()
+    assert status_of(service) == "archived"
+
+
+@pytest.mark.every_scheme
 def test_what_comes_late_is_planned_soon_in_every_process(
     url: str, clock: ManualClock, endpoint: ScriptedEndpoint
 ) -> None:
