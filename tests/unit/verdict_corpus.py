@@ -35,6 +35,7 @@ TUNED, *_ = PARTS = (
     "twenty-third",
     "twenty-fourth",
     "twenty-fifth",
+    "twenty-sixth",
 )
 
 

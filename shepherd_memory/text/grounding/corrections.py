@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
+from shepherd_memory.text.grounding.attribution import pattern_of_key
 from shepherd_memory.text.grounding.denial import is_denying
 from shepherd_memory.text.grounding.languages import pattern
 from shepherd_memory.text.grounding.quantities import Literal, Quantity, find_quantities, supports
@@ -31,7 +32,9 @@ _WORD = re.compile(r"[^\W\d_]")
 _NUMBER = re.compile(r"\d+")
 
 
-def is_corrected(reading: Reading, clause: Clause, value: str, following: Sequence[Reading]) -> bool:
+def is_corrected(
+    reading: Reading, clause: Clause, about: str, value: str, following: Sequence[Reading]
+) -> bool:
     """Whether the clause with a value is taken back, in its own message or by one of the next."""
     after = reading.text[clause.end : clause.end + MAX_AFTER]
     return (
@@ -42,14 +45,29 @@ def is_corrected(reading: Reading, clause: Clause, value: str, following: Sequen
             for one in following[:1]
         )
         or any(_denies(one, value) or _concedes(one) or _mends(one, reading, clause) for one in following)
+        or any(_cancels(one, value) or _moves(one, about) for one in following)
         or _is_restated(reading, clause, value, following)
     )
+
+
+def _cancels(reading: Reading, value: str) -> bool:
+    """Whether a message speaks of the value again and takes something back: "forget the keto diet"."""
+    has_same = value in reading.text or not set(stems(value)).isdisjoint(stems(reading.text))
+    return has_same and pattern("moods", "cancelling", reading.languages).search(reading.text) is not None
+
+
+def _moves(reading: Reading, about: str) -> bool:
+    """Whether a message says that the user has moved, under a key of where they live."""
+    is_place = pattern_of_key("residence").search(about) is not None
+    return is_place and pattern("moods", "moving", reading.languages).search(reading.text) is not None
 
 
 def _denies(reading: Reading, value: str) -> bool:
     """Whether a message has the value, or its number, in what it denies: "Friday, not Thursday", "not 13"."""
     numbers = _NUMBER.findall(value)
-    sought = [one for one in (value, *numbers[: len(numbers) == 1]) if one in reading.text]
+    # Without spaces, what is denied may be half of the word that was said.
+    halves = stems(value) if {"ja", "zh"} & set(reading.languages) else []
+    sought = [one for one in (value, *numbers[: len(numbers) == 1], *halves) if one in reading.text]
     if len(value) <= 1 or not sought:
         return False
     clauses = [reading.text[one.start : one.end] for one in reading.clauses]

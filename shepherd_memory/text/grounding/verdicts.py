@@ -374,7 +374,7 @@ class _Case:
 
     def _correction(self) -> Iterator[Doubt]:
         following = self._readings[self._place.number + 1 :]
-        if is_corrected(self._reading, self._clauses[-1], self._value, following):
+        if is_corrected(self._reading, self._clauses[-1], self._about, self._value, following):
             yield Doubt(CORRECTED, is_firm=False)
 
     def _attribute(self) -> Iterator[Doubt]:
