@@ -105,6 +105,11 @@ _SPACED = re.compile(r"[^\W\u2e80-\u9fff\u3040-\u30ff\uac00-\ud7ff]")
 
 def stands_in(sought: str, text: str) -> bool:
     """Whether it stands in a text, and not within a longer word or number."""
-    start = r"(?<!\w)" if _SPACED.match(sought[0]) else ""
-    end = r"(?!\w)" if _SPACED.match(sought[-1]) else ""
-    return re.search(f"{start}{re.escape(sought)}{end}", text) is not None
+    at = text.find(sought)
+    while at >= 0:
+        end = at + len(sought)
+        edges = (text[at - 1 : at], text[at]), (text[end - 1], text[end : end + 1])
+        if not any(_SPACED.match(one) and _SPACED.match(other) for one, other in edges):
+            return True
+        at = text.find(sought, at + 1)
+    return False
