@@ -1281,6 +1281,17 @@ def _take_up(pair: Pair) -> Any:
     assert taken.status == "processing"
 
 
+def _reopen(pair: Pair) -> Any:
+    number = _id_of_conversation(pair)
+    with pair.database.write() as tx:
+        for before in ("active", "ready", "processing", "skipped"):
+            conversation.set_status(tx, pair.me, number, before, "archived", NOW)
+        life_cycle.reopen(tx, pair.me, number, NOW)
+        opened = conversation.get(tx, pair.me, number)
+    assert opened is not None
+    assert opened.status == "processing"
+
+
 def _stop_and_lift(pair: Pair) -> Any:
     """Each user's stop is their own, though the table knows no users."""
     with pair.database.write() as tx:
@@ -1561,6 +1572,7 @@ TRANSCRIPTS: dict[str, list[Case]] = {
     "conversations.conversation.of_session": [in_transaction(conversation.of_session, "session")],
     "conversations.conversation.set_status": [_set_status],
     "conversations.life_cycle.take_up": [_take_up],
+    "conversations.life_cycle.reopen": [_reopen],
     "conversations.conversation.waiting_since": [in_transaction(conversation.waiting_since)],
     "conversations.turns.take_back": [in_transaction(turns.take_back, "session", KIND, NOW)],
     "conversations.conversation.delete_untaken": [in_transaction(conversation.delete_untaken, "chat")],

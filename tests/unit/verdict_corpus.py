@@ -36,6 +36,8 @@ TUNED, *_ = PARTS = (
     "twenty-fourth",
     "twenty-fifth",
     "twenty-sixth",
+    "twenty-seventh",
+    "twenty-eighth",
 )
 
 

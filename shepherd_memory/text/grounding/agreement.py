@@ -18,7 +18,7 @@ from shepherd_memory.text.grounding.relations import (
     find_mentions,
     kinds_of_key,
 )
-from shepherd_memory.text.words import fold
+from shepherd_memory.text.words import fold, stems
 
 SOMEBODY_ELSE = "about somebody else"
 THE_ASSISTANT = "about the assistant"
@@ -71,6 +71,10 @@ _ASSISTANT_NAME = re.compile(
     r"(?:(?:(?:ai|virtual|digital) ?)?assistant|chat ?bot|ai ?bot|ai|llm)(?: s)? (?:nick)?name"
     r"|name of (?:the |my )?(?:assistant|chat ?bot|ai)"
 )
+_USER = re.compile(
+    r"\b(?:user|nutzer|usuari|utilisat|utilizador|i|my|me|ich|mein\w*|yo|mi|je|mon|ma|eu|meu|minha)\b"
+    r"|nutzer|usuari|utilisat|utilizador|пользовател|ユーザー|用户|我|私"
+)
 _WHO = re.compile(r"^\W*(?:who|whom|wer|wen|wem|quien(?:es)?|qui|quem|кто|кого|кому)\b|誰|だれ|谁")
 
 
@@ -86,6 +90,7 @@ class Topic:
     text: str
     kinds: frozenset[str]
     asks_who: bool = False
+    question: str = ""
 
     def names_any(self, names: frozenset[str]) -> bool:
         spoken = set(_WORD.findall(self.text))
@@ -100,7 +105,7 @@ def read_topic(about: str, value: str, is_question: bool) -> Topic:
         return Topic(folded, kinds_of_key(folded))
     mentioned = find_mentions(f"{folded} {fold(value)}")
     kinds = frozenset(one.kind for one in mentioned)
-    return Topic(f"{folded} {fold(value)}", kinds, asks_who=_WHO.search(folded) is not None)
+    return Topic(f"{folded} {fold(value)}", kinds, _WHO.search(folded) is not None, folded)
 
 
 def disagreement(
@@ -111,7 +116,7 @@ def disagreement(
         is_told = names_assistant(topic.text) and any(_addresses(reading, one) for one in clauses)
         return Doubt(THE_ASSISTANT, is_firm=not is_told)
     if subject.role == SOMEBODY and not topic.kinds:
-        return Doubt(SOMEBODY_ELSE, is_firm=not _is_meant(clauses, topic))
+        return Doubt(SOMEBODY_ELSE, is_firm=not _is_meant(reading, clauses, topic))
     named = _named_kinds(reading, topic, subject)
     if named or _is_about_named(topic, subject):
         return _about_other(reading, clauses, value, topic, subject, named)
@@ -120,9 +125,13 @@ def disagreement(
     return _about_user(reading, clauses, topic, subject)
 
 
-def _is_meant(clauses: list[Clause], topic: Topic) -> bool:
-    """Whether a question asks who it is, or names who acts: "When is Telma away?"."""
-    return topic.asks_who or any(topic.names_any(clause.actor.names) for clause in clauses)
+def _is_meant(reading: Reading, clauses: list[Clause], topic: Topic) -> bool:
+    """Whether a question asks who it is, or names who or what is spoken of: "When is Telma away?"."""
+    if topic.asks_who or any(topic.names_any(clause.actor.names) for clause in clauses):
+        return True
+    said = {stem for one in clauses for stem in stems(reading.text[one.start : one.end])}
+    is_of_user = _USER.search(topic.question) is not None
+    return bool(topic.question) and not is_of_user and not said.isdisjoint(stems(topic.question))
 
 
 def _is_name_of_other(reading: Reading, value: Span, topic: Topic) -> bool:
@@ -148,7 +157,7 @@ def _named_kinds(reading: Reading, topic: Topic, subject: Subject) -> frozenset[
 
 def _about_user(reading: Reading, clauses: list[Clause], topic: Topic, subject: Subject) -> Doubt | None:
     if subject.role == OTHER:
-        is_firm = not _is_meant(clauses, topic)
+        is_firm = not _is_meant(reading, clauses, topic)
         return Doubt(SOMEBODY_ELSE, is_firm=is_firm, detail="the key does not name them")
     if any(_tells_assistant(reading, clause) for clause in clauses):
         return Doubt(THE_ASSISTANT, is_firm=True)

@@ -61,7 +61,7 @@ def _pasted(folded: str, languages: Languages) -> Iterator[Stretch]:
         yield Stretch(mail, below.start() if below else len(folded), PASTED)
     if work := _to_work_on(folded, languages):
         yield work
-    yield from _set_off(folded, languages)
+    yield from _set_off(folded)
 
 
 @cache
@@ -116,35 +116,36 @@ _POINTS_UP = re.compile(r"^[ \t]*[\^↑]", re.MULTILINE)
 # Between such lines stands what was copied from somewhere, or a part of what the user wrote at length.
 _RULE = re.compile(r"^[ \t]*(?:-{3,}|={3,}|\*{3,}|_{3,}|~{3,}|#{3,}|\+{3,})[ \t]*(?:\n|\Z)", re.MULTILINE)
 _POINTS = re.compile(
-    r"\b(?:this|these|below|following|diese\w?|folgende\w?|est[aeo]s?|siguiente|cett?e?|suivante?|ess[ae]|seguinte|эт\w{1,2})\b"
+    r"\b(?:this|these|below|following|diese\w?|folgende\w?|est[aeo]s?|eso|siguiente|cett?e?|suivante?|ess[ae]|isto|isso|seguinte|эт\w{1,2}|ca|cela)\b|\b(?:it|das)(?=\W*$)"
     r"|この|これ|以下|这"
 )
 MAX_LINE = 400
 
 
-def _set_off(folded: str, languages: Languages) -> Iterator[Stretch]:
+def _set_off(folded: str) -> Iterator[Stretch]:
     """What stands between lines of dashes, and what a line hands over that points to it and asks for work."""
     rules = list(_RULE.finditer(folded))
     if rules:
         lead = folded[: rules[0].start()].rstrip().rpartition("\n")[2]
-        is_handed = lead.endswith((":", "?")) or _hands_over(lead, languages)
+        is_handed = lead.endswith((":", "?")) or _hands_over(lead)
         end = rules[-1].start() if len(rules) > 1 else len(folded)
         yield Stretch(rules[0].end(), end, PASTED if is_handed else SET_OFF)
     line_end = folded.find("\n")
     first = folded[: max(line_end, 0)]
-    if 0 < line_end < MAX_LINE and (_hands_over(first, languages) or _asks_about_text(first, languages)):
+    if 0 < line_end < MAX_LINE and (_hands_over(first) or _asks_about_text(first)):
         yield Stretch(line_end, len(folded), SET_OFF)
 
 
-def _hands_over(line: str, languages: Languages) -> bool:
-    asks = pattern("moods", "text_work", languages).search(line)
+def _hands_over(line: str) -> bool:
+    # In any language: what is handed over is often in another one than the request.
+    asks = pattern("moods", "text_work").search(line)
     return asks is not None and _POINTS.search(line) is not None
 
 
-def _asks_about_text(line: str, languages: Languages) -> bool:
+def _asks_about_text(line: str) -> bool:
     """Whether a line asks for work on a letter or the like: "translate the letter of a candidate"."""
-    asks = pattern("moods", "text_work", languages).search(line)
-    return asks is not None and pattern("plain", "text", languages).search(line) is not None
+    asks = pattern("moods", "text_work").search(line)
+    return asks is not None and pattern("plain", "text").search(line) is not None
 
 
 def _spoken(folded: str, languages: Languages) -> Iterator[Stretch]:
