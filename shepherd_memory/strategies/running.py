@@ -64,7 +64,7 @@ class StrategyRunner:
                 child.kill()
                 out, _ = child.communicate()
                 problem = f"the strategy {self._name!r} took more than {seconds:g} s, and was ended"
-                raise StrategyFailed(problem, _is_wanted(out)) from error
+                raise StrategyFailed(problem, _wanted(out) is True) from error
             finally:
                 with self._lock:
                     self._child = None
@@ -72,11 +72,11 @@ class StrategyRunner:
             raise EndpointUnavailable(f"the strategy {self._name!r} was ended with its worker")
         if child.returncode != 0:
             problem = f"the strategy {self._name!r} failed: {_last_words(err, child.returncode)}"
-            raise StrategyFailed(problem, _is_wanted(out))
+            raise StrategyFailed(problem, _wanted(out) is True)
         try:
             return read_answer(self._name, out)
         except ItemRejected as error:
-            raise StrategyFailed(str(error), _is_wanted(out)) from error
+            raise StrategyFailed(str(error), _wanted(out) is True) from error
 
     def cancel(self) -> None:
         """End what runs, if anything does."""
@@ -86,13 +86,14 @@ class StrategyRunner:
                 self._child.kill()
 
 
-def _is_wanted(out: bytes) -> bool:
-    """What the first line says."""
+def _wanted(out: bytes) -> bool | None:
+    """What the first line says; None if it says nothing."""
     try:
         given = json.loads(out.partition(b"\n")[0])
     except ValueError:
-        return False
-    return isinstance(given, dict) and given.get("wanted") is True
+        return None
+    wanted = given.get("wanted") if isinstance(given, dict) else None
+    return wanted if isinstance(wanted, bool) else None
 
 
 def read_answer(name: str, out: bytes) -> StrategyAnswer:
@@ -101,7 +102,9 @@ def read_answer(name: str, out: bytes) -> StrategyAnswer:
         raise ItemRejected(
             f"the strategy {name!r} gave {len(out)} bytes: at most {MAX_RESULT_BYTES} are taken"
         )
-    if not _is_wanted(out):
+    if (wanted := _wanted(out)) is None:
+        raise ItemRejected(f"the strategy {name!r} gave no result")
+    if not wanted:
         return StrategyAnswer()
     try:
         given = json.loads(out.partition(b"\n")[2])

@@ -22,7 +22,7 @@ from tests.contract.test_recall_embedding import wait_for
 from tests.endpoint import ScriptedEndpoint
 
 GUIDE = Path(__file__).parents[2] / "docs" / "writing-a-strategy.md"
-NAMES = ("decisions", "proposes", "raises", "hangs", "junk", "exits", "none")
+NAMES = ("decisions", "proposes", "raises", "hangs", "junk", "exits", "leaves", "none")
 OTHERS = """
 import os, time
 from shepherd_memory.strategies.strategy import StrategyResult
@@ -52,6 +52,10 @@ class Junk(Wanting):
 class Exits(Wanting):
     def process(self, conversation, entries):
         os._exit(3)
+
+class Leaves(Wanting):
+    def wants(self, conversation, entries):
+        os._exit(0)
 """
 
 
@@ -149,6 +153,7 @@ def test_its_facts_pass_the_guard_and_its_words_are_redacted(service: Service, c
         ("raises", "the strategy 'raises' failed: ValueError"),
         ("junk", "what is no text|failed: TypeError"),
         ("exits", "failed: exit code 3"),
+        ("leaves", "gave no result"),
         ("hangs", "took more than 1.5 s, and was ended"),
     ],
 )
