@@ -1270,26 +1270,20 @@ def _set_status(pair: Pair) -> Any:
         ]
 
 
-def _take_up(pair: Pair) -> Any:
-    number = _id_of_conversation(pair)
-    with pair.database.write() as tx:
-        for before in ("active", "ready", "processing", "archived"):
-            conversation.set_status(tx, pair.me, number, before, "skipped", NOW)
-        life_cycle.take_up(tx, pair.me, number, NOW)
-        taken = conversation.get(tx, pair.me, number)
-    assert taken is not None
-    assert taken.status == "processing"
+def _on_its_way(move: Callable[[Connection, str, int, int], None], before: str) -> Callable[[Pair], Any]:
+    """A conversation in this state is `processing` after such a move."""
 
+    def moved(pair: Pair) -> Any:
+        number = _id_of_conversation(pair)
+        with pair.database.write() as tx:
+            for status in conversation.STATUSES:
+                conversation.set_status(tx, pair.me, number, status, before, NOW)
+            move(tx, pair.me, number, NOW)
+            found = conversation.get(tx, pair.me, number)
+        assert found is not None
+        assert found.status == "processing"
 
-def _reopen(pair: Pair) -> Any:
-    number = _id_of_conversation(pair)
-    with pair.database.write() as tx:
-        for before in ("active", "ready", "processing", "skipped"):
-            conversation.set_status(tx, pair.me, number, before, "archived", NOW)
-        life_cycle.reopen(tx, pair.me, number, NOW)
-        opened = conversation.get(tx, pair.me, number)
-    assert opened is not None
-    assert opened.status == "processing"
+    return moved
 
 
 def _stop_and_lift(pair: Pair) -> Any:
@@ -1571,8 +1565,8 @@ TRANSCRIPTS: dict[str, list[Case]] = {
     "conversations.conversation.mark_ready": [_mark_ready],
     "conversations.conversation.of_session": [in_transaction(conversation.of_session, "session")],
     "conversations.conversation.set_status": [_set_status],
-    "conversations.life_cycle.take_up": [_take_up],
-    "conversations.life_cycle.reopen": [_reopen],
+    "conversations.life_cycle.take_up": [_on_its_way(life_cycle.take_up, "skipped")],
+    "conversations.life_cycle.reopen": [_on_its_way(life_cycle.reopen, "archived")],
     "conversations.conversation.waiting_since": [in_transaction(conversation.waiting_since)],
     "conversations.turns.take_back": [in_transaction(turns.take_back, "session", KIND, NOW)],
     "conversations.conversation.delete_untaken": [in_transaction(conversation.delete_untaken, "chat")],
